@@ -1,0 +1,1 @@
+"""Transports: values in, outcomes out, no rows and no queue."""

@@ -1,0 +1,153 @@
+"""The event loop of a worker process, and one pass of calls over a batch.
+
+The loop runs in a thread of its own for as long as the process lives, so that connections are
+looked after between batches too. The task's thread starts a pass, collects its outcomes and says
+which of them are written; the pass starts calls only while few enough are under way or unwritten.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+from notifications_app.delivery.types import Outcome, Rejected
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_LOOK_AGAIN_SECONDS = 0.1
+
+
+class Engine:
+    """Start it after the fork: neither threads nor loops survive one."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self.loop.run_forever, name="delivery", daemon=True
+        )
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Runs it in the loop and waits for its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class Pass(Generic[T]):
+    """Calls `call(target)` once for each target, in order, until `may_start()` says no.
+
+    `call` answers with an Outcome. One that raises all the same has met a fault of ours: that
+    recipient is Rejected as `internal_error`, the others go on.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        call: Callable[[T], Awaitable[Outcome]],
+        targets: Sequence[T],
+        *,
+        may_start: Callable[[], bool],
+        most_in_flight: int,
+        most_unwritten: int,
+    ) -> None:
+        self._call = call
+        self._targets = targets
+        self._may_start = may_start
+        self._most_in_flight = most_in_flight
+        self._most_unwritten = most_unwritten
+        self._loop = engine.loop
+        self._results: queue.SimpleQueue[tuple[T, Outcome] | None] = queue.SimpleQueue()
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._unwritten = 0
+        self._stopped = False
+        self._room = asyncio.Event()
+        self.started = 0
+        self.is_over = False
+        asyncio.run_coroutine_threadsafe(self._run(), self._loop)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a call was started for every target."""
+        return self.started == len(self._targets)
+
+    def collect(self, *, most: int, seconds: float) -> list[tuple[T, Outcome]]:
+        """Outcomes, as soon as there are `most`, or `seconds` are over, or the pass is."""
+        until = time.monotonic() + seconds
+        collected: list[tuple[T, Outcome]] = []
+        while len(collected) < most and not self.is_over:
+            try:
+                result = self._results.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                break
+            if result is None:
+                self.is_over = True
+            else:
+                collected.append(result)
+        return collected
+
+    def written(self, count: int) -> None:
+        """Makes room for as many further calls."""
+        self._loop.call_soon_threadsafe(self._make_room, count)
+
+    def stop(self) -> None:
+        """Starts no further call; what is under way is still answered."""
+        self._stopped = True
+
+    async def _run(self) -> None:
+        try:
+            for target in self._targets:
+                if not await self._has_room():
+                    break
+                self._begin(target)
+            if self._in_flight:
+                await asyncio.wait(self._in_flight)
+        finally:
+            self._results.put(None)
+
+    async def _has_room(self) -> bool:
+        """Waits for room; False once no further call may start."""
+        while self._may_start() and not self._stopped:
+            if (
+                len(self._in_flight) < self._most_in_flight
+                and self._unwritten < self._most_unwritten
+            ):
+                return True
+            self._room.clear()
+            try:
+                await asyncio.wait_for(self._room.wait(), _LOOK_AGAIN_SECONDS)
+            except TimeoutError:
+                continue
+        return False
+
+    def _begin(self, target: T) -> None:
+        self.started += 1
+        self._unwritten += 1
+        task = self._loop.create_task(self._answer(target))
+        self._in_flight.add(task)
+        task.add_done_callback(self._end)
+
+    async def _answer(self, target: T) -> None:
+        try:
+            outcome = await self._call(target)
+        except Exception as error:  # noqa: BLE001 (one recipient must not stop its batch)
+            logger.error("delivery.internal_error", extra={"error": type(error).__name__})
+            outcome = Rejected("internal_error", type(error).__name__)
+        self._results.put((target, outcome))
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        self._room.set()
+
+    def _make_room(self, count: int) -> None:
+        self._unwritten -= count
+        self._room.set()

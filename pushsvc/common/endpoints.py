@@ -1,0 +1,207 @@
+"""Which web push endpoints may be subscribed and dialled, and whose push service they name. Pure.
+
+The same check runs when a browser subscribes and before every send, because the operator's lists
+may have changed in between. It looks at names only: where a name leads is judged when it is dialled
+(`pushsvc.common.egress`).
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import urlsplit
+
+MAX_ENDPOINT_LENGTH: Final = 2_000
+OTHER: Final = "other"
+
+_SERVICE_BY_HOST: Final = {
+    "fcm.googleapis.com": "fcm",
+    "jmt17.google.com": "fcm",
+    "android.googleapis.com": "fcm",
+}
+_SERVICE_BY_SUFFIX: Final = (
+    ("push.services.mozilla.com", "mozilla"),
+    ("push.apple.com", "apple"),
+    ("notify.windows.com", "wns"),
+)
+WELL_KNOWN_SERVICES: Final = frozenset(_SERVICE_BY_HOST.values()) | {
+    service for _, service in _SERVICE_BY_SUFFIX
+}
+# RFC 6761, 6762 (appendix G), 8375 and ICANN's reservation of .internal.
+_LOCAL_DOMAINS: Final = (
+    "localhost", "localdomain", "local", "internal", "home.arpa", "lan", "home", "intranet",
+    "private", "corp",
+)  # fmt: skip
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_HOST_CHARACTERS: Final = re.compile(r"[a-z0-9._-]+")
+# A host whose last label is a number is an IPv4 address to resolvers (WHATWG URL, "ends in a
+# number"): 127.1, 2130706433, 0177.0.0.1, 0x7f000001.
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_FORBIDDEN_CHARACTERS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
+
+
+class EndpointNotAllowed(ValueError):
+    """`reason` is a sentence for whoever sent the endpoint; it repeats nothing of the endpoint."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`origin` as RFC 6454 writes it (host in lower case, default port left out); `service` is one
+    of a bounded set of names; `url` is what to dial: the origin, then path and query as given.
+    Where `is_trusted`, private addresses and http are allowed."""
+
+    origin: str
+    service: str
+    url: str
+    is_trusted: bool
+
+
+def push_service(host: str) -> str:
+    """`fcm`, `mozilla`, `apple`, `wns` or `other`, by a lower-case host name."""
+    if host in _SERVICE_BY_HOST:
+        return _SERVICE_BY_HOST[host]
+    return next((name for suffix, name in _SERVICE_BY_SUFFIX if is_under(host, suffix)), OTHER)
+
+
+def is_under(host: str, suffix: str) -> bool:
+    return host == suffix or host.endswith(f".{suffix}")
+
+
+def normalise_origin(text: str) -> str:
+    """`scheme://host[:port]` of an http or https origin; a ValueError if `text` is anything more
+    than an origin (one slash at its end is let pass)."""
+    parts = _parse(text)
+    if parts.rest not in ("", "/"):
+        raise EndpointNotAllowed("An origin has no path and no query.")
+    return parts.origin
+
+
+def check_endpoint(
+    url: str, *, trusted_origins: frozenset[str], allowed_hosts: tuple[str, ...]
+) -> Endpoint:
+    """The endpoint, or EndpointNotAllowed.
+
+    `trusted_origins` are the operator's own: they are exempt from the rules about scheme, port and
+    host, and are each a service of their own, named `host:port`. `allowed_hosts` are host suffixes
+    in lower case without a dot before them; when empty any public host will do.
+    """
+    parts = _parse(url)
+    service = push_service(parts.host)
+    is_trusted = parts.origin in _normalised(trusted_origins)
+    if not is_trusted:
+        _check_public(parts, allowed_hosts)
+    elif service == OTHER:
+        service = f"{parts.host}:{parts.port}"
+    rest = parts.rest if parts.rest.startswith("/") else f"/{parts.rest}"
+    return Endpoint(parts.origin, service, parts.origin + rest, is_trusted)
+
+
+def own_services(trusted_origins: frozenset[str]) -> frozenset[str]:
+    """The names of the operator's own push services."""
+    parts = [_parse(origin) for origin in _normalised(trusted_origins)]
+    return frozenset(
+        f"{each.host}:{each.port}" for each in parts if push_service(each.host) == OTHER
+    )
+
+
+@lru_cache(maxsize=16)
+def _normalised(origins: frozenset[str]) -> frozenset[str]:
+    # An entry that is no origin matches nothing; the settings' system check reports it.
+    return frozenset(_each_origin(origins))
+
+
+def _each_origin(origins: frozenset[str]) -> Iterable[str]:
+    for origin in origins:
+        with suppress(EndpointNotAllowed):
+            yield normalise_origin(origin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """`host`: lower case, in the ASCII form that is looked up, an IPv6 literal without brackets;
+    `rest`: all that follows host and port, as spelt."""
+
+    scheme: str
+    host: str
+    port: int
+    rest: str
+
+    @property
+    def origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+def _parse(url: str) -> _Parts:
+    """The rules that hold for every endpoint, trusted or not."""
+    _check_characters(url)
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError as error:
+        raise EndpointNotAllowed("The endpoint is not a URL.") from error
+    if split.scheme not in _DEFAULT_PORTS or not split.hostname:
+        raise EndpointNotAllowed("The endpoint must be an https URL.")
+    if "@" in split.netloc:
+        raise EndpointNotAllowed("The endpoint must not hold a user name or password.")
+    rest = url[url.index("//") + 2 + len(split.netloc) :]
+    if not rest.isascii():
+        raise EndpointNotAllowed("The endpoint holds a character that a URL may not hold.")
+    host = _ipv6_literal(split.hostname) if "[" in split.netloc else _host_name(split.hostname)
+    return _Parts(split.scheme, host, _DEFAULT_PORTS[split.scheme] if port is None else port, rest)
+
+
+def _check_characters(url: str) -> None:
+    if len(url) > MAX_ENDPOINT_LENGTH:
+        raise EndpointNotAllowed(f"The endpoint has more than {MAX_ENDPOINT_LENGTH} characters.")
+    if _FORBIDDEN_CHARACTERS.search(url):
+        raise EndpointNotAllowed("The endpoint holds a character that a URL may not hold.")
+    if "#" in url:
+        raise EndpointNotAllowed("The endpoint must not have a fragment.")
+
+
+def _host_name(host: str) -> str:
+    try:
+        name = host if host.isascii() else host.encode("idna").decode("ascii").lower()
+    except UnicodeError as error:
+        raise EndpointNotAllowed("The endpoint's host is not a host name.") from error
+    if not _HOST_CHARACTERS.fullmatch(name):
+        raise EndpointNotAllowed("The endpoint's host is not a host name.")
+    return name
+
+
+def _ipv6_literal(host: str) -> str:
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError as error:
+        raise EndpointNotAllowed("The endpoint's host is not a host name.") from error
+    return address.compressed
+
+
+def _check_public(parts: _Parts, allowed_hosts: tuple[str, ...]) -> None:
+    if parts.scheme != "https":
+        raise EndpointNotAllowed("The endpoint must be an https URL.")
+    if parts.port != 443:
+        raise EndpointNotAllowed("The endpoint must use port 443.")
+    _check_public_name(parts.host)
+    if allowed_hosts and not any(is_under(parts.host, suffix) for suffix in allowed_hosts):
+        raise EndpointNotAllowed("The endpoint's host is not among the allowed hosts.")
+
+
+def _check_public_name(host: str) -> None:
+    labels = host.rstrip(".").split(".")
+    if ":" in host or _NUMBER.fullmatch(labels[-1]):
+        raise EndpointNotAllowed("The endpoint's host must be a name, not an IP address.")
+    if len(labels) == 1 or any(is_under(host.rstrip("."), domain) for domain in _LOCAL_DOMAINS):
+        raise EndpointNotAllowed("The endpoint's host must not be a name of the local network.")
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
+        raise EndpointNotAllowed("The endpoint's host is not a host name.")

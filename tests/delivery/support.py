@@ -1,0 +1,174 @@
+"""A browser that can decrypt, and a push service on loopback that answers as it is told."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import struct
+import time
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import http_ece
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from notifications_app.delivery.types import Message
+from notifications_app.delivery.vapid import b64url
+from notifications_app.delivery.web import Client, Credentials, Target, VapidKey
+
+KEY_ID = UUID("01936c5e-0000-7000-8000-000000000001")
+VAPID_KEY = VapidKey("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "mailto:push@example.com")
+CREDENTIALS = Credentials({KEY_ID: VAPID_KEY})
+
+
+def make_message(**over):
+    message = Message(
+        notification_id=UUID("01936c5e-0000-7000-8000-0000000000aa"),
+        title="Rain",
+        body="It rains.",
+        icon="",
+        url="",
+        image="",
+        data={},
+        ttl=3_600,
+        expires_at=time.monotonic() + 3_600,
+        urgency="normal",
+        topic="",
+    )
+    return replace(message, **over)
+
+
+def make_client(*trusted_origins, **settings):
+    return Client(trusted_origins=frozenset(trusted_origins), **{"allowed_hosts": ()} | settings)
+
+
+async def send(target, *, message=None, credentials=CREDENTIALS, trusted=(), **settings):
+    """The outcome of one message over a client of its own."""
+    client = make_client(*trusted, **settings)
+    try:
+        return await client.send(message or make_message(), target, credentials)
+    finally:
+        await client.close()
+
+
+class Browser:
+    def __init__(self):
+        self.private_key = ec.generate_private_key(ec.SECP256R1())
+        self.auth = os.urandom(16)
+        self.p256dh = self.private_key.public_key().public_bytes(
+            Encoding.X962, PublicFormat.UncompressedPoint
+        )
+
+    def target(self, endpoint, **over):
+        target = Target(
+            subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
+            endpoint=endpoint,
+            p256dh=b64url(self.p256dh),
+            auth=b64url(self.auth),
+            vapid_key_id=KEY_ID,
+            token="tracking-token",
+        )
+        return replace(target, **over)
+
+    def decrypt(self, body):
+        return http_ece.decrypt(
+            body, private_key=self.private_key, auth_secret=self.auth, version="aes128gcm"
+        )
+
+    def read(self, body):
+        return json.loads(self.decrypt(body))
+
+
+@dataclass
+class Received:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class PushService:
+    """An HTTP/1.1 server of one `behave(reader, writer)` for each request it has read."""
+
+    behave: object
+    tls: object = None
+    connections: int = 0
+    received: list[Received] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __aenter__(self):
+        self._tasks = set()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+        scheme = "https" if self.tls else "http"
+        self.origin = f"{scheme}://127.0.0.1:{self.port}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader, writer):
+        self.connections += 1
+        self._tasks.add(asyncio.current_task())
+        with contextlib.suppress(
+            ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError
+        ):
+            while not reader.at_eof() and not writer.is_closing():
+                self.received.append(await _read_request(reader))
+                self.asked.set()
+                await self.behave(reader, writer)
+        self.ended.set()
+        writer.transport.abort()
+
+
+async def _read_request(reader):
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    method, path, _ = head[0].split(" ")
+    headers = dict(line.split(": ", 1) for line in head[1:] if line)
+    body = await reader.readexactly(int(headers.get("Content-Length", "0")))
+    return Received(method, path, headers, body)
+
+
+def answer(status=201, headers=(), body=b""):
+    async def behave(_, writer):
+        lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", *headers]
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        await writer.drain()
+
+    return behave
+
+
+def raw(first, forever=b"", pause=0.0):
+    """Writes bytes as they are, then more of them until the other side has had enough."""
+
+    async def behave(_, writer):
+        writer.write(first)
+        await writer.drain()
+        while forever:
+            writer.write(forever)
+            await writer.drain()
+            await asyncio.sleep(pause)
+
+    return behave
+
+
+async def hang(reader, _):
+    await reader.read()
+
+
+async def hang_up(_, writer):
+    writer.close()
+
+
+async def reset(_, writer):
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()

@@ -1,0 +1,293 @@
+import asyncio
+import socket
+import ssl
+import threading
+from functools import partial
+from ipaddress import ip_network
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pushsvc.common.egress import (
+    MAX_RESPONSE_BODY,
+    AddressRefused,
+    SeparateResolver,
+    address_is_public,
+    guarded_session,
+    is_refusal,
+    plain_session,
+    post,
+    public_socket,
+    tls_context,
+)
+from tests.delivery.support import PushService, answer, raw
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "142.250.74.74",
+        "100.63.255.255",
+        "172.32.0.1",
+        "223.255.255.254",
+        "2606:4700:4700::1111",
+        "2a00:1450:4001:82a::200a",
+        "::ffff:8.8.8.8",
+        "64:ff9b::8.8.8.8",
+    ],
+)
+def test_an_address_of_the_internet_is_public(address):
+    assert address_is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        # IPv4 in order: this network, private, shared, loopback, link-local, assignments, cloud
+        # metadata, documentation, 6to4 relays, benchmarks, multicast, reserved, broadcast.
+        "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1",  # noqa: S104 - dialled, not bound
+        "127.255.255.254", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1",
+        "192.0.0.192", "192.0.0.9", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1",
+        "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1",
+        "255.255.255.255",
+        # IPv6: unspecified, loopback, IPv4-compatible, mapped, translated, discard, Teredo, ORCHID,
+        # benchmarks, documentation, 6to4, AS112, segment routing, unique local, link-local,
+        # site-local, multicast, not given out.
+        "::", "::1", "::127.0.0.1", "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
+        "::ffff:192.0.0.192", "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::169.254.169.254",
+        "64:ff9b:1::7f00:1", "64:ff9b:1::8.8.8.8", "100::1", "2001::1", "2001:0:7f00:1::1",
+        "2001:10::1", "2001:20::1", "2001:2::1", "2001:db8::1", "2002:7f00:1::", "2002:808:808::1",
+        "2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd12:3456::1", "fe80::1",
+        "fe80::1%eth0", "fec0::1", "ff02::1", "4000::1", "e000::1",
+        "", "localhost", "0x7f000001",
+    ],
+)  # fmt: skip
+def test_any_other_address_is_not_public(address):
+    assert not address_is_public(address)
+
+
+PRIVATE_V4 = st.sampled_from(
+    ["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
+     "100.64.0.0/10", "224.0.0.0/3"]
+).flatmap(lambda network: st.ip_addresses(network=ip_network(network)))  # fmt: skip
+
+
+@given(PRIVATE_V4, st.sampled_from(["::ffff:{}", "64:ff9b::{}", "64:ff9b:1::{}", "::{}"]))
+def test_no_private_ipv4_address_becomes_public_inside_ipv6(inner, spelling):
+    assert not address_is_public(spelling.format(inner))
+
+
+def test_a_socket_is_made_only_for_a_public_address():
+    kind, protocol = socket.SOCK_STREAM, socket.IPPROTO_TCP
+    public_socket((socket.AF_INET, kind, protocol, "", ("8.8.8.8", 443))).close()
+    with pytest.raises(AddressRefused):
+        public_socket((socket.AF_INET, kind, protocol, "", ("10.0.0.1", 443)))
+    with pytest.raises(AddressRefused):
+        public_socket((socket.AF_UNIX, kind, 0, "", "/run/x.sock"))
+
+
+class Names(AbstractResolver):
+    """Resolves every name to the same addresses."""
+
+    def __init__(self, *addresses):
+        self.addresses = addresses
+
+    async def resolve(self, host, port=0, family=socket.AF_INET):
+        return [
+            {"hostname": host, "host": address, "port": port, "family": 0, "proto": 0, "flags": 0}
+            for address in self.addresses
+        ]
+
+    async def close(self):
+        pass
+
+
+def guarded(resolver=None):
+    return guarded_session(
+        ssl.create_default_context(), connections_per_origin=5, keepalive=5, resolver=resolver
+    )
+
+
+def plain():
+    return plain_session(ssl.create_default_context(), connections_per_origin=5, keepalive=5)
+
+
+async def try_post(make_session, url, *, total=5.0):
+    limits = aiohttp.ClientTimeout(total=total)
+    async with make_session() as session:
+        return await post(session, url, headers={}, body=b"x", limits=limits)
+
+
+async def refused(url, resolver=None):
+    """Whether a guarded request to `url` is refused; `{}` in it becomes a listening port."""
+    async with PushService(answer()) as service:
+        with pytest.raises(aiohttp.ClientError) as failure:
+            await try_post(partial(guarded, resolver), url.format(service.port))
+        assert service.connections == 0
+        return is_refusal(failure.value)
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["127.0.0.1"], ["::1"], ["127.0.0.1", "::1"], ["10.0.0.1", "127.0.0.1", "::1", "10.0.0.2"]],
+)
+def test_a_public_name_that_leads_to_loopback_is_refused_before_it_is_dialled(addresses):
+    assert asyncio.run(refused("https://push.example.org:{}/", Names(*addresses)))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "localhost"],  # noqa: S104 - dialled, not bound
+)
+def test_a_local_address_is_refused_before_it_is_dialled(host):
+    assert asyncio.run(refused(f"https://{host}:{{}}/"))
+
+
+@pytest.mark.parametrize("host", ["2130706433", "127.1", "0x7f000001", "0177.0.0.1"])
+def test_an_odd_spelling_of_loopback_reaches_nothing(host):
+    asyncio.run(refused(f"https://{host}:{{}}/"))
+
+
+def test_the_same_request_without_the_guard_would_have_been_dialled():
+    async def dial():
+        async with PushService(answer()) as service:
+            with pytest.raises((aiohttp.ClientError, TimeoutError)):
+                await try_post(plain, f"https://127.0.0.1:{service.port}/", total=0.5)
+            return service.connections
+
+    assert asyncio.run(dial()) == 1
+
+
+def test_a_guarded_session_does_not_speak_http():
+    with pytest.raises(aiohttp.NonHttpUrlClientError):
+        asyncio.run(try_post(guarded, "http://push.example.org/"))
+
+
+def test_a_connection_that_merely_fails_is_no_refusal():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(aiohttp.ClientConnectorError) as failure:
+        asyncio.run(try_post(plain, f"http://127.0.0.1:{port}/"))
+    assert not is_refusal(failure.value)
+
+
+async def posted(behave, *, path="/", **over):
+    async with PushService(behave) as service:
+        response = await try_post(plain, service.origin + path, **over)
+        return response, service
+
+
+def test_a_redirect_is_an_answer_and_is_not_followed():
+    async def redirect():
+        async with PushService(answer()) as elsewhere:
+            location = f"Location: {elsewhere.origin}/"
+            response, _ = await posted(answer(307, [location]))
+            return response.status, elsewhere.connections
+
+    assert asyncio.run(redirect()) == (307, 0)
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch):
+    async def proxied():
+        async with PushService(answer(502)) as proxy:
+            monkeypatch.setenv("http_proxy", proxy.origin)
+            monkeypatch.setenv("no_proxy", "")
+            response, _ = await posted(answer(201))
+            return response.status, proxy.connections
+
+    assert asyncio.run(proxied()) == (201, 0)
+
+
+def test_the_path_is_sent_as_spelt():
+    _, service = asyncio.run(posted(answer(), path="/w/?token=a%2bb%3D//x~%7e;y"))
+    assert service.received[0].path == "/w/?token=a%2bb%3D//x~%7e;y"
+
+
+def test_a_cookie_is_not_sent_back_and_the_connection_is_kept():
+    async def twice():
+        async with PushService(answer(201, ["Set-Cookie: a=b"])) as service, plain() as session:
+            for _ in range(2):
+                limits = aiohttp.ClientTimeout(total=5)
+                await post(session, service.origin, headers={}, body=b"", limits=limits)
+            return service
+
+    service = asyncio.run(twice())
+    assert service.connections == 1
+    assert "Cookie" not in service.received[1].headers
+
+
+def chunked(status):
+    return f"HTTP/1.1 {status} Whatever\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+
+
+def test_an_endless_body_is_cut_and_its_connection_dropped():
+    async def endless():
+        chunk = b"400\r\n" + b"x" * 1_024 + b"\r\n"
+        async with PushService(raw(chunked(400), chunk)) as service, plain() as session:
+            limits = aiohttp.ClientTimeout(total=30)
+            response = await post(session, service.origin, headers={}, body=b"", limits=limits)
+            await asyncio.wait_for(service.ended.wait(), 30)
+            return response
+
+    assert asyncio.run(endless()).body == b"x" * MAX_RESPONSE_BODY
+
+
+def test_a_body_that_stalls_does_not_take_back_its_status():
+    response, _ = asyncio.run(posted(raw(chunked(201), b"1\r\nx\r\n", pause=0.05), total=0.3))
+    assert response.status == 201
+    assert set(response.body) == {ord("x")}
+
+
+def test_a_body_that_breaks_off_does_not_take_back_its_status():
+    async def broken(_, writer):
+        writer.write(chunked(410) + b"5\r\nhel")
+        await writer.drain()
+        writer.close()
+
+    response, _ = asyncio.run(posted(broken))
+    assert response.status == 410
+
+
+def test_a_compressed_body_is_not_unpacked_and_none_is_asked_for():
+    response, service = asyncio.run(posted(answer(400, ["Content-Encoding: gzip"], b"\x1f\x8bx")))
+    assert response.body == b"\x1f\x8bx"
+    assert "Accept-Encoding" not in service.received[0].headers
+
+
+def test_headers_without_end_are_a_failure_not_a_fuller_memory():
+    endless_headers = raw(b"HTTP/1.1 201 Created\r\n", b"X-More: and more\r\n" * 100)
+    with pytest.raises(aiohttp.ClientError):
+        asyncio.run(posted(endless_headers, total=30))
+
+
+def test_an_authority_file_that_cannot_be_read_is_an_error(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        tls_context(str(tmp_path / "missing.pem"))
+
+
+def test_a_name_that_is_not_answered_holds_up_others_only_until_they_leave_the_line(monkeypatch):
+    asked, answered = [], threading.Event()
+
+    def look_up(host, port, *_):
+        asked.append(host)
+        if host == "slow.example.org":
+            answered.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", port))]
+
+    async def resolve_in_turn():
+        resolver = SeparateResolver(threads=1, timeout=0.2)
+        for name in ("slow.example.org", "in-line.example.org"):
+            with pytest.raises(TimeoutError):
+                await resolver.resolve(name, 443)
+        answered.set()
+        found = await resolver.resolve("fast.example.org", 443)
+        await resolver.close()
+        return found[0]["host"]
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+    assert asyncio.run(resolve_in_turn()) == "192.0.2.1"
+    assert asked == ["slow.example.org", "fast.example.org"]

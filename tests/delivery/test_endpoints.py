@@ -1,0 +1,230 @@
+from contextlib import suppress
+
+import pytest
+import yarl
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pushsvc.common.endpoints import (
+    EndpointNotAllowed,
+    check_endpoint,
+    normalise_origin,
+    push_service,
+)
+
+
+def check(url, trusted=(), allowed=()):
+    return check_endpoint(url, trusted_origins=frozenset(trusted), allowed_hosts=tuple(allowed))
+
+
+@pytest.mark.parametrize(
+    ("host", "service"),
+    [
+        ("fcm.googleapis.com", "fcm"),
+        ("jmt17.google.com", "fcm"),
+        ("android.googleapis.com", "fcm"),
+        ("storage.googleapis.com", "other"),
+        ("x.fcm.googleapis.com", "other"),
+        ("updates.push.services.mozilla.com", "mozilla"),
+        ("eu.push.services.mozilla.com", "mozilla"),
+        ("evilpush.services.mozilla.com", "other"),
+        ("web.push.apple.com", "apple"),
+        ("web.push.apple.com.example.org", "other"),
+        ("wns2-par02p.notify.windows.com", "wns"),
+        ("xnotify.windows.com", "other"),
+        ("ntfy.sh", "other"),
+    ],
+)
+def test_a_push_service_is_known_by_its_host_or_a_whole_label_suffix(host, service):
+    assert push_service(host) == service
+
+
+def test_a_path_does_not_make_a_known_service():
+    assert check("https://push.example.org/.push.apple.com/").service == "other"
+
+
+def test_an_endpoint_is_dialled_as_given_with_its_origin_normalised():
+    endpoint = check("HTTPS://WNS2-par02p.Notify.Windows.COM:443/w/?token=BQ%2bY%3d//..;a=B")
+    assert endpoint.origin == "https://wns2-par02p.notify.windows.com"
+    assert endpoint.url == f"{endpoint.origin}/w/?token=BQ%2bY%3d//..;a=B"
+    assert endpoint.service == "wns"
+    assert not endpoint.is_trusted
+
+
+def test_a_host_beyond_ascii_is_dialled_in_its_ascii_form():
+    assert check("https://push.bücher.example/x").origin == "https://push.xn--bcher-kva.example"
+
+
+def test_an_endpoint_without_a_path_gets_one():
+    assert check("https://push.example.org?a=b").url == "https://push.example.org/?a=b"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "push.example.org/x",
+        "//push.example.org/x",
+        "https:push.example.org/x",
+        "https:///x",
+        "http://push.example.org/x",
+        "ftp://push.example.org/x",
+        "javascript:alert(1)",
+        "https://push.example.org:8443/x",
+        "https://push.example.org:0/x",
+        "https://push.example.org:99999/x",
+        "https://push.example.org:x/x",
+        "https://user@push.example.org/x",
+        "https://user:pass@push.example.org/x",
+        "https://@push.example.org/x",
+        "https://push.example.org/x#part",
+        "https://push.example.org/x#",
+        "https://push.example.org/x y",
+        " https://push.example.org/x",
+        "https://push.example.org/x\n",
+        "https://push.example.org/\tx",
+        "https://push.example.org\\@evil.example.org/x",
+        "https://push.example.org/\\x",
+        "https://push.example.org/\x00",
+        "https://push.example.org/\x7f",
+        "https://push.example.org/ü",
+        "https://push.example.org/\u2028",
+        "https://push.example.org/" + "x" * 2_000,
+        "https://push.example.org./x",
+        "https://push..example.org/x",
+        "https://-push.example.org/x",
+        "https://" + "a" * 64 + ".example.org/x",
+        "https://push.exa%6dple.org/x",
+        "https://push.exam*ple.org/x",
+        "https://[push.example.org]/x",
+        "https://[::1/x",
+        "https://fcm.googleapis.com\uff0fevil.example.org/x",
+    ],
+)
+def test_what_is_no_plain_https_url_on_443_is_not_allowed(url):
+    with pytest.raises(EndpointNotAllowed):
+        check(url)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "8.8.8.8", "0x7f000001", "2130706433", "0177.0.0.1", "127.1", "127.0.0.1.",
+        "①②⑦.0.0.1", "\uff11\uff12\uff17.0.0.1",
+        "127。0。0。1", "0x7f.1", "a.0x7f", "push.example.0x", "[::1]",
+        "[::ffff:127.0.0.1]", "[2606:4700::1111]", "%31%32%37.0.0.1",
+    ],
+)  # fmt: skip
+def test_an_ip_address_is_not_allowed_in_any_spelling(host):
+    with pytest.raises(EndpointNotAllowed):
+        check(f"https://{host}/x")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost", "LOCALHOST", "localhost.", "a.localhost", "ⓛocalhost", "printer", "printer.",
+        "printer.local", "metadata.google.internal", "nas.home.arpa", "nas.lan", "box.localdomain",
+        "git.corp", "box.home", "box.intranet", "box.private",
+    ],
+)  # fmt: skip
+def test_a_name_of_the_local_network_is_not_allowed(host):
+    with pytest.raises(EndpointNotAllowed, match="local network"):
+        check(f"https://{host}/x")
+
+
+@pytest.mark.parametrize("host", ["localpush.example.org", "my-local.example", "lan.example.org"])
+def test_a_public_name_that_only_looks_local_is_allowed(host):
+    assert check(f"https://{host}/x").origin == f"https://{host}"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_allowed"),
+    [
+        ("example.org", True),
+        ("push.example.org", True),
+        ("badexample.org", False),
+        ("example.org.evil.example", False),
+    ],
+)
+def test_allowed_hosts_match_whole_labels(host, is_allowed):
+    if is_allowed:
+        check(f"https://{host}/x", allowed=["example.net", "example.org"])
+    else:
+        with pytest.raises(EndpointNotAllowed, match="not among the allowed hosts"):
+            check(f"https://{host}/x", allowed=["example.net", "example.org"])
+
+
+@pytest.mark.parametrize(
+    ("trusted", "url", "service"),
+    [
+        ("http://127.0.0.1:8030", "http://127.0.0.1:8030/push/1", "127.0.0.1:8030"),
+        ("HTTP://127.0.0.1:8030/", "http://127.0.0.1:8030/push/1", "127.0.0.1:8030"),
+        ("http://[::1]:8030", "http://[0:0::1]:8030/push/1", "::1:8030"),
+        ("http://push:80", "http://PUSH/1", "push:80"),
+        ("https://autopush.lan", "https://autopush.lan:443/1", "autopush.lan:443"),
+        ("https://fcm.googleapis.com", "https://fcm.googleapis.com/wp/1", "fcm"),
+    ],
+)
+def test_a_trusted_origin_is_exempt_and_a_service_of_its_own(trusted, url, service):
+    endpoint = check(url, trusted=[trusted], allowed=["example.org"])
+    assert endpoint.is_trusted
+    assert endpoint.service == service
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:8031/x",
+        "https://127.0.0.1:8030/x",
+        "http://127.0.0.1/x",
+        "http://127.0.0.1:80300/x",
+        "http://127.0.0.1:8030@evil.example.org/x",
+        "http://127.0.0.1:8030.evil.example.org/x",
+        "http://user@127.0.0.1:8030/x",
+        "http://127.0.0.1:8030/x#y",
+        "http://127.0.0.1:8030/" + "x" * 2_000,
+    ],
+)
+def test_what_only_resembles_a_trusted_origin_is_not_allowed(url):
+    with pytest.raises(EndpointNotAllowed):
+        check(url, trusted=["http://127.0.0.1:8030"])
+
+
+def test_a_broken_trusted_origin_trusts_nothing():
+    with pytest.raises(EndpointNotAllowed):
+        check("http://127.0.0.1:8030/x", trusted=["127.0.0.1:8030", "http://127.0.0.1:8030/x"])
+
+
+@pytest.mark.parametrize("text", ["", "*", "127.0.0.1:8030", "http://a/b", "http://a?b", "ws://a"])
+def test_what_is_more_or_less_than_an_origin_is_a_value_error(text):
+    with pytest.raises(ValueError, match=r"\.$"):
+        normalise_origin(text)
+
+
+def test_the_reason_repeats_nothing_of_the_endpoint():
+    with pytest.raises(EndpointNotAllowed) as refusal:
+        check("https://secret-token.internal/secret-token")
+    assert "secret" not in refusal.value.reason
+
+
+URL_PIECES = st.lists(
+    st.sampled_from(
+        ["https://", "http://", "/", "\\", "@", ":", "443", "#", "?", ".", "[", "]", "::1", "%2f",
+         "127.0.0.1", "push.example.org", "fcm.googleapis.com", "localhost", "①", "ß", "\u3002",
+         "\uff0f", "\u00ad", "xn--", "0x7f", " ", "\t"]
+    ) | st.text(max_size=3),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+@given(URL_PIECES | URL_PIECES.map("https://push.example.org".__add__))
+@example("https://push.example.org")
+def test_any_text_is_allowed_or_not_and_what_is_allowed_is_dialled_where_it_was_judged(text):
+    with suppress(EndpointNotAllowed):
+        endpoint = check(text)
+        dialled = yarl.URL(endpoint.url, encoded=True)
+        assert str(dialled.origin()) == endpoint.origin
+        assert (dialled.scheme, dialled.port, dialled.user) == ("https", 443, None)
+        assert dialled.raw_host.isascii()
+        assert dialled.raw_host.count(".") >= 1
