@@ -1,0 +1,75 @@
+"""What the web push sandbox answers.
+
+Errors have the shape, numbers and headers of Mozilla's autopush (autopush-rs: docs/src/errors.md,
+autoendpoint/src/error.rs); faults that it has no number for carry `errno: null`, as they do there.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+_MORE_INFO = "http://autopush.readthedocs.io/en/latest/http.html#error-codes"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer. `taken`: with it the service takes the message over for the device."""
+
+    status: int
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    taken: bool = False
+
+
+class RefusedError(Exception):
+    """The request breaks a rule of the protocol; `answer` is what the sender gets."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.body)
+        self.answer = answer
+
+
+def refused(
+    status: int, errno: int | None, message: str, headers: Mapping[str, str] | None = None
+) -> RefusedError:
+    return RefusedError(error_answer(status, errno, message, headers))
+
+
+def error_answer(
+    status: int, errno: int | None, message: str, headers: Mapping[str, str] | None = None
+) -> Answer:
+    body = {
+        "code": status,
+        "errno": errno,
+        "error": _phrase(status),
+        "message": message,
+        "more_info": _MORE_INFO,
+    }
+    return Answer(
+        status, json.dumps(body), {"Content-Type": "application/json"} | dict(headers or {})
+    )
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def not_found() -> Answer:
+    return error_answer(404, 102, "Invalid token")
+
+
+def gone() -> Answer:
+    return error_answer(410, 106, "No such subscription", {"Cache-Control": "max-age=86400"})
+
+
+def too_large(limit: int) -> Answer:
+    return error_answer(413, 104, f"Body is larger than {limit} bytes")
+
+
+def apple_key_mismatch() -> Answer:
+    """Apple, "Sending web push notifications in web apps and browsers", table of reasons."""
+    return Answer(400, '{"reason":"VapidPkHashMismatch"}', {"Content-Type": "application/json"})

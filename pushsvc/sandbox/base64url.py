@@ -1,0 +1,17 @@
+"""Base64url without padding (RFC 7515 §2), the spelling of every key and token in web push."""
+
+import base64
+import re
+
+_UNPADDED = re.compile(r"[A-Za-z0-9_-]*")
+
+
+def encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """Raise ValueError on padding, on the other base64 alphabet and on impossible lengths."""
+    if not _UNPADDED.fullmatch(text):
+        raise ValueError("not base64url without padding")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

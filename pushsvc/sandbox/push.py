@@ -1,0 +1,137 @@
+"""The push resource of RFC 8030: `POST /push/{id}`.
+
+The order of the checks: the device is known (404) and not deleted (410); the headers (400); the
+size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400). Only a request
+that passes them all meets the device's behaviour and uses up one of its `times`.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+
+from aiohttp import StreamReader, web
+
+from pushsvc.sandbox import answers
+from pushsvc.sandbox.answers import Answer, RefusedError, refused
+from pushsvc.sandbox.behaviours import MAX_BODY, Mode, answer_of
+from pushsvc.sandbox.devices import Device, MismatchAnswer, Receipt
+from pushsvc.sandbox.registry import Devices
+from pushsvc.sandbox.vapid import check_restriction, check_vapid
+from pushsvc.sandbox.webpush_encryption import decrypt, parse_record
+from pushsvc.sandbox.webpush_headers import check_headers
+from pushsvc.sandbox.wire import ACTS
+
+logger = logging.getLogger(__name__)
+
+
+class PushResource:
+    """Checks each message, keeps a receipt of it, and answers as the device was told to.
+
+    Without `keep_content` receipts hold neither headers nor plaintext.
+    """
+
+    def __init__(self, devices: Devices, origin: str, *, keep_content: bool) -> None:
+        self._devices = devices
+        self._origin = origin
+        self._keep_content = keep_content
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/push/{id}", self.post)]
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        device = self._devices.find(request.match_info["id"])
+        if device is None:
+            return _response(answers.not_found())
+        receipt = Receipt(time.time(), dict(request.headers) if self._keep_content else {})
+        device.receipts.append(receipt)
+        try:
+            ttl = await self._check(request, device, receipt)
+        except RefusedError as error:
+            return await _answer(request, receipt, error.answer)
+        return await self._behave(request, device, receipt, ttl)
+
+    async def _check(self, request: web.Request, device: Device, receipt: Receipt) -> int:
+        """Return the TTL granted, and note the plaintext; raise RefusedError at the first fault."""
+        if device.is_deleted:
+            raise RefusedError(answers.gone())
+        ttl = check_headers(request.headers)
+        body = await _read(request.content)
+        self._check_sender(request, device)
+        plaintext = self._decrypt(body, device)
+        if self._keep_content:
+            receipt.plaintext = plaintext
+        return ttl
+
+    def _check_sender(self, request: web.Request, device: Device) -> None:
+        authorization = request.headers.getall("Authorization", [])
+        key = check_vapid(authorization, origin=self._origin, now=time.time())
+        required = device.application_server_key
+        if required is None:
+            return
+        if key not in {None, required} and device.mismatch_answer is MismatchAnswer.APPLE:
+            raise RefusedError(answers.apple_key_mismatch())
+        check_restriction(key, required)
+
+    def _decrypt(self, body: bytes, device: Device) -> bytes:
+        """RFC 8291 §2 and §3.1: a key pair for each message, a retry included.
+
+        The same key with the same salt to the same device would repeat an AES-GCM nonce.
+        """
+        record = parse_record(body)
+        plaintext = decrypt(record, device.keys)
+        if not self._devices.is_first_use(record.sender_key):
+            logger.warning("sandbox.sender_key_reused", extra={"device": device.id})
+            raise refused(400, 110, "Invalid encryption: the sender's key was used before")
+        return plaintext
+
+    async def _behave(
+        self, request: web.Request, device: Device, receipt: Receipt, ttl: int
+    ) -> web.StreamResponse:
+        behaviour = device.next_behaviour()
+        act = ACTS.get(behaviour.mode)
+        if act is not None:
+            await act(request, behaviour, receipt)
+        if behaviour.mode is Mode.SLOW:
+            await asyncio.sleep(behaviour.seconds)
+        answer = answer_of(behaviour, accepted=self._accepted(ttl), now=time.time())
+        return await _answer(request, receipt, answer)
+
+    def _accepted(self, ttl: int) -> Answer:
+        location = f"{self._origin}/message/{secrets.token_hex(16)}"
+        return Answer(201, headers={"Location": location, "TTL": str(ttl)}, taken=True)
+
+
+async def _read(content: StreamReader) -> bytes:
+    """The body; raise RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
+    body = bytearray()
+    async for chunk in content.iter_any():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise RefusedError(answers.too_large(MAX_BODY))
+    return bytes(body)
+
+
+async def _answer(request: web.Request, receipt: Receipt, answer: Answer) -> web.StreamResponse:
+    """Write the answer and note it in the receipt.
+
+    The receipt is completed before the last byte leaves, and taken back if it could not: whoever
+    has read the answer finds the receipt complete.
+    """
+    response = _response(answer)
+    receipt.status = answer.status
+    try:
+        await response.prepare(request)
+        receipt.taken = answer.taken
+        receipt.complete = True
+        await response.write_eof()
+    except asyncio.CancelledError:
+        receipt.complete = False
+        raise
+    except ConnectionError:
+        receipt.complete = False
+    return response
+
+
+def _response(answer: Answer) -> web.Response:
+    return web.Response(status=answer.status, text=answer.body, headers=answer.headers)

@@ -1,0 +1,83 @@
+"""All devices of one push service, and the sender keys that it has seen."""
+
+import secrets
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from pushsvc.sandbox import vapid
+from pushsvc.sandbox.devices import Device, MismatchAnswer
+from pushsvc.sandbox.journal import Journal
+from pushsvc.sandbox.webpush_encryption import UserAgentKeys
+
+_AUTH_LENGTH = 16
+
+
+class Devices:
+    """With a journal, devices (not what they received) outlive the process."""
+
+    def __init__(self, origin: str, journal: Journal | None) -> None:
+        self._origin = origin
+        self._journal = journal
+        self._sender_keys: set[bytes] = set()
+        saved = journal.load(self._endpoint) if journal else []
+        self._by_id = {device.id: device for device in saved}
+
+    def add(
+        self,
+        application_server_key: str | None = None,
+        mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
+    ) -> Device:
+        """Subscribe a new browser; raise ValueError if the key is not a P-256 point.
+
+        With an `application_server_key` the subscription is restricted to it (RFC 8292 §4).
+        """
+        if application_server_key is not None:
+            application_server_key = application_server_key.rstrip("=")
+            vapid.public_key(application_server_key)
+        device_id = secrets.token_hex(16)
+        device = Device(
+            device_id,
+            self._endpoint(device_id),
+            _new_keys(),
+            application_server_key,
+            mismatch_answer,
+        )
+        self._by_id[device_id] = device
+        if self._journal:
+            self._journal.write_added(device)
+        return device
+
+    def find(self, device_id: str) -> Device | None:
+        return self._by_id.get(device_id)
+
+    def all(self) -> list[Device]:
+        return list(self._by_id.values())
+
+    def delete(self, device: Device) -> None:
+        """End the subscription: its endpoint answers 410 from now on. Safe to repeat."""
+        device.is_deleted = True
+        if self._journal:
+            self._journal.write_deleted(device)
+
+    def clear(self) -> None:
+        self._by_id.clear()
+        self._sender_keys.clear()
+        if self._journal:
+            self._journal.clear()
+
+    def is_first_use(self, sender_key: bytes) -> bool:
+        """Whether no message before was encrypted with this key; remembers it."""
+        # Half of the x coordinate tells keys apart, in a quarter of the memory.
+        mark = sender_key[1:17]
+        if mark in self._sender_keys:
+            return False
+        self._sender_keys.add(mark)
+        return True
+
+    def _endpoint(self, device_id: str) -> str:
+        return f"{self._origin}/push/{device_id}"
+
+
+def _new_keys() -> UserAgentKeys:
+    private_key = ec.generate_private_key(ec.SECP256R1())
+    return UserAgentKeys.of(private_key, secrets.token_bytes(_AUTH_LENGTH))
