@@ -1,0 +1,19 @@
+"""The Celery application: queues, the beat schedule, how a worker stops.
+
+The database is the queue of record; a message only says that there may be work. So a message that
+is lost, doubled or late is harmless, results are ignored, and messages that nobody took expire.
+"""
+
+import os
+
+from celery import Celery
+
+from pushsvc.common.worker import Announce
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
+
+app = Celery("pushsvc")
+app.set_default()  # in every thread of the web server too
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["notifications_app"])
+app.steps["worker"].add(Announce)

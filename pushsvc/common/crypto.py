@@ -1,0 +1,36 @@
+"""Secrets at rest: Fernet under the keys of CREDENTIAL_KEYS, of which the first encrypts."""
+
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+
+class SecretUnreadable(Exception):
+    """None of the keys in CREDENTIAL_KEYS opens this secret."""
+
+
+def encrypt(text: str) -> str:
+    return _fernet(tuple(settings.CREDENTIAL_KEYS)).encrypt(text.encode()).decode()
+
+
+def decrypt(token: str) -> str:
+    """The text; SecretUnreadable where its key is not in CREDENTIAL_KEYS any more."""
+    try:
+        return _fernet(tuple(settings.CREDENTIAL_KEYS)).decrypt(token).decode()
+    except InvalidToken as error:
+        raise SecretUnreadable("encrypted with a key that CREDENTIAL_KEYS does not hold") from error
+
+
+def is_current(token: str) -> bool:
+    """Whether the first key encrypted it."""
+    try:
+        Fernet(settings.CREDENTIAL_KEYS[0]).decrypt(token)
+    except InvalidToken:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4)
+def _fernet(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])

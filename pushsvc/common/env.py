@@ -1,0 +1,69 @@
+"""Typed reading of environment variables.
+
+A value that cannot be read never stops the import of the settings: the default is used, the fault
+is remembered in `faults`, and the system check of `channels_app.checks` reports it by name.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class EnvFault:
+    name: str
+    message: str
+
+
+@dataclass
+class Env:
+    values: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    faults: list[EnvFault] = field(default_factory=list)
+
+    def text(self, name: str, default: str = "") -> str:
+        """The variable, or the content of the file that `NAME_FILE` names, stripped."""
+        if name in self.values:
+            return self.values[name].strip()
+        path = self.values.get(f"{name}_FILE", "")
+        if not path:
+            return default
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self.faults.append(EnvFault(f"{name}_FILE", f"cannot be read: {error}"))
+            return default
+
+    def parsed(self, name: str, default: T, parse: Callable[[str], T], expected: str) -> T:
+        """`parse(value)`; a ValueError becomes a fault that says what was expected."""
+        raw = self.text(name)
+        if not raw:
+            return default
+        try:
+            return parse(raw)
+        except ValueError:
+            self.faults.append(EnvFault(name, f"is {_shown(name, raw)}, expected {expected}"))
+            return default
+
+    def whole(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+        def parse(raw: str) -> int:
+            number = int(raw)
+            if not least <= number <= most:
+                raise ValueError(raw)
+            return number
+
+        return self.parsed(name, default, parse, f"a whole number from {least} to {most}")
+
+    def words(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Comma-separated words, blanks around them dropped."""
+        raw = self.text(name)
+        if not raw:
+            return default
+        return tuple(word.strip() for word in raw.split(",") if word.strip())
+
+
+def _shown(name: str, raw: str) -> str:
+    return "unreadable" if "KEY" in name or "TOKEN" in name or "URL" in name else repr(raw[:80])

@@ -1,0 +1,170 @@
+"""The root of every error that a client may see, and the general ones.
+
+An error answers `status`, a stable `code` (listed in docs/errors.md), a `title` that is the same
+for the same code, and a `detail` for this occurrence. Errors of one use live next to the function
+that raises them. Knows nothing of HTTP frameworks, so that services may raise what the API shows.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+
+class PushsvcError(Exception):
+    """`detail` must hold no secret and nothing of another channel: the client reads it."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+    title: ClassVar[str] = "The service failed"
+    detail: str = "The request could not be carried out. The fault is recorded."
+
+    def __init__(self, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+        self.detail = detail or self.detail
+        self.headers = dict(headers or {})
+        super().__init__(self.detail)
+
+    def problem(self) -> dict[str, Any]:
+        """The body of the answer (RFC 9457 section 3.1)."""
+        return {
+            "type": f"/docs/errors#{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+        }
+
+
+class BadRequest(PushsvcError):
+    status = 400
+    code = "bad_request"
+    title = "The request is malformed"
+    detail = "The request could not be understood."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of the input. `attr` is a path (`keys.p256dh`); "" is the input as a whole."""
+
+    attr: str
+    code: str
+    detail: str
+
+
+class Invalid(PushsvcError):
+    status = 400
+    code = "validation_error"
+    title = "The input is not valid"
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = list(faults)
+        super().__init__(_summary(self.faults))
+
+    @override
+    def problem(self) -> dict[str, Any]:
+        return {**super().problem(), "errors": [asdict(fault) for fault in self.faults]}
+
+
+def _summary(faults: Sequence[Fault]) -> str:
+    if len(faults) != 1:
+        return f"{len(faults)} faults; see errors."
+    fault = faults[0]
+    return f"{fault.attr[:100]}: {fault.detail}" if fault.attr else fault.detail
+
+
+class MissingKey(PushsvcError):
+    """401 with the challenge that RFC 9110 section 11.6.1 requires."""
+
+    status = 401
+    code = "missing_key"
+    title = "An API key is needed"
+    detail = "Send the header `Authorization: Key <API_KEY>`."
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": "Key"})
+
+
+class Forbidden(PushsvcError):
+    status = 403
+    code = "forbidden"
+    title = "Not allowed"
+    detail = "This request is not allowed."
+
+
+class MissingScope(Forbidden):
+    code = "missing_scope"
+    title = "The API key lacks a scope"
+
+    def __init__(self, scope: str = "send") -> None:
+        super().__init__(f"This needs a key with the scope `{scope}`.")
+
+
+class NotFound(PushsvcError):
+    status = 404
+    code = "not_found"
+    title = "Not found"
+    detail = "There is nothing at this address."
+
+
+class MethodNotAllowed(PushsvcError):
+    status = 405
+    code = "method_not_allowed"
+    title = "Method not allowed"
+    detail = "This address does not answer to this method; see the Allow header."
+
+
+class Conflict(PushsvcError):
+    status = 409
+    code = "conflict"
+    title = "Conflict with the present state"
+    detail = "The present state does not allow this."
+
+
+class BodyTooLarge(PushsvcError):
+    status = 413
+    code = "body_too_large"
+    title = "The body is too large"
+    detail = "A request body may hold at most 64 KiB."
+
+
+class UnsupportedMediaType(PushsvcError):
+    status = 415
+    code = "unsupported_media_type"
+    title = "The body is not JSON"
+    detail = "Send the body as `Content-Type: application/json`."
+
+
+class TooManyRequests(PushsvcError):
+    """`wait`: seconds until the same request may succeed."""
+
+    status = 429
+    code = "rate_limited"
+    title = "Too many requests"
+
+    def __init__(self, wait: float) -> None:
+        seconds = max(1, math.ceil(wait))
+        super().__init__(
+            f"Wait {seconds} seconds before the next request of this kind.",
+            headers={"Retry-After": str(seconds)},
+        )
+
+
+class Unavailable(PushsvcError):
+    """503: nothing was changed; the same request may succeed in `retry_after` seconds."""
+
+    status = 503
+    code = "unavailable"
+    title = "Not available now"
+    detail = "Try again later."
+    retry_after: ClassVar[int] = 5
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail, headers={"Retry-After": str(self.retry_after)})
+
+
+class DatabaseUnavailable(Unavailable):
+    code = "database_unavailable"
+    title = "The database cannot be reached"
+    detail = "Nothing was stored. Try again later."

@@ -1,0 +1,232 @@
+"""Fields that take JSON values as they are: no coercion, no trimming, few and stable fault codes.
+
+Length counts Unicode code points. `null` is refused unless `allow_null` is given.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.core import validators
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.fields import empty
+from typing_extensions import override
+
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.timestamps import format_timestamp, parse_timestamp
+
+MAX_URL_LENGTH = 2000
+
+
+def refuse(code: str, detail: str) -> NoReturn:
+    """Makes the field at hand fail with this code."""
+    raise serializers.ValidationError(detail, code=code)
+
+
+def text_or_refuse(data: object) -> str:
+    if not isinstance(data, str):
+        refuse("not_a_string", "Must be a string.")
+    return data
+
+
+class TooLong(validators.MaxLengthValidator):
+    code = "too_long"
+    message = "Must be at most %(limit_value)d characters long."
+
+
+class TooShort(validators.MinLengthValidator):
+    code = "too_short"
+    message = "Must be at least %(limit_value)d characters long."
+
+
+class OverMaximum(validators.MaxValueValidator):
+    code = "out_of_range"
+    message = "Must be at most %(limit_value)s."
+
+
+class UnderMinimum(validators.MinValueValidator):
+    code = "out_of_range"
+    message = "Must be at least %(limit_value)s."
+
+
+class Text(serializers.CharField):
+    """Text as sent. `blank` where something is required, `too_short` and `too_long` else."""
+
+    def __init__(self, *, min_length: int = 0, max_length: int | None = None, **kw: Any) -> None:
+        super().__init__(allow_blank=min_length == 0, trim_whitespace=False, **kw)
+        limits: list[Callable[[str], None]] = []
+        if max_length is not None:
+            limits.append(TooLong(max_length))
+        if min_length > 1:
+            limits.append(TooShort(min_length))
+        self.validators = [*self.validators, *limits]
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        return text_or_refuse(data)
+
+
+@extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
+class HttpUrl(Text):
+    """An absolute http or https address with a host."""
+
+    def __init__(self, *, min_length: int = 1, max_length: int = MAX_URL_LENGTH, **kw: Any) -> None:
+        super().__init__(min_length=min_length, max_length=max_length, **kw)
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        url = text_or_refuse(data)
+        if not _is_http_url(url):
+            refuse("not_a_url", "Must be an absolute http or https URL.")
+        return url
+
+
+def _is_http_url(url: str) -> bool:
+    # urlsplit drops tabs and line ends silently.
+    if any(char <= " " or char == "\x7f" for char in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+class WholeNumber(serializers.IntegerField):
+    """A JSON number written without fraction or exponent; true and 5.0 are none."""
+
+    def __init__(self, *, min: int | None = None, max: int | None = None, **kw: Any) -> None:
+        super().__init__(**kw)
+        limits: list[Callable[[int], None]] = []
+        if min is not None:
+            limits.append(UnderMinimum(min))
+        if max is not None:
+            limits.append(OverMaximum(max))
+        self.validators = [*self.validators, *limits]
+
+    @override
+    def to_internal_value(self, data: object) -> int:
+        if type(data) is not int:
+            refuse("not_a_number", "Must be a whole number.")
+        return data
+
+
+class Flag(serializers.BooleanField):
+    @override
+    def to_internal_value(self, data: object) -> bool:
+        if not isinstance(data, bool):
+            refuse("not_a_boolean", "Must be true or false.")
+        return data
+
+
+class Timestamp(serializers.DateTimeField):
+    """ISO 8601 in, read as UTC where it has no offset; UTC with milliseconds out."""
+
+    @override
+    def to_internal_value(self, value: object) -> datetime:
+        try:
+            return parse_timestamp(text_or_refuse(value))
+        except ValueError:
+            refuse("not_a_timestamp", "Must be an ISO 8601 date and time, years 1 to 9999.")
+
+    @override
+    def to_representation(self, value: datetime) -> str:
+        return format_timestamp(value)
+
+
+class Id(serializers.UUIDField):
+    """A UUID in its hyphenated spelling, in either case."""
+
+    @override
+    def to_internal_value(self, data: object) -> UUID:
+        try:
+            return parse_uuid(text_or_refuse(data))
+        except ValueError:
+            refuse("not_a_uuid", "Must be a hyphenated UUID.")
+
+
+class Choice(serializers.ChoiceField):
+    """One of some strings, in their exact spelling."""
+
+    def __init__(self, choices: Iterable[str], **kw: Any) -> None:
+        super().__init__(choices=list(choices), **kw)
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        word = text_or_refuse(data)
+        if word not in self.choices:
+            refuse("not_a_choice", f"Must be one of: {', '.join(self.choices)}.")
+        return word
+
+
+class ListOf(serializers.ListField):
+    """A list of `child`; may be empty only where `allow_empty` says so."""
+
+    def __init__(
+        self, child: serializers.Field[Any, Any, Any, Any], *, allow_empty: bool = False, **kw: Any
+    ) -> None:
+        super().__init__(child=child, allow_empty=allow_empty, **kw)
+
+    @override
+    def to_internal_value(self, data: object) -> list[Any]:
+        if not isinstance(data, list):
+            refuse("not_a_list", "Must be a list.")
+        if not data and not self.allow_empty:
+            refuse("empty", "Must not be empty.")
+        return super().to_internal_value(data)
+
+
+class StringMap(serializers.DictField):
+    """An object whose values are all strings."""
+
+    child = Text()
+
+    @override
+    def to_internal_value(self, data: object) -> dict[str, str]:
+        if not isinstance(data, dict):
+            refuse("not_an_object", "Must be an object.")
+        return super().to_internal_value(data)
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """The shape of an input object. `refuse_unknown`: a field that is not declared is a fault."""
+
+    refuse_unknown = True
+
+    @classmethod
+    def checked(cls, data: object) -> dict[str, Any]:
+        """The validated input; every fault at once as a ValidationError."""
+        serializer = cls(data=data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    @override
+    def run_validation(self, data: Any = empty) -> Any:
+        if data is not empty and data is not None and not isinstance(data, dict):
+            refuse("not_an_object", "Must be an object.")
+        return super().run_validation(data)
+
+    @override
+    def to_internal_value(self, data: dict[str, Any]) -> Any:
+        unknown = self._unknown(data)
+        try:
+            known = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({**_by_name(error.detail), **unknown}) from error
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return known
+
+    def _unknown(self, data: Mapping[str, Any]) -> dict[str, list[serializers.ErrorDetail]]:
+        if not self.refuse_unknown:
+            return {}
+        fault = serializers.ErrorDetail("There is no such field.", code="unknown_field")
+        return {name: [fault] for name in data if name not in self.fields}
+
+
+def _by_name(detail: Any) -> dict[str, Any]:
+    return dict(detail) if isinstance(detail, dict) else {"": detail}

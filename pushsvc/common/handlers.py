@@ -1,0 +1,58 @@
+"""Django's error handlers: problems for what goes wrong outside of the views.
+
+Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ keeps Django's own
+pages, which people read.
+"""
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+
+from pushsvc.common import errors
+from pushsvc.common.drf import PROBLEM_TYPE
+
+
+class HostNotAllowed(errors.BadRequest):
+    code = "host_not_allowed"
+    title = "The host is not ours"
+    detail = "The Host header names no host of ALLOWED_HOSTS."
+
+
+def problem_json(error: errors.PushsvcError) -> HttpResponse:
+    return JsonResponse(
+        error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
+    )
+
+
+def is_console(request: HttpRequest) -> bool:
+    return request.path_info == "/admin" or request.path_info.startswith("/admin/")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400."""
+    if is_console(request):
+        return defaults.bad_request(request, exception)
+    if isinstance(exception, DisallowedHost):
+        return problem_json(HostNotAllowed())
+    return problem_json(errors.BadRequest())
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler403."""
+    if is_console(request):
+        return defaults.permission_denied(request, exception)
+    return problem_json(errors.Forbidden())
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404."""
+    if is_console(request):
+        return defaults.page_not_found(request, exception)
+    return problem_json(errors.NotFound())
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500."""
+    if is_console(request):
+        return defaults.server_error(request)
+    return problem_json(errors.PushsvcError())

@@ -1,0 +1,28 @@
+"""Which format is read and written. Apart from the views: DRF loads it while it defines its own."""
+
+from collections.abc import Iterable
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from typing_extensions import override
+
+
+class AlwaysJSON(BaseContentNegotiation):
+    """Answers in the view's one format whatever Accept says; reads only what is named exactly."""
+
+    @override
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        sent = request.content_type.partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == sent), None)
+
+    @override
+    def select_renderer(
+        self,
+        request: Request,
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, str(renderer.media_type)

@@ -1,0 +1,7 @@
+from django.db import models
+
+
+class Platform(models.TextChoices):
+    WEB = "web"
+    ANDROID = "android"
+    IOS = "ios"

@@ -1,0 +1,23 @@
+"""Paths as the interface spells them, with or without a slash at the end, never a redirect."""
+
+from typing import Any
+
+from django.urls import URLPattern, register_converter
+from django.urls.resolvers import RoutePattern
+from rest_framework.views import APIView
+from typing_extensions import override
+
+from pushsvc.common.ids import UUIDConverter
+
+register_converter(UUIDConverter, "id")
+
+
+class _EitherSpelling(RoutePattern):
+    @override
+    def match(self, path: str) -> Any:
+        return super().match(path.removesuffix("/"))
+
+
+def endpoint(route: str, view: type[APIView]) -> URLPattern:
+    """`route` in Django's notation, without slashes around it; `<id:name>` is a UUID."""
+    return URLPattern(_EitherSpelling(route, is_endpoint=True), view.as_view())

@@ -1,0 +1,131 @@
+"""JSON as RFC 8259 means it, without what Python's reader adds or leaves open.
+
+Refused: anything but UTF-8, duplicate keys, NaN and infinities, numbers that no double holds,
+more than 20 levels, and text with NUL or lone surrogates (PostgreSQL stores neither).
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import IO, Any, NoReturn
+
+from django.http import UnreadablePostError
+from rest_framework.parsers import BaseParser
+from typing_extensions import override
+
+from pushsvc.common.errors import BadRequest, BodyTooLarge, Fault, Invalid
+
+MAX_BODY_BYTES = 64 * 1024
+MAX_DEPTH = 20
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class MalformedJSON(BadRequest):
+    code = "malformed_json"
+    title = "The body is not JSON"
+
+
+class StrictJSONParser(BaseParser):
+    """Reads a body of at most 64 KiB that holds one JSON object."""
+
+    media_type = "application/json"
+
+    @override
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        value = loads_strict(_read(stream))
+        if not isinstance(value, dict):
+            raise Invalid([Fault("", "not_an_object", "The body must be a JSON object.")])
+        return value
+
+
+def _read(stream: IO[Any]) -> bytes:
+    try:
+        body: bytes = stream.read(MAX_BODY_BYTES + 1)
+    except UnreadablePostError as error:
+        raise BadRequest("The body ended before its announced length.") from error
+    if len(body) > MAX_BODY_BYTES:
+        raise BodyTooLarge
+    return body
+
+
+def loads_strict(data: bytes) -> Any:
+    """The one JSON value that `data` spells; else MalformedJSON, which says what is wrong."""
+    if not data.strip():
+        raise MalformedJSON("The body is empty.")
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
+        )
+    except UnicodeDecodeError as error:
+        raise MalformedJSON(f"Not UTF-8 at byte {error.start}.") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise MalformedJSON(f"Not JSON: {error.msg} ({where}).") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    _check_depth(value)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        _check_text(key)
+        if key in result:
+            raise MalformedJSON(f"The key {key[:50]!r} is there twice.")
+        result[key] = value
+    return result
+
+
+def _constant(name: str) -> NoReturn:
+    raise MalformedJSON(f"{name} is not a JSON number.")
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise MalformedJSON("A number is too large.")
+    return number
+
+
+def _int(digits: str) -> int:
+    # The float first: int() refuses long digit strings with an error of its own.
+    _float(digits)
+    return int(digits)
+
+
+def _check_depth(value: Any) -> None:
+    """Walks level by level, so that depth costs no stack; checks text on the way."""
+    level, depth = [value], 0
+    while level:
+        below: list[Any] = []
+        nested = False
+        for item in level:
+            if isinstance(item, str):
+                _check_text(item)
+            elif isinstance(item, dict | list):
+                nested = True
+                below.extend(item.values() if isinstance(item, dict) else item)
+        depth += nested
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        level = below
+
+
+def _check_text(text: str) -> None:
+    if _UNSTORABLE.search(text):
+        raise MalformedJSON("A string holds NUL or half of a surrogate pair.")
+
+
+def _too_deep() -> MalformedJSON:
+    return MalformedJSON(f"More than {MAX_DEPTH} levels of nesting.")

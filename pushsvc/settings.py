@@ -1,0 +1,272 @@
+"""All settings; docs/configuration.md lists those that the environment gives.
+
+Nothing here raises for a bad value: `ENV.faults` feeds a system check that names it
+(channels_app/checks.py).
+"""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from kombu import Queue
+
+from pushsvc.common.env import Env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENV = Env()
+
+# --- Django ---------------------------------------------------------------------------------------
+
+DEBUG = False
+SECRET_KEY = ENV.text("SECRET_KEY", "unset-and-refused-by-the-checks")
+PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
+ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
+CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "corsheaders",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_celery_beat",
+    "channels_app",
+    "subscriptions_app",
+    "notifications_app",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "pushsvc.urls"
+WSGI_APPLICATION = "pushsvc.wsgi.application"
+APPEND_SLASH = False  # both spellings are routed; a redirect would turn a POST into a GET
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+STATIC_URL = "static/"
+WHITENOISE_USE_FINDERS = True  # served from the packages: no collectstatic, nothing on a local disk
+WHITENOISE_AUTOREFRESH = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+SILENCED_SYSTEM_CHECKS = [
+    "security.W008",  # TLS ends in front of us; a redirect there would answer API calls with HTML
+]
+
+# Behind TLS (PUBLIC_BASE_URL is https) cookies are for https only.
+_IS_HTTPS = PUBLIC_BASE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS
+X_FRAME_OPTIONS = "DENY"
+
+# --- HTTP interface -------------------------------------------------------------------------------
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.strict_json.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "pushsvc.common.negotiation.AlwaysJSON",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "pushsvc.common.drf.problem_handler",
+    "UNAUTHENTICATED_USER": None,
+    "COMPACT_JSON": True,
+    "UNICODE_JSON": True,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "pushsvc",
+    "VERSION": "1",
+    "DESCRIPTION": "Push notifications to browsers, Android and iOS.",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "Platform": "pushsvc.common.platforms.Platform.values",
+        "NotificationStatus": "notifications_app.states.NotificationStatus.values",
+    },
+    "SERVERS": [{"url": "/"}],
+    "TAGS": [
+        {"name": "channel", "description": "For the channel's owner: statistics, credentials."},
+        {"name": "subscriptions", "description": "Public: for browsers and devices."},
+        {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
+    ],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|web-push-key|events)/?$"
+CORS_ALLOW_ALL_ORIGINS = True
+CORS_ALLOW_CREDENTIALS = False
+CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]
+CORS_ALLOW_HEADERS = ["content-type", "x-channel-id"]
+CORS_PREFLIGHT_MAX_AGE = 86_400
+
+TRUSTED_PROXIES = ENV.whole("TRUSTED_PROXIES", 0, most=10)
+METRICS_TOKEN = ENV.text("METRICS_TOKEN")
+REFUSED_KEYS_PER_MINUTE = 60
+SUBSCRIBES_PER_MINUTE = 600
+SENDS_PER_SECOND = 100
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+def _database(url: str) -> dict[str, object]:
+    parts = urlsplit(url)
+    query = dict(pair.partition("=")[::2] for pair in parts.query.split("&") if pair)
+    host = unquote(parts.hostname or query.pop("host", ""))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host or unquote(query.pop("host", "")),
+        "PORT": parts.port or "",
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": True,  # PgBouncer in transaction mode
+        "OPTIONS": {"connect_timeout": 3, **{k: unquote(v) for k, v in query.items()}},
+    }
+
+
+def _is_postgres(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"} or not parts.path.strip("/"):
+        raise ValueError(url)
+    _ = parts.port
+    return url
+
+
+DATABASE_URL = ENV.parsed(
+    "DATABASE_URL", "postgresql:///pushsvc", _is_postgres, "postgresql://user:password@host/name"
+)
+DATABASES = {"default": _database(DATABASE_URL)}
+
+# --- Redis and Celery -----------------------------------------------------------------------------
+
+REDIS_URL = ENV.text("REDIS_URL", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL") or (
+    REDIS_URL.replace("unix://", "redis+socket://", 1)
+)
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+    "health_check_interval": 25,
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False  # a message is a doorbell: to hear it is to have handled it
+CELERY_TASK_QUEUES = [Queue(name) for name in ("tick", "plan", "web", "android", "ios")]
+CELERY_TASK_CREATE_MISSING_QUEUES = False
+CELERY_TASK_DEFAULT_QUEUE = "plan"
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_ENABLE_UTC = True
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULE = {
+    "tick": {
+        "task": "notifications_app.tasks.tick",
+        "schedule": 1.0,
+        "options": {"queue": "tick", "expires": 2.0},
+    },
+    "housekeeping": {
+        "task": "notifications_app.tasks.housekeeping",
+        "schedule": 60.0,
+        "options": {"queue": "tick", "expires": 60.0},
+    },
+}
+WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
+WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
+
+# --- Secrets at rest ------------------------------------------------------------------------------
+
+CREDENTIAL_KEYS = ENV.words("CREDENTIAL_KEYS")  # Fernet keys, newest first
+
+# --- Push services --------------------------------------------------------------------------------
+
+VAPID_SUBJECT = ENV.text("VAPID_SUBJECT", "mailto:push@example.com")
+WEBPUSH_TRUSTED_ORIGINS = frozenset(ENV.words("WEBPUSH_TRUSTED_ORIGINS"))
+WEBPUSH_ALLOWED_HOSTS = ENV.words("WEBPUSH_ALLOWED_HOSTS")
+PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
+
+# --- Pipeline -------------------------------------------------------------------------------------
+
+PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
+PLAN_SLICE_SECONDS = 2.0
+BATCH_SIZE = 1_000
+LEASE_SECONDS = 120
+FLUSH_OUTCOMES = 300
+FLUSH_SECONDS = 0.25
+UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
+CALLS_IN_FLIGHT = 100  # of one batch
+CALL_SECONDS = 10.0
+BATCH_SECONDS = 60.0  # then what is left of a batch is handed back
+STRANGER_CALL_SECONDS = 5.0
+STRANGER_BATCH_SECONDS = 5.0
+HAND_OVER_ATTEMPTS = 12
+HAND_OVER_SECONDS = 3600
+PARKED_SECONDS = 3600
+TTL_ZERO_SECONDS = 3600
+DELIVERY_RETENTION_DAYS = 30
+SUBSCRIPTION_RETENTION_DAYS = 90
+
+# --- Logging --------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "pushsvc.common.logs.EventFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.request": {"level": "ERROR"},  # a 404 is an answer, not news
+        "django.server": {"handlers": [], "propagate": True},
+        "celery": {"level": "INFO"},
+        "celery.app.trace": {"level": "WARNING"},  # two lines for every doorbell
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
+        "django_celery_beat": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,9 @@
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+from pushsvc.common.chunked import read_chunked
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
+
+application = read_chunked(get_wsgi_application())
