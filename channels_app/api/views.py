@@ -1,0 +1,134 @@
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from channels_app.api.serializers import (
+    ChannelStatisticsOutput,
+    MessageOutput,
+    ProvidersInput,
+    WebPushKeyOutput,
+    channel_statistics,
+)
+from channels_app.http import (
+    ApiKeyAuthentication,
+    ChannelIdMissing,
+    channel_from_header,
+    own_channel,
+    require_scope,
+)
+from channels_app.selectors import ChannelNotFound, channel_totals, current_vapid_key
+from channels_app.services import provider_credentials_store
+from pushsvc.common.drf import ApiView
+from pushsvc.common.errors import Fault, Invalid, MissingScope
+from pushsvc.common.openapi import problem_responses
+
+_STATISTICS = {
+    "channel_info": {
+        "channel_id": "0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b",
+        "name": "Alice's shop",
+        "created_at": "2026-11-20T15:11:00.123Z",
+        "platforms": {"web": True, "android": True, "ios": False},
+    },
+    "subscriber_count": 1200,
+    "notification_stats": {
+        "total_notifications_sent": 12,
+        "total_recipients": 13400,
+        "total_delivered": 13100,
+        "total_bounced": 290,
+        "total_clicked": 870,
+    },
+}
+_PROVIDERS = {
+    "providers_config": {
+        "fcm_service_account": '{"project_id": "alices-shop", "client_email": "…", …}',
+        "apns_key": "-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n",
+        "apns_key_id": "ABC123DEFG",
+        "apns_team_id": "DEF123GHIJ",
+        "apns_topic": "com.example.shop",
+        "apns_environment": "production",
+    }
+}
+_PUBLIC_KEY = (
+    "BDd3_hVL9fZi9Ybo2UUzA284WG5FZR30_95YeZJsiApwXKpNcF1rRPF3foIiBHXRdJI2Qhumhf6_LFTeZaNndIo"
+)
+_MISSPELT = Invalid(
+    [Fault("providers_config.apns_kye", "unknown_field", "There is no such field.")]
+)
+CHANNEL_ID_HEADER = OpenApiParameter(
+    "X-Channel-ID", UUID, OpenApiParameter.HEADER, required=True, description="The channel's id."
+)
+
+
+class ChannelView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope("read"),)
+
+    @extend_schema(
+        operation_id="channel_read",
+        summary="Get channel statistics",
+        tags=["channel"],
+        responses={200: ChannelStatisticsOutput}
+        | problem_responses(401, MissingScope("read"), ChannelNotFound(), 429, 503),
+        examples=[OpenApiExample("A channel", value=_STATISTICS, response_only=True)],
+    )
+    def get(self, request: Request, channel_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        return Response(channel_statistics(channel, channel_totals(channel.id)))
+
+
+class ProvidersView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope("manage"),)
+
+    @extend_schema(
+        operation_id="providers_update",
+        summary="Update provider credentials",
+        description="At least one of the two; the other platform stays as it was.",
+        tags=["channel"],
+        request=ProvidersInput,
+        responses={200: MessageOutput}
+        | problem_responses(
+            _MISSPELT, 401, MissingScope("manage"), ChannelNotFound(), 413, 415, 429, 503
+        ),
+        examples=[
+            OpenApiExample("Both platforms", value=_PROVIDERS, request_only=True),
+            OpenApiExample(
+                "Updated",
+                value={"message": "The provider configuration was updated."},
+                response_only=True,
+                status_codes=["200"],
+            ),
+        ],
+    )
+    def put(self, request: Request, channel_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        given = ProvidersInput.checked(request.data)["providers_config"]
+        provider_credentials_store(channel=channel, **given)
+        return Response({"message": "The provider configuration was updated."})
+
+
+class WebPushKeyView(ApiView):
+    """Public: browsers need the key before they can subscribe."""
+
+    @extend_schema(
+        operation_id="web_push_key_read",
+        summary="Get the channel's public key for web push",
+        tags=["subscriptions"],
+        auth=[],
+        parameters=[CHANNEL_ID_HEADER],
+        responses={200: WebPushKeyOutput}
+        | problem_responses(ChannelIdMissing(), ChannelNotFound(), 503),
+        examples=[
+            OpenApiExample(
+                "A key",
+                value={"public_key": _PUBLIC_KEY},
+                response_only=True,
+                status_codes=["200"],
+            )
+        ],
+    )
+    def get(self, request: Request) -> Response:
+        channel = channel_from_header(request)
+        return Response({"public_key": current_vapid_key(channel).public_key})

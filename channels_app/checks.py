@@ -1,0 +1,118 @@
+"""Every setting that cannot work, by name and with an id: run at start, before any request.
+
+docs/configuration.md lists the settings. Messages repeat no secret.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from kombu.transport import TRANSPORT_ALIASES
+
+from channels_app.provider_credentials import is_vapid_subject
+
+UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - the mark of an unset one
+DEFAULT_VAPID_SUBJECT = "mailto:push@example.com"
+_REDIS_SCHEMES = frozenset({"redis", "rediss", "unix"})
+_HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*", re.ASCII)
+
+
+def register_checks() -> None:
+    register(check_settings, Tags.compatibility)
+    register(check_deployment, Tags.security, deploy=True)
+
+
+def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    return [*_unreadable(), *_secrets(), *_servers(), *_addresses(), *_push_services()]
+
+
+def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage]:
+    """What works, but not well before the public."""
+    found = []
+    if settings.VAPID_SUBJECT == DEFAULT_VAPID_SUBJECT:
+        hint = "Set it to the mailto: or https: address where push services can reach you."
+        found.append(Warning("VAPID_SUBJECT is the example.", hint=hint, id="pushsvc.W001"))
+    if not settings.PUBLIC_BASE_URL.startswith("https://"):
+        hint = "Browsers subscribe only from https, and the console's cookies need it."
+        found.append(Warning("PUBLIC_BASE_URL is not https.", hint=hint, id="pushsvc.W002"))
+    return found
+
+
+def _unreadable() -> Iterator[CheckMessage]:
+    for fault in settings.ENV.faults:
+        yield Error(f"{fault.name} {fault.message}.", id="pushsvc.E001")
+
+
+def _secrets() -> Iterator[CheckMessage]:
+    if settings.SECRET_KEY == UNSET_SECRET_KEY:
+        hint = "Any 50 random characters, the same in every process."
+        yield Error("SECRET_KEY is not set.", hint=hint, id="pushsvc.E002")
+    hint = "One Fernet key or several, newest first: Fernet.generate_key() of cryptography."
+    if not settings.CREDENTIAL_KEYS:
+        yield Error("CREDENTIAL_KEYS is not set.", hint=hint, id="pushsvc.E003")
+    for position, key in enumerate(settings.CREDENTIAL_KEYS, start=1):
+        if not _is_fernet_key(key):
+            message = f"Key {position} of CREDENTIAL_KEYS is not a Fernet key."
+            yield Error(message, hint=hint, id="pushsvc.E004")
+
+
+def _is_fernet_key(key: str) -> bool:
+    try:
+        Fernet(key)
+    except ValueError:
+        return False
+    return True
+
+
+def _servers() -> Iterator[CheckMessage]:
+    if _scheme(settings.REDIS_URL) not in _REDIS_SCHEMES:
+        hint = "redis://host:6379/0, rediss://… or unix:///path/to/socket"
+        yield Error("REDIS_URL is not a Redis address.", hint=hint, id="pushsvc.E005")
+    # Celery reads `redis+socket://` as transport and address.
+    if _scheme(settings.CELERY_BROKER_URL).partition("+")[0] not in TRANSPORT_ALIASES:
+        hint = "redis://…, amqp://… or another transport of Celery"
+        yield Error("CELERY_BROKER_URL is not a broker address.", hint=hint, id="pushsvc.E006")
+
+
+def _addresses() -> Iterator[CheckMessage]:
+    for origin in settings.WEBPUSH_TRUSTED_ORIGINS:
+        if not _is_origin(origin):
+            message = f"WEBPUSH_TRUSTED_ORIGINS holds {origin!r}, which is not an origin."
+            yield Error(message, hint="https://push.example.com:8443", id="pushsvc.E007")
+    for host in settings.WEBPUSH_ALLOWED_HOSTS:
+        if not _HOST.fullmatch(host):
+            message = f"WEBPUSH_ALLOWED_HOSTS holds {host!r}, which is not a host name."
+            yield Error(message, hint="push.services.mozilla.com", id="pushsvc.E008")
+    if settings.PUBLIC_BASE_URL and not _is_origin(settings.PUBLIC_BASE_URL):
+        hint = "https://push.example.com, without a path"
+        yield Error("PUBLIC_BASE_URL is not an origin.", hint=hint, id="pushsvc.E009")
+
+
+def _push_services() -> Iterator[CheckMessage]:
+    if not is_vapid_subject(settings.VAPID_SUBJECT):
+        hint = "mailto:you@your-domain.com or https://your-domain.com; Apple refuses others."
+        yield Error("VAPID_SUBJECT names no real domain.", hint=hint, id="pushsvc.E010")
+    if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
+        yield Error("PROVIDER_CA_FILE cannot be read.", id="pushsvc.E011")
+
+
+def _scheme(url: str) -> str:
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        return ""
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_bare = not (parts.path or parts.query or parts.fragment or "@" in parts.netloc)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and is_bare

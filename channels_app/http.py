@@ -1,0 +1,128 @@
+"""Who asks, and for which channel: what every app's views share."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from typing_extensions import override
+
+from channels_app import keys
+from channels_app.models import ApiKey, Channel
+from channels_app.selectors import ChannelNotFound, FoundKey, api_key_find, channel_get
+from channels_app.services import api_key_note_use
+from pushsvc.common import ratelimit
+from pushsvc.common.client_address import client_address
+from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
+from pushsvc.common.ids import parse_uuid
+
+
+class InvalidKey(MissingKey):
+    code = "invalid_key"
+    title = "The API key is not valid"
+    detail = "There is no such API key, or it is mistyped."
+
+
+class ExpiredKey(MissingKey):
+    code = "expired_key"
+    title = "The API key has expired"
+    detail = "This API key has expired; use another."
+
+
+class RevokedKey(MissingKey):
+    code = "revoked_key"
+    title = "The API key was revoked"
+    detail = "This API key was revoked; use another."
+
+
+class ChannelIdMissing(BadRequest):
+    code = "channel_id_missing"
+    title = "The channel is not named"
+    detail = "Send the header `X-Channel-ID: <CHANNEL_ID>`."
+
+
+class ChannelIdMalformed(BadRequest):
+    code = "channel_id_malformed"
+    title = "The channel id is malformed"
+    detail = "X-Channel-ID must be one hyphenated UUID."
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """`Authorization: Key <API_KEY>`; `request.auth` is the key with its channel.
+
+    An address with too many refused keys is told so instead of 401; its good keys go on working.
+    """
+
+    @override
+    def authenticate(self, request: Request) -> tuple[None, ApiKey]:
+        text = _key_text(request.headers.get("Authorization", ""))
+        try:
+            found = _accepted(text)
+        except MissingKey:
+            limit = settings.REFUSED_KEYS_PER_MINUTE
+            ratelimit.enforce("refused-keys", client_address(request._request), limit, 60)
+            raise
+        api_key_note_use(found)
+        return None, found.api_key
+
+
+def _key_text(header: str) -> str:
+    scheme, _, text = header.strip().partition(" ")
+    if scheme.lower() != "key" or not text:
+        raise MissingKey
+    return text.strip()
+
+
+def _accepted(text: str) -> FoundKey:
+    presented = keys.parse(text)
+    found = api_key_find(presented.public_id) if presented else None
+    if presented is None or found is None or not presented.matches(found.api_key.secret_sha256):
+        raise InvalidKey
+    if found.api_key.revoked_at is not None:
+        raise RevokedKey
+    if found.is_expired:
+        raise ExpiredKey
+    return found
+
+
+def require_scope(scope: str) -> type[BasePermission]:
+    """For a keyed view's `permission_classes`: 403 for a key without this scope."""
+
+    class HasScope(BasePermission):
+        @override
+        def has_permission(self, request: Request, view: Any) -> bool:
+            if scope not in key_of(request).scopes:
+                raise MissingScope(scope)
+            return True
+
+    return HasScope
+
+
+def key_of(request: Request) -> ApiKey:
+    """The key that ApiKeyAuthentication accepted."""
+    key = request.auth
+    if not isinstance(key, ApiKey):
+        raise MissingKey
+    return key
+
+
+def own_channel(request: Request, channel_id: UUID) -> Channel:
+    """The key's channel; ChannelNotFound for any other id, so that nobody learns which exist."""
+    channel = key_of(request).channel
+    if channel.pk != channel_id:
+        raise ChannelNotFound
+    return channel
+
+
+def channel_from_header(request: Request) -> Channel:
+    """The channel that X-Channel-ID names, for public views."""
+    text = request.headers.get("X-Channel-ID", "").strip()
+    if not text:
+        raise ChannelIdMissing
+    try:
+        channel_id = parse_uuid(text)
+    except ValueError as error:
+        raise ChannelIdMalformed from error
+    return channel_get(channel_id)

@@ -1,0 +1,42 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from typing_extensions import override
+
+from channels_app.management.output import (
+    add_json_option,
+    channel_argument,
+    command_error,
+    moment_argument,
+    write_result,
+)
+from channels_app.models import Scope
+from channels_app.services import api_key_issue
+from pushsvc.common.errors import Invalid
+
+
+class Command(BaseCommand):
+    help = "Makes one more API key for a channel; it is shown only here."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("channel_id")
+        parser.add_argument("--scopes", default=",".join(Scope.values), help="such as send,read")
+        parser.add_argument("--name", default="")
+        parser.add_argument("--expires", help="ISO 8601; without an offset it is UTC")
+        add_json_option(parser)
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        channel = channel_argument(options["channel_id"])
+        scopes = [scope.strip() for scope in options["scopes"].split(",")]
+        expires_at = moment_argument(options["expires"])
+        try:
+            _, text = api_key_issue(
+                channel=channel, name=options["name"], scopes=scopes, expires_at=expires_at
+            )
+        except Invalid as error:
+            raise command_error(error) from error
+        result = {"channel_id": str(channel.id), "api_key": text}
+        write_result(self.stdout, result, as_json=options["json"])

@@ -1,0 +1,40 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+from typing_extensions import override
+
+from channels_app.management.output import add_json_option, command_error, write_result
+from channels_app.selectors import current_vapid_key
+from channels_app.services import api_key_issue, channel_create
+from pushsvc.common.errors import Invalid
+
+
+class Command(BaseCommand):
+    help = "Makes a channel with an API key for everything; the key is shown only here."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--vapid-subject", help="mailto: or https:, for push services")
+        add_json_option(parser)
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            result = _create(options["name"], options["vapid_subject"])
+        except Invalid as error:
+            raise command_error(error) from error
+        write_result(self.stdout, result, as_json=options["json"])
+
+
+@transaction.atomic
+def _create(name: str, vapid_subject: str | None) -> dict[str, str]:
+    channel = channel_create(name=name, vapid_subject=vapid_subject)
+    _, text = api_key_issue(channel=channel, name="first key")
+    return {
+        "channel_id": str(channel.id),
+        "api_key": text,
+        "vapid_public_key": current_vapid_key(channel).public_key,
+    }

@@ -1,0 +1,19 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from typing_extensions import override
+
+from channels_app.services import secrets_reencrypt
+from pushsvc.common.crypto import SecretUnreadable
+
+
+class Command(BaseCommand):
+    help = "Encrypts every stored secret with the first of CREDENTIAL_KEYS. Safe to repeat."
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            changed = secrets_reencrypt()
+        except SecretUnreadable as error:
+            raise CommandError(f"A secret is {error}. Put that key back at the end.") from error
+        self.stdout.write(f"{changed} secrets encrypted anew.")

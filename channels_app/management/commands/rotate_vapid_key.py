@@ -1,0 +1,24 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from typing_extensions import override
+
+from channels_app.management.output import add_json_option, channel_argument, write_result
+from channels_app.services import vapid_key_rotate
+
+
+class Command(BaseCommand):
+    help = "Gives a channel a new VAPID key; subscriptions of the old one go on being served."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("channel_id")
+        add_json_option(parser)
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        channel = channel_argument(options["channel_id"])
+        key = vapid_key_rotate(channel=channel)
+        result = {"channel_id": str(channel.id), "vapid_public_key": key.public_key}
+        write_result(self.stdout, result, as_json=options["json"])

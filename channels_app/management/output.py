@@ -1,0 +1,44 @@
+"""What the commands share: arguments read, results printed for people or, with --json, programs."""
+
+import json
+from argparse import ArgumentParser
+from datetime import datetime
+
+from django.core.management.base import CommandError, OutputWrapper
+
+from channels_app.models import Channel
+from channels_app.selectors import ChannelNotFound, channel_get
+from pushsvc.common.errors import Invalid
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.timestamps import parse_timestamp
+
+
+def add_json_option(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def write_result(stdout: OutputWrapper, result: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        stdout.write(json.dumps(result))
+        return
+    width = max(len(name) for name in result)
+    for name, value in result.items():
+        stdout.write(f"{name:<{width}}  {value}")
+
+
+def command_error(error: Invalid) -> CommandError:
+    return CommandError("; ".join(f"{fault.attr}: {fault.detail}" for fault in error.faults))
+
+
+def channel_argument(text: str) -> Channel:
+    try:
+        return channel_get(parse_uuid(text))
+    except (ValueError, ChannelNotFound) as error:
+        raise CommandError(f"There is no channel {text!r}.") from error
+
+
+def moment_argument(text: str | None) -> datetime | None:
+    try:
+        return parse_timestamp(text) if text else None
+    except ValueError as error:
+        raise CommandError(f"{text!r} is not an ISO 8601 date and time.") from error

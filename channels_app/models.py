@@ -1,0 +1,154 @@
+"""Accounts, channels, their keys and credentials, and their running totals."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models.functions import Now
+from typing_extensions import override
+
+from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
+
+
+class Account(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=200, unique=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    @override
+    def __str__(self) -> str:
+        return self.name
+
+
+class Channel(models.Model):
+    """A container for subscribers and notifications, with its own keys and credentials."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="channels")
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    web_enabled = models.BooleanField(default=True)
+    android_enabled = models.BooleanField(default=False)
+    ios_enabled = models.BooleanField(default=False)
+    vapid_subject = models.CharField(max_length=255)
+    sends_per_second = models.PositiveIntegerField(
+        null=True, blank=True, help_text="For each API key. Empty: the installation's setting."
+    )
+    subscribes_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, help_text="For each address. Empty: the installation's setting."
+    )
+
+    @override
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def platforms(self) -> dict[str, bool]:
+        return {
+            Platform.WEB.value: self.web_enabled,
+            Platform.ANDROID.value: self.android_enabled,
+            Platform.IOS.value: self.ios_enabled,
+        }
+
+
+class Scope(models.TextChoices):
+    SEND = "send"
+    READ = "read"
+    MANAGE = "manage"
+
+
+class ApiKey(models.Model):
+    """A key of one channel. Only the SHA-256 of its text is kept (channels_app/keys.py)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="api_keys")
+    public_id = models.CharField(max_length=8, unique=True, editable=False)
+    secret_sha256 = models.CharField(max_length=64, editable=False)
+    name = models.CharField(max_length=200, blank=True)
+    scopes: Any = models.JSONField(default=list)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    @override
+    def __str__(self) -> str:
+        return self.name or f"psk_{self.public_id}_…"
+
+
+class VapidKey(models.Model):
+    """A key pair of the channel (RFC 8292). Retired keys go on serving their subscriptions."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="vapid_keys")
+    public_key = models.CharField(max_length=87, editable=False)
+    private_key_encrypted = models.TextField(editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["channel", "public_key"], name="vapid_key_once_per_channel"
+            ),
+            models.UniqueConstraint(
+                fields=["channel"],
+                condition=models.Q(retired_at__isnull=True),
+                name="vapid_key_one_current",
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return self.public_key
+
+
+class ProviderCredential(models.Model):
+    """What a channel shows to Google or Apple. A pause belongs to the version that was refused."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="credentials")
+    platform = models.CharField(max_length=7, choices=[("android", "android"), ("ios", "ios")])
+    version = models.PositiveIntegerField(default=1)
+    secret_encrypted = models.TextField(editable=False)
+    facts: Any = models.JSONField(
+        default=dict, help_text="What may be shown: project, key id, team, topic, environment."
+    )
+    updated_at = models.DateTimeField(db_default=Now())
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_code = models.CharField(max_length=64, blank=True, default="")
+    paused_detail = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["channel", "platform"], name="credential_one_per_platform"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(platform__in=["android", "ios"]), name="credential_platform"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.platform} v{self.version}"
+
+
+class ChannelCounter(models.Model):
+    """A share of a channel's totals. One share may be negative; their sum never is."""
+
+    pk = models.CompositePrimaryKey("channel_id", "shard")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="counters")
+    shard = models.SmallIntegerField()
+    web_subscribers = models.BigIntegerField(default=0, db_default=0)
+    android_subscribers = models.BigIntegerField(default=0, db_default=0)
+    ios_subscribers = models.BigIntegerField(default=0, db_default=0)
+    notifications_sent = models.BigIntegerField(default=0, db_default=0)
+    recipients = models.BigIntegerField(default=0, db_default=0)
+    delivered = models.BigIntegerField(default=0, db_default=0)
+    bounced = models.BigIntegerField(default=0, db_default=0)
+    clicked = models.BigIntegerField(default=0, db_default=0)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.channel_id} shard {self.shard}"

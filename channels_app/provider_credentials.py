@@ -1,0 +1,207 @@
+"""What a channel's owner hands over for Google and Apple, read and checked. Pure.
+
+Private keys are loaded before anything is stored. Messages name what is wrong and repeat no value.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.strict_json import MalformedJSON, loads_strict
+
+_CONFIG = "providers_config"
+_FCM = f"{_CONFIG}.fcm_service_account"
+_APNS = f"{_CONFIG}.apns_key"
+_LEAST_RSA_BITS = 2048
+
+
+class _Shape(NamedTuple):
+    pattern: str
+    meaning: str
+
+    def fits(self, text: str) -> bool:
+        return re.fullmatch(self.pattern, text, re.ASCII) is not None
+
+
+# https://cloud.google.com/resource-manager/docs/creating-managing-projects; it goes into a URL.
+_PROJECT_ID = _Shape(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id")
+_DOMAIN = r"[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8}"
+_EMAIL = _Shape(rf"[A-Za-z0-9._+-]{{1,64}}@{_DOMAIN}", "an e-mail address")
+_GOOGLE_KEY_ID = _Shape(r"[A-Za-z0-9_-]{0,128}", "a key id")
+# https://developer.apple.com/documentation/usernotifications/establishing-a-token-based-connection-to-apns
+_APPLE_SHAPES = {
+    "key_id": _Shape(r"[A-Z0-9]{10}", "10 capital letters and digits"),
+    "team_id": _Shape(r"[A-Z0-9]{10}", "10 capital letters and digits"),
+    "topic": _Shape(r"[A-Za-z0-9.-]{1,255}", "a bundle id"),
+    "environment": _Shape(r"production|sandbox", "`production` or `sandbox`"),
+}
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """Of the downloaded JSON only what signing needs: the rest are constants of the transport,
+    because `token_uri` and its like would let a tenant choose where we connect to."""
+
+    project_id: str
+    client_email: str
+    private_key: str
+    private_key_id: str
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"project_id": self.project_id, "client_email": self.client_email}
+
+
+@dataclass(frozen=True)
+class ApnsKey:
+    key: str
+    key_id: str
+    team_id: str
+    topic: str
+    environment: str
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in _APPLE_SHAPES}
+
+
+def secret_json(credential: ServiceAccount | ApnsKey) -> str:
+    """What is encrypted and stored, and what a transport gets back."""
+    return json.dumps(asdict(credential))
+
+
+def parse_service_account(text: str) -> ServiceAccount:
+    """From the JSON that Google's console downloads; Invalid with every fault by its path."""
+    values = _Values(_json_object(text, _FCM), _FCM)
+    account = ServiceAccount(
+        project_id=values.text("project_id", _PROJECT_ID),
+        client_email=values.text("client_email", _EMAIL),
+        private_key=values.private_key("private_key", _is_strong_rsa, "an RSA private key (PEM)"),
+        private_key_id=values.text("private_key_id", _GOOGLE_KEY_ID, default=""),
+    )
+    values.raise_faults()
+    return account
+
+
+def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str, str]) -> ApnsKey:
+    """From a JSON string that holds all five values, or from the bare .p8 text.
+
+    With the bare text the other four come from `entries` (`key_id`, `team_id`, `topic`,
+    `environment`, as they were sent beside it) or, where absent there, from `stored`.
+    """
+    if text.lstrip().startswith("{"):
+        return _apns_from_json(text, entries)
+    values = _Values({"apns_key": text}, _CONFIG)
+    key = values.private_key("apns_key", _is_p256, "the text of a .p8 file")
+    given = {f"apns_{name}": value for name, value in {**stored, **entries}.items()}
+    others = _Values(given, _CONFIG, values.faults)
+    found = {name: others.text(f"apns_{name}", shape) for name, shape in _APPLE_SHAPES.items()}
+    others.raise_faults()
+    return ApnsKey(key, **found)
+
+
+def _apns_from_json(text: str, entries: Mapping[str, str]) -> ApnsKey:
+    values = _Values(_json_object(text, _APNS), _APNS)
+    values.refuse_others({"key", *_APPLE_SHAPES})
+    for name in entries:
+        detail = "Is part of apns_key already."
+        values.faults.append(Fault(f"{_CONFIG}.apns_{name}", "given_twice", detail))
+    key = values.private_key("key", _is_p256, "the text of a .p8 file")
+    found = {name: values.text(name, shape) for name, shape in _APPLE_SHAPES.items()}
+    values.raise_faults()
+    return ApnsKey(key, **found)
+
+
+class _Values:
+    """Reads texts out of an object and gathers the faults, so that all are told at once."""
+
+    def __init__(
+        self, values: Mapping[str, Any], path: str, faults: list[Fault] | None = None
+    ) -> None:
+        self.values = values
+        self.path = path
+        self.faults: list[Fault] = [] if faults is None else faults
+
+    def text(self, name: str, shape: _Shape | None = None, default: str | None = None) -> str:
+        value = self.values.get(name, default)
+        if value is None:
+            return self.fault(name, "required", "This field is required.")
+        if not isinstance(value, str):
+            return self.fault(name, "not_a_string", "Must be a string.")
+        if shape and not shape.fits(value):
+            return self.fault(name, "malformed", f"Must be {shape.meaning}.")
+        return value
+
+    def private_key(self, name: str, is_right: Callable[[str], bool], meaning: str) -> str:
+        text = self.text(name)
+        if isinstance(self.values.get(name), str) and not is_right(text):
+            return self.fault(name, "not_a_private_key", f"Must be {meaning}, not encrypted.")
+        return text
+
+    def refuse_others(self, known: set[str]) -> None:
+        for name in self.values.keys() - known:
+            self.fault(name, "unknown_field", "There is no such field.")
+
+    def fault(self, name: str, code: str, detail: str) -> str:
+        self.faults.append(Fault(f"{self.path}.{name}", code, detail))
+        return ""
+
+    def raise_faults(self) -> None:
+        if self.faults:
+            raise Invalid(self.faults)
+
+
+def _json_object(text: str, path: str) -> dict[str, Any]:
+    try:
+        value = loads_strict(text.encode())
+    except MalformedJSON as error:
+        raise Invalid([Fault(path, "malformed_json", error.detail)]) from error
+    if not isinstance(value, dict):
+        raise Invalid([Fault(path, "not_an_object", "The string must hold a JSON object.")])
+    return value
+
+
+def _load(pem: str) -> object:
+    try:
+        return load_pem_private_key(pem.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+
+
+def _is_strong_rsa(pem: str) -> bool:
+    key = _load(pem)
+    return isinstance(key, rsa.RSAPrivateKey) and key.key_size >= _LEAST_RSA_BITS
+
+
+def _is_p256(pem: str) -> bool:
+    key = _load(pem)
+    return isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1)
+
+
+def is_vapid_subject(subject: str) -> bool:
+    """`mailto:` or `https:` with a real domain (RFC 8292 section 2.1; Apple refuses localhost)."""
+    if len(subject) > 255 or not subject.isascii() or any(char <= " " for char in subject):
+        return False
+    scheme, _, rest = subject.partition(":")
+    if scheme == "mailto":
+        return _EMAIL.fits(rest) and _is_real_domain(rest.rpartition("@")[2])
+    try:
+        parts = urlsplit(subject)
+        return parts.scheme == "https" and _is_real_domain(parts.hostname or "")
+    except ValueError:
+        return False
+
+
+def _is_real_domain(host: str) -> bool:
+    """A name with letters in its last label, under no top level that is for local use."""
+    last = host.rpartition(".")[2]
+    is_name = _Shape(_DOMAIN, "").fits(host) and any(char.isalpha() for char in last)
+    return is_name and last not in {"localhost", "local", "internal", "invalid", "test", "lan"}

@@ -1,0 +1,119 @@
+"""Reads of channels: keys, credentials and totals."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Sum
+from django.db.models.functions import Now
+
+from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
+from pushsvc.common.crypto import decrypt
+from pushsvc.common.errors import NotFound
+
+_USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+class ChannelNotFound(NotFound):
+    code = "channel_not_found"
+    title = "No such channel"
+    detail = "There is no channel with this id."
+
+
+@dataclass(frozen=True)
+class FoundKey:
+    """An API key with its channel, and the database's clock when it was read."""
+
+    api_key: ApiKey
+    read_at: datetime
+
+    @property
+    def is_expired(self) -> bool:
+        return self.api_key.expires_at is not None and self.api_key.expires_at <= self.read_at
+
+    @property
+    def is_use_due(self) -> bool:
+        """Whether `last_used_at` is old enough to be written again."""
+        used_at = self.api_key.last_used_at
+        return used_at is None or used_at < self.read_at - _USE_NOTED_EVERY
+
+
+class VapidPrivateKey(NamedTuple):
+    private_key: str  # the 32 bytes, base64url without padding
+    subject: str
+
+
+@dataclass(frozen=True)
+class Credential:
+    """`secret`: the JSON that `channels_app.provider_credentials` made, decrypted."""
+
+    version: int
+    secret: str
+    is_paused: bool
+
+
+@dataclass(frozen=True)
+class ChannelTotals:
+    web_subscribers: int = 0
+    android_subscribers: int = 0
+    ios_subscribers: int = 0
+    notifications_sent: int = 0
+    recipients: int = 0
+    delivered: int = 0
+    bounced: int = 0
+    clicked: int = 0
+
+    @property
+    def subscribers(self) -> int:
+        return self.web_subscribers + self.android_subscribers + self.ios_subscribers
+
+
+def channel_get(channel_id: UUID) -> Channel:
+    """The channel, or ChannelNotFound."""
+    try:
+        return Channel.objects.get(pk=channel_id)
+    except Channel.DoesNotExist as error:
+        raise ChannelNotFound from error
+
+
+def api_key_find(public_id: str) -> FoundKey | None:
+    found = (
+        ApiKey.objects.select_related("channel")
+        .annotate(read_at=Now())
+        .filter(public_id=public_id)
+        .first()
+    )
+    return FoundKey(found, found.read_at) if found else None
+
+
+def current_vapid_key(channel: Channel) -> VapidKey:
+    """The key pair for new subscriptions; a channel always has one."""
+    return VapidKey.objects.get(channel=channel, retired_at__isnull=True)
+
+
+def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
+    """By key id, retired ones too. SecretUnreadable where CREDENTIAL_KEYS lacks the key."""
+    keys = VapidKey.objects.filter(pk__in=list(ids)).select_related("channel")
+    return {
+        key.id: VapidPrivateKey(decrypt(key.private_key_encrypted), key.channel.vapid_subject)
+        for key in keys
+    }
+
+
+def credential_for(channel_id: UUID, platform: str) -> Credential | None:
+    """What to show to Google or Apple. SecretUnreadable where CREDENTIAL_KEYS lacks the key."""
+    row = ProviderCredential.objects.filter(channel_id=channel_id, platform=platform).first()
+    if row is None:
+        return None
+    return Credential(row.version, decrypt(row.secret_encrypted), row.paused_at is not None)
+
+
+def channel_totals(channel_id: UUID) -> ChannelTotals:
+    """Exact: each share is written in the transaction of what it counts."""
+    names = list(ChannelTotals.__dataclass_fields__)
+    sums = ChannelCounter.objects.filter(channel_id=channel_id).aggregate(
+        **{name: Sum(name, default=0) for name in names}
+    )
+    return ChannelTotals(**{name: int(total) for name, total in sums.items()})

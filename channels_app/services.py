@@ -1,0 +1,238 @@
+"""What can be done to a channel: made, given keys and credentials, counted for."""
+
+import base64
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from channels_app import keys
+from channels_app.models import (
+    Account,
+    ApiKey,
+    Channel,
+    ChannelCounter,
+    ProviderCredential,
+    Scope,
+    VapidKey,
+)
+from channels_app.provider_credentials import (
+    ApnsKey,
+    ServiceAccount,
+    is_vapid_subject,
+    parse_apns_key,
+    parse_service_account,
+    secret_json,
+)
+from channels_app.selectors import ChannelTotals, FoundKey
+from pushsvc.common.crypto import decrypt, encrypt, is_current
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.platforms import Platform
+from pushsvc.common.sql import execute
+
+DEFAULT_ACCOUNT = "default"
+_SHARDS = 8
+_COUNTERS = frozenset(ChannelTotals.__dataclass_fields__)
+
+
+@transaction.atomic
+def channel_create(
+    *, name: str, vapid_subject: str | None = None, account: Account | None = None
+) -> Channel:
+    """A channel with its first VAPID key pair; web is enabled. Invalid for a bad name or subject.
+
+    Without an account it belongs to the one named `default`, made when it is first needed.
+    """
+    subject = settings.VAPID_SUBJECT if vapid_subject is None else vapid_subject
+    _check_channel(name, subject)
+    if account is None:
+        account, _ = Account.objects.get_or_create(name=DEFAULT_ACCOUNT)
+    channel = Channel.objects.create(account=account, name=name, vapid_subject=subject)
+    _vapid_key_create(channel)
+    return channel
+
+
+def _check_channel(name: str, subject: str) -> None:
+    faults = []
+    if not name.strip() or len(name) > 200 or "\x00" in name:
+        faults.append(Fault("name", "malformed", "Must have 1 to 200 characters."))
+    if not is_vapid_subject(subject):
+        detail = "Must be mailto: or https: with a real domain; Apple refuses others."
+        faults.append(Fault("vapid_subject", "malformed", detail))
+    if faults:
+        raise Invalid(faults)
+
+
+def api_key_issue(
+    *,
+    channel: Channel,
+    name: str = "",
+    scopes: Sequence[str] = tuple(Scope.values),
+    expires_at: datetime | None = None,
+) -> tuple[ApiKey, str]:
+    """A new key and its text, which is not kept and cannot be shown again."""
+    _check_api_key(name, scopes)
+    text, presented = keys.generate()
+    api_key = ApiKey.objects.create(
+        channel=channel,
+        public_id=presented.public_id,
+        secret_sha256=presented.sha256,
+        name=name,
+        scopes=[scope for scope in Scope.values if scope in scopes],
+        expires_at=expires_at,
+    )
+    return api_key, text
+
+
+def _check_api_key(name: str, scopes: Sequence[str]) -> None:
+    faults = []
+    if len(name) > 200 or "\x00" in name:
+        faults.append(Fault("name", "malformed", "Must have at most 200 characters."))
+    if not scopes or not set(scopes) <= set(Scope.values):
+        detail = f"Must be some of: {', '.join(Scope.values)}."
+        faults.append(Fault("scopes", "not_a_choice", detail))
+    if faults:
+        raise Invalid(faults)
+
+
+def api_key_revoke(*, api_key: ApiKey) -> bool:
+    """True: revoked now. False: it had been. From the next request on it is refused."""
+    live = ApiKey.objects.filter(pk=api_key.pk, revoked_at__isnull=True)
+    return live.update(revoked_at=Now()) == 1
+
+
+def api_key_note_use(found: FoundKey) -> None:
+    """Keeps `last_used_at`, at most once a minute, whoever else notes the same use."""
+    if found.is_use_due:
+        seen = ApiKey.objects.filter(pk=found.api_key.pk, last_used_at=found.api_key.last_used_at)
+        if found.api_key.last_used_at is None:
+            seen = ApiKey.objects.filter(pk=found.api_key.pk, last_used_at__isnull=True)
+        seen.update(last_used_at=Now())
+
+
+@transaction.atomic
+def vapid_key_rotate(*, channel: Channel) -> VapidKey:
+    """A new key pair for new subscriptions; those of the old one go on being served with it."""
+    _lock(channel)
+    VapidKey.objects.filter(channel=channel, retired_at__isnull=True).update(retired_at=Now())
+    return _vapid_key_create(channel)
+
+
+def _vapid_key_create(channel: Channel) -> VapidKey:
+    key = ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    private = key.private_numbers().private_value.to_bytes(32, "big")
+    return VapidKey.objects.create(
+        channel=channel,
+        public_key=_base64url(public),
+        private_key_encrypted=encrypt(_base64url(private)),
+    )
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+@transaction.atomic
+def provider_credentials_store(
+    *,
+    channel: Channel,
+    fcm_service_account: str | None = None,
+    apns_key: str | None = None,
+    apns_entries: dict[str, str] | None = None,
+) -> None:
+    """Checks and stores what is given, all or nothing; a platform that is not given stays.
+
+    Storing enables the platform, raises its credential version and lifts its pause. Invalid for
+    what cannot be used (channels_app/provider_credentials.py).
+    """
+    _lock(channel)
+    if fcm_service_account is not None:
+        _credential_store(channel, Platform.ANDROID, parse_service_account(fcm_service_account))
+    if apns_key is not None:
+        stored = ProviderCredential.objects.filter(channel=channel, platform=Platform.IOS).first()
+        facts = stored.facts if stored else {}
+        parsed = parse_apns_key(apns_key, entries=apns_entries or {}, stored=facts)
+        _credential_store(channel, Platform.IOS, parsed)
+
+
+def _credential_store(
+    channel: Channel, platform: Platform, credential: ServiceAccount | ApnsKey
+) -> None:
+    new = {
+        "secret_encrypted": encrypt(secret_json(credential)),
+        "facts": credential.facts,
+        "updated_at": Now(),
+        "paused_at": None,
+        "paused_code": "",
+        "paused_detail": "",
+    }
+    own = ProviderCredential.objects.filter(channel=channel, platform=platform)
+    if not own.update(version=F("version") + 1, **new):
+        ProviderCredential.objects.create(channel=channel, platform=platform, **new)
+    Channel.objects.filter(pk=channel.pk).update(**{f"{platform.value}_enabled": True})
+
+
+def _lock(channel: Channel) -> None:
+    Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+
+
+def platform_pause(
+    *, channel_id: UUID, platform: str, version: int, code: str, detail: str
+) -> bool:
+    """True: paused by this call. False: it was paused, or those credentials are not current."""
+    refused = ProviderCredential.objects.filter(
+        channel_id=channel_id, platform=platform, version=version, paused_at__isnull=True
+    )
+    return bool(refused.update(paused_at=Now(), paused_code=code[:64], paused_detail=detail[:200]))
+
+
+def secrets_reencrypt() -> int:
+    """Brings every secret under the first key of CREDENTIAL_KEYS. Safe to repeat.
+
+    How many were changed; SecretUnreadable where a secret's key is missing.
+    """
+    return _reencrypt(VapidKey, "private_key_encrypted") + _reencrypt(
+        ProviderCredential, "secret_encrypted"
+    )
+
+
+def _reencrypt(model: type[VapidKey] | type[ProviderCredential], field: str) -> int:
+    changed = 0
+    for pk, token in model.objects.values_list("pk", field).iterator(chunk_size=1000):
+        if not is_current(token):
+            # Only if it is still what was read: new credentials may have come meanwhile.
+            unchanged = model.objects.filter(pk=pk, **{field: token})
+            changed += unchanged.update(**{field: encrypt(decrypt(token))})
+    return changed
+
+
+def counter_add(channel_id: UUID, **deltas: int) -> None:
+    """Adds to the channel's totals, in the caller's transaction.
+
+    The share is the database connection's, so that a transaction that counts twice for a channel
+    locks one row. A transaction that counts for several channels does so in the order of their ids.
+    """
+    added = {name: delta for name, delta in deltas.items() if delta}
+    if unknown := added.keys() - _COUNTERS:
+        raise ValueError(f"no such counters: {sorted(unknown)}")
+    if added:
+        execute(_counter_statement(tuple(added)), {"channel_id": channel_id, **added})
+
+
+def _counter_statement(names: tuple[str, ...]) -> str:
+    table = ChannelCounter._meta.db_table
+    columns = ", ".join(names)
+    values = ", ".join(f"%({name})s" for name in names)
+    sums = ", ".join(f"{name} = {table}.{name} + EXCLUDED.{name}" for name in names)
+    return f"""
+        INSERT INTO {table} (channel_id, shard, {columns})
+        VALUES (%(channel_id)s, pg_backend_pid() %% {_SHARDS}, {values})
+        ON CONFLICT (channel_id, shard) DO UPDATE SET {sums}
+    """  # noqa: S608 - names are of _COUNTERS
