@@ -1,0 +1,57 @@
+"""What a device is known by, and the keys that a browser brings. Pure."""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import sha256
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+
+from pushsvc.common.platforms import Platform
+
+ANDROID_TOKEN: Final = re.compile(r"\S{1,4096}")
+IOS_TOKEN: Final = re.compile(r"[0-9a-fA-F]{32,200}", re.ASCII)
+POINT_BYTES: Final = 65
+AUTH_BYTES: Final = 16
+_BASE64URL: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}", re.ASCII)
+
+
+def device_address(platform: str, text: str) -> str:
+    """The spelling that an address is stored and looked up in: an APNs token is hex of any case."""
+    return text.lower() if platform == Platform.IOS else text
+
+
+def address_digest(address: str) -> bytes:
+    return sha256(address.encode()).digest()
+
+
+def checked_p256dh(text: str) -> str:
+    """RFC 8291 section 3.1: an uncompressed point on P-256, as base64url without padding.
+
+    Anything else is a ValueError.
+    """
+    raw = _decoded(text)
+    if len(raw) != POINT_BYTES:
+        raise ValueError("not an uncompressed point")
+    EllipticCurvePublicKey.from_encoded_point(SECP256R1(), raw)
+    return _encoded(raw)
+
+
+def checked_auth(text: str) -> str:
+    """RFC 8291 section 3.2: 16 octets, as base64url without padding; else a ValueError."""
+    raw = _decoded(text)
+    if len(raw) != AUTH_BYTES:
+        raise ValueError("not 16 octets")
+    return _encoded(raw)
+
+
+def _decoded(text: str) -> bytes:
+    match = _BASE64URL.fullmatch(text)
+    if match is None:
+        raise ValueError("not base64url")
+    digits = match[1]
+    return urlsafe_b64decode(digits + "=" * (-len(digits) % 4))
+
+
+def _encoded(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")

@@ -1,0 +1,189 @@
+"""The shape of what a device sends, and of what it is answered."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from typing_extensions import override
+
+from pushsvc.common.fields import Choice, StrictSerializer, Text, refuse
+from pushsvc.common.platforms import Platform
+from subscriptions_app.addresses import (
+    ANDROID_TOKEN,
+    IOS_TOKEN,
+    checked_auth,
+    checked_p256dh,
+)
+
+MAX_ATTRIBUTES: Final = 10
+MAX_ATTRIBUTE_NAME: Final = 50
+MAX_ATTRIBUTE_TEXT: Final = 255
+MAX_KEY: Final = 255
+MAX_TOKEN: Final = 4096
+
+_TOKENS: Final = {
+    Platform.ANDROID.value: (ANDROID_TOKEN, "Must be 1 to 4096 characters without blanks."),
+    Platform.IOS.value: (IOS_TOKEN, "Must be 32 to 200 hexadecimal digits."),
+}
+
+
+class WebKey(Text):
+    """A key of the browser's, in the spelling it is stored in: base64url without padding."""
+
+    def __init__(self, check: Callable[[str], str], code: str, detail: str, **kw: Any) -> None:
+        super().__init__(min_length=1, max_length=MAX_KEY, **kw)
+        self._check, self._fault = check, (code, detail)
+
+    @override
+    def run_validation(self, data: Any = serializers.empty) -> str:
+        text: str = super().run_validation(data)
+        try:
+            return self._check(text)
+        except ValueError:
+            refuse(*self._fault)
+
+
+class KeysInput(StrictSerializer):
+    refuse_unknown = False
+
+    p256dh = WebKey(
+        checked_p256dh,
+        "not_a_p256_point",
+        "Must be an uncompressed point on P-256 (65 bytes), as base64url.",
+    )
+    auth = WebKey(checked_auth, "not_16_bytes", "Must be 16 bytes, as base64url.")
+
+
+class AttributeValue(serializers.Field[Any, Any, Any, Any]):
+    """A string or a number; JSON's true and false are neither."""
+
+    _text = Text(max_length=MAX_ATTRIBUTE_TEXT)
+
+    @override
+    def to_internal_value(self, data: object) -> object:
+        if isinstance(data, str):
+            return self._text.run_validation(data)
+        if type(data) not in (int, float):
+            refuse("not_a_string_or_number", "Must be a string or a number.")
+        return data
+
+    @override
+    def to_representation(self, value: object) -> object:
+        return value
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "maxProperties": MAX_ATTRIBUTES,
+        "description": f"Names have at most {MAX_ATTRIBUTE_NAME} characters.",
+        "additionalProperties": {
+            "oneOf": [{"type": "string", "maxLength": MAX_ATTRIBUTE_TEXT}, {"type": "number"}]
+        },
+    }
+)
+class Attributes(serializers.DictField):
+    child = AttributeValue()
+
+    @override
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            refuse("not_an_object", "Must be an object.")
+        if len(data) > MAX_ATTRIBUTES:
+            refuse("too_many", f"Must have at most {MAX_ATTRIBUTES} keys.")
+        return super().to_internal_value(data)
+
+    @override
+    def run_child_validation(self, data: Mapping[str, Any]) -> Any:
+        faults: dict[str, Any] = {
+            name: [_LONG_NAME] for name in data if len(name) > MAX_ATTRIBUTE_NAME
+        }
+        try:
+            values = super().run_child_validation(data)
+        except serializers.ValidationError as error:
+            faults = {**_by_name(error.detail), **faults}
+        if faults:
+            raise serializers.ValidationError(faults)
+        return values
+
+
+_LONG_NAME: Final = serializers.ErrorDetail(
+    f"The name must be at most {MAX_ATTRIBUTE_NAME} characters long.", code="too_long"
+)
+
+
+def _by_name(detail: Any) -> dict[str, Any]:
+    return dict(detail)
+
+
+class DeviceInput(StrictSerializer):
+    """Which device it is: `address` is a browser's endpoint or a phone's token.
+
+    For a phone `provider_token` wins over `endpoint`; for a browser only `endpoint` counts. What
+    does not count is not looked at. Fields that are not declared are ignored: browsers add theirs.
+    """
+
+    refuse_unknown = False
+
+    platform = Choice(Platform.values, default=Platform.WEB.value)
+    endpoint = Text(min_length=1, required=False)
+    provider_token = Text(min_length=1, required=False)
+
+    @override
+    def to_internal_value(self, data: dict[str, Any]) -> Any:
+        platform = data.get("platform")
+        is_phone = platform in (Platform.ANDROID, Platform.IOS)
+        by_token = is_phone and ("provider_token" in data or "endpoint" not in data)
+        name, unused = (
+            ("provider_token", "endpoint") if by_token else ("endpoint", "provider_token")
+        )
+        del self.fields[unused]
+        self.fields[name].required = True
+        self.narrow(name, platform if is_phone else Platform.WEB.value)
+        known = super().to_internal_value(data)
+        known["address"] = known.pop(name)
+        return known
+
+    def narrow(self, name: str, platform: Any) -> None:
+        """A subclass's further rules for a device of this platform, whose address is in `name`."""
+
+
+class SubscribeInput(DeviceInput):
+    keys = KeysInput(required=False)
+    attributes = Attributes(required=False)
+    vapid_public_key = Text(min_length=1, max_length=MAX_KEY, required=False)
+    previous_endpoint = Text(min_length=1, max_length=MAX_TOKEN, required=False)
+
+    @override
+    def narrow(self, name: str, platform: Any) -> None:
+        if platform == Platform.WEB:
+            self.fields["keys"].required = True
+        else:
+            del self.fields["keys"]
+            self.fields[name].validators.append(TokenRule(platform))
+
+    @override
+    def to_internal_value(self, data: dict[str, Any]) -> Any:
+        known = super().to_internal_value(data)
+        return known | known.pop("keys", {})
+
+
+class TokenRule:
+    """What a push service's own token looks like."""
+
+    def __init__(self, platform: str) -> None:
+        self._pattern, self._detail = _TOKENS[platform]
+
+    def __call__(self, text: str) -> None:
+        if not self._pattern.fullmatch(text):
+            refuse("not_a_token", self._detail)
+
+
+class SubscriptionOutput(serializers.Serializer[Any]):
+    message = serializers.CharField()
+    subscriptionId = serializers.UUIDField()  # noqa: N815 (the interface's name)
+
+
+class UnsubscribeOutput(serializers.Serializer[Any]):
+    message = serializers.CharField()

@@ -1,0 +1,7 @@
+from pushsvc.common.routes import endpoint
+from subscriptions_app.api.views import SubscribeView, UnsubscribeView
+
+urlpatterns = [
+    endpoint("subscribe", SubscribeView),
+    endpoint("unsubscribe", UnsubscribeView),
+]

@@ -1,0 +1,134 @@
+"""What devices call: public, for the channel that X-Channel-ID names."""
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from channels_app.http import ChannelIdMissing, channel_from_header
+from channels_app.models import Channel
+from channels_app.selectors import ChannelNotFound
+from pushsvc.common import ratelimit
+from pushsvc.common.client_address import client_address
+from pushsvc.common.drf import ApiView
+from pushsvc.common.openapi import problem_responses
+from subscriptions_app.api.serializers import (
+    DeviceInput,
+    SubscribeInput,
+    SubscriptionOutput,
+    UnsubscribeOutput,
+)
+from subscriptions_app.errors import EndpointRefused, PlatformNotEnabled, VapidKeyUnknown
+from subscriptions_app.services import subscription_register, subscription_unsubscribe
+
+_CHANNEL_HEADER = OpenApiParameter(
+    "X-Channel-ID", OpenApiTypes.UUID, OpenApiParameter.HEADER, required=True
+)
+_BROWSER = {
+    "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
+    "keys": {
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
+        "js7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+    },
+    "attributes": {"plan": "pro", "visits": 3},
+}
+_PHONE = {"platform": "ios", "provider_token": "00fc13adff785122b4ad28809a3420982341241421348097"}
+_ID = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
+
+
+class SubscribeView(ApiView):
+    @extend_schema(
+        operation_id="subscribe",
+        summary="Create or update a subscription",
+        description="To be called at every visit. `attributes` given replaces what is stored."
+        " A browser whose endpoint changed names the old one in `previous_endpoint`.",
+        tags=["subscriptions"],
+        auth=[],
+        parameters=[_CHANNEL_HEADER],
+        request=SubscribeInput,
+        examples=[
+            OpenApiExample("A browser", _BROWSER, request_only=True),
+            OpenApiExample("A phone", _PHONE, request_only=True),
+        ],
+        responses={
+            201: OpenApiResponse(
+                SubscriptionOutput,
+                "A device that was not known.",
+                [
+                    OpenApiExample(
+                        "New", {"message": "Subscription created.", "subscriptionId": _ID}
+                    )
+                ],
+            ),
+            200: OpenApiResponse(
+                SubscriptionOutput,
+                "A known device; it is active, also if it had expired.",
+                [
+                    OpenApiExample(
+                        "Known", {"message": "Subscription updated.", "subscriptionId": _ID}
+                    )
+                ],
+            ),
+            **problem_responses(
+                400,
+                ChannelIdMissing(),
+                PlatformNotEnabled("platform", "ios"),
+                EndpointRefused("The endpoint must be an https URL."),
+                VapidKeyUnknown(),
+                ChannelNotFound(),
+                413,
+                415,
+                429,
+                503,
+            ),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        channel = channel_from_header(request)
+        _limit("subscribe", request, channel)
+        subscription, is_new = subscription_register(
+            channel=channel, **SubscribeInput.checked(request.data)
+        )
+        message = "Subscription created." if is_new else "Subscription updated."
+        answer = {"message": message, "subscriptionId": str(subscription.id)}
+        return Response(answer, status=201 if is_new else 200)
+
+
+class UnsubscribeView(ApiView):
+    @extend_schema(
+        operation_id="unsubscribe",
+        summary="End a subscription",
+        description="The device gets nothing more, whether or not it was known.",
+        tags=["subscriptions"],
+        auth=[],
+        parameters=[_CHANNEL_HEADER],
+        request=DeviceInput,
+        examples=[
+            OpenApiExample("A browser", {"endpoint": _BROWSER["endpoint"]}, request_only=True)
+        ],
+        responses={
+            200: OpenApiResponse(
+                UnsubscribeOutput,
+                "The device is not subscribed.",
+                [OpenApiExample("Done", {"message": "Unsubscribed."})],
+            ),
+            **problem_responses(400, ChannelIdMissing(), ChannelNotFound(), 413, 415, 429, 503),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        channel = channel_from_header(request)
+        _limit("unsubscribe", request, channel)
+        subscription_unsubscribe(channel=channel, **DeviceInput.checked(request.data))
+        return Response({"message": "Unsubscribed."})
+
+
+def _limit(name: str, request: Request, channel: Channel) -> None:
+    """A channel with a limit of its own is counted by itself."""
+    address = client_address(request._request)
+    own = channel.subscribes_per_minute
+    if own is None:
+        ratelimit.enforce(name, address, settings.SUBSCRIBES_PER_MINUTE, 60)
+    else:
+        ratelimit.enforce(name, f"{channel.id}:{address}", own, 60)

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class SubscriptionsConfig(AppConfig):
+    name = "subscriptions_app"
+    verbose_name = "Subscriptions"

@@ -1,0 +1,37 @@
+"""What a subscription or its endpoint can be refused for."""
+
+from pushsvc.common.errors import Fault, Invalid
+
+
+class PlatformNotEnabled(Invalid):
+    """The channel does not serve the platform, or nothing can be sent to it yet."""
+
+    code = "platform_not_enabled"
+    title = "Platform not enabled"
+
+    def __init__(self, attr: str, platform: str) -> None:
+        super().__init__(
+            [Fault(attr, self.code, f"The platform {platform} is not enabled for this channel.")]
+        )
+
+
+class EndpointRefused(Invalid):
+    """This endpoint is not one that the installation sends to."""
+
+    code = "endpoint_not_allowed"
+    title = "Endpoint not allowed"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__([Fault("endpoint", self.code, reason)])
+
+
+class VapidKeyUnknown(Invalid):
+    """The named key is none of the channel's, current or retired."""
+
+    code = "vapid_key_unknown"
+    title = "VAPID key unknown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            [Fault("vapid_public_key", self.code, "This is not a VAPID key of the channel.")]
+        )

@@ -1,0 +1,65 @@
+"""One browser or phone of a channel."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models.functions import Now
+from typing_extensions import override
+
+from channels_app.models import Channel, VapidKey
+from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
+
+
+class Subscription(models.Model):
+    """Known by (channel, platform, address). Active while `expired_at` is null; never deleted
+    while active, so that its id, attributes and history outlive an expiry."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="subscriptions")
+    platform = models.CharField(max_length=7, choices=Platform.choices)
+    address = models.TextField(help_text="The push endpoint (web) or the provider's token.")
+    address_sha256 = models.BinaryField(max_length=32, editable=False)
+    p256dh = models.CharField(max_length=255, blank=True, default="")
+    auth = models.CharField(max_length=255, blank=True, default="")
+    vapid_key = models.ForeignKey(VapidKey, null=True, on_delete=models.PROTECT, related_name="+")
+    push_service = models.CharField(
+        max_length=100, help_text="Which service takes messages for it (pushsvc/common/endpoints)."
+    )
+    attributes: Any = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    registered_at = models.DateTimeField(
+        db_default=Now(), help_text="The last time that the device itself said it is there."
+    )
+    expired_at = models.DateTimeField(null=True, blank=True)
+    expired_code = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["channel", "platform", "address_sha256"], name="subscription_address_once"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(platform__in=Platform.values), name="subscription_platform"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(platform="web") | models.Q(vapid_key__isnull=False),
+                name="subscription_web_has_vapid_key",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["channel", "platform", "id"],
+                condition=models.Q(expired_at__isnull=True),
+                name="subscription_active",
+            ),
+            models.Index(
+                fields=["expired_at"],
+                condition=models.Q(expired_at__isnull=False),
+                name="subscription_expired",
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return str(self.id)
