@@ -28,9 +28,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self.loop.run_forever, name="delivery", daemon=True
-        )
+        self._thread = threading.Thread(target=self.loop.run_forever, name="delivery", daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:

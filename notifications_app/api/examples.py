@@ -1,0 +1,68 @@
+"""Examples of the OpenAPI document."""
+
+from typing import Any, Final
+
+from drf_spectacular.utils import OpenApiExample
+
+ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
+_LISTED: Final[dict[str, Any]] = {
+    "notification_id": ID,
+    "title": "Your order",
+    "body": "It left our warehouse this morning.",
+    "icon": "https://example.com/icon.png",
+    "url": "https://example.com/orders/4711",
+    "recipient_count": 1200,
+    "delivered_count": 1187,
+    "bounced_count": 13,
+    "clicked_count": 94,
+    "scheduled_at": "2026-11-20T15:11:00.000Z",
+    "created_at": "2026-11-20T15:10:58.123Z",
+    "status": "sent",
+    "target_platforms": ["web"],
+    "segment_id": None,
+}
+
+SEND: Final = OpenApiExample("At once", {"body": "Hello"}, request_only=True)
+SEND_LATER: Final = OpenApiExample(
+    "Later, with everything",
+    {
+        "title": "Your order",
+        "body": "It left our warehouse this morning.",
+        "url": "https://example.com/orders/4711",
+        "icon": "https://example.com/icon.png",
+        "scheduled_at": "2026-11-20T16:11:00+01:00",
+        "target_platforms": ["web"],
+        "data": {"order": "4711"},
+        "ttl": 3600,
+        "urgency": "high",
+        "topic": "order-4711",
+    },
+    request_only=True,
+)
+SENT: Final = OpenApiExample(
+    "Stored",
+    {
+        "success": True,
+        "message": f"Notification stored for processing with id {ID}.",
+        "notification_id": ID,
+        "scheduled_at": "2026-11-20T15:11:00.000Z",
+        "status": "pending",
+    },
+)
+TRIAL: Final = OpenApiExample(
+    "Tried",
+    {"platforms": {"web": {"payload_bytes": 312, "audience": 1200, "estimated": False}}},
+)
+CANCELLED: Final = OpenApiExample(
+    "Cancelled",
+    {
+        "success": True,
+        "message": f'Notification {ID} "Your order" is cancelled.',
+        "notificationId": ID,
+    },
+)
+LISTED: Final = OpenApiExample("A page", [_LISTED])
+READ: Final = OpenApiExample(
+    "A notification",
+    {"notification_id": ID, "channel_id": ID, **_LISTED},
+)

@@ -1,0 +1,64 @@
+"""`limit` and `offset`, and the Link header (RFC 8288) that leads to the pages around."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from rest_framework.request import Request
+
+from pushsvc.common.errors import Fault, Invalid
+
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 100
+_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+_MOST: Final = 10**18  # PostgreSQL counts in 63 bits; what lies beyond is past the end anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    limit: int
+    offset: int
+
+
+def page_from(request: Request) -> Page:
+    """A limit over MAX_LIMIT is cut to it. Raises Invalid for what is not a whole number, a limit
+    below 1 or a negative offset."""
+    faults: list[Fault] = []
+    limit = _whole(request, "limit", DEFAULT_LIMIT, 1, faults)
+    offset = _whole(request, "offset", 0, 0, faults)
+    if faults:
+        raise Invalid(faults)
+    return Page(limit=min(limit, MAX_LIMIT), offset=offset)
+
+
+def link_header(request: Request, page: Page, *, is_last: bool) -> dict[str, str]:
+    around: dict[str, Page] = {}
+    if not is_last:
+        around["next"] = replace(page, offset=page.offset + page.limit)
+    if page.offset > 0:
+        around["prev"] = replace(page, offset=max(0, page.offset - page.limit))
+    links = [f'<{_address(request, other)}>; rel="{rel}"' for rel, other in around.items()]
+    return {"Link": ", ".join(links)} if links else {}
+
+
+def _whole(request: Request, name: str, default: int, least: int, faults: list[Fault]) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not _DIGITS.fullmatch(text):
+        code = "out_of_range" if re.fullmatch(r"-[0-9]+", text, re.ASCII) else "not_a_number"
+        faults.append(Fault(name, code, f"Must be a whole number from {least}."))
+        return default
+    # Python refuses to read very long digit strings.
+    number = int(text) if len(text) <= 18 else _MOST
+    if number < least:
+        faults.append(Fault(name, "out_of_range", f"Must be at least {least}."))
+    return number
+
+
+def _address(request: Request, page: Page) -> str:
+    query = urlencode({"limit": page.limit, "offset": page.offset})
+    base = settings.PUBLIC_BASE_URL or f"{request.scheme}://{request.get_host()}"
+    return f"{base}{request.path}?{query}"

@@ -1,0 +1,210 @@
+"""What the owner of a channel calls, with an API key: send, cancel, list, read."""
+
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from channels_app.http import ApiKeyAuthentication, key_of, own_channel, require_scope
+from channels_app.models import ApiKey, Scope
+from channels_app.selectors import ChannelNotFound
+from notifications_app import selectors
+from notifications_app.api import examples
+from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, link_header, page_from
+from notifications_app.api.serializers import (
+    CancelOutput,
+    NotificationListedOutput,
+    NotificationOutput,
+    SendInput,
+    SendOutput,
+    TrialOutput,
+)
+from notifications_app.delivery.web import MAX_PAYLOAD
+from notifications_app.errors import (
+    IDEMPOTENCY_HEADER,
+    IdempotencyKeyInFlight,
+    IdempotencyKeyInvalid,
+    IdempotencyKeyReused,
+    NotCancellable,
+    PayloadTooLarge,
+    SegmentNotFound,
+)
+from notifications_app.idempotency import checked_key
+from notifications_app.services import (
+    Draft,
+    notification_accept,
+    notification_cancel,
+    notification_try,
+)
+from pushsvc.common import ratelimit
+from pushsvc.common.drf import ApiView
+from pushsvc.common.errors import MissingScope
+from pushsvc.common.openapi import problem_responses
+from subscriptions_app.errors import PlatformNotEnabled
+
+_TAG: Final = "notifications"
+
+
+class SendView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope(Scope.SEND),)
+
+    @extend_schema(
+        operation_id="notification_send",
+        summary="Send a notification, now or later",
+        description="202: it is stored, and will be sent even if everything stops now.",
+        tags=[_TAG],
+        parameters=[
+            OpenApiParameter(
+                IDEMPOTENCY_HEADER,
+                {"type": "string", "minLength": 1, "maxLength": 255},
+                OpenApiParameter.HEADER,
+                description="The same key and body within 24 hours get the first answer again.",
+            )
+        ],
+        request=SendInput,
+        examples=[examples.SEND, examples.SEND_LATER],
+        responses={
+            202: OpenApiResponse(SendOutput, "Stored.", [examples.SENT]),
+            200: OpenApiResponse(
+                TrialOutput, "With `dry_run`: nothing was stored.", [examples.TRIAL]
+            ),
+            **problem_responses(
+                400,
+                PlatformNotEnabled("target_platforms", "ios"),
+                SegmentNotFound(),
+                PayloadTooLarge("web", 4100, MAX_PAYLOAD),
+                IdempotencyKeyInvalid(),
+                401,
+                MissingScope(Scope.SEND),
+                IdempotencyKeyInFlight(),
+                413,
+                415,
+                IdempotencyKeyReused(),
+                429,
+                503,
+            ),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        channel = key_of(request).channel
+        _limit_sends(key_of(request))
+        once = _idempotency_key(request)
+        fields = SendInput.checked(request.data)
+        is_trial = fields.pop("dry_run")
+        draft = Draft(**fields)
+        if is_trial:
+            return Response(notification_try(channel=channel, draft=draft))
+        answer = notification_accept(
+            channel=channel, draft=draft, body=request.data, idempotency_key=once
+        )
+        return Response(answer, status=202)
+
+
+class CancelView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope(Scope.SEND),)
+
+    @extend_schema(
+        operation_id="notification_cancel",
+        summary="Cancel a notification that is still pending",
+        description="May be repeated. One that is being processed or was sent stays as it is.",
+        tags=[_TAG],
+        responses={
+            200: OpenApiResponse(CancelOutput, "Cancelled, now or before.", [examples.CANCELLED]),
+            **problem_responses(
+                401,
+                MissingScope(Scope.SEND),
+                404,
+                NotCancellable(UUID(examples.ID), "sent"),
+                429,
+                503,
+            ),
+        },
+    )
+    def delete(self, request: Request, notification_id: UUID) -> Response:
+        notification = notification_cancel(
+            channel_id=key_of(request).channel_id, notification_id=notification_id
+        )
+        name = f'{notification.id} "{notification.title}"'
+        return Response(
+            {
+                "success": True,
+                "message": f"Notification {name} is cancelled.",
+                "notificationId": str(notification.id),
+            }
+        )
+
+
+class NotificationListView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope(Scope.READ),)
+
+    @extend_schema(
+        operation_id="notification_list",
+        summary="List the channel's notifications, newest first",
+        description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
+        tags=[_TAG],
+        parameters=[
+            OpenApiParameter("limit", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
+            OpenApiParameter("offset", {"type": "integer", "minimum": 0, "default": 0}),
+            OpenApiParameter(
+                "Link",
+                OpenApiTypes.STR,
+                OpenApiParameter.HEADER,
+                response=[200],
+                description='Pages with `rel="next"` and `rel="prev"`, where there are such.',
+            ),
+        ],
+        responses={
+            200: OpenApiResponse(NotificationListedOutput(many=True), "A page.", [examples.LISTED]),
+            **problem_responses(400, 401, MissingScope(Scope.READ), ChannelNotFound(), 429, 503),
+        },
+    )
+    def get(self, request: Request, channel_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        page = page_from(request)
+        found = selectors.notification_page(
+            channel_id=channel.id, limit=page.limit + 1, offset=page.offset
+        )
+        links = link_header(request, page, is_last=len(found) <= page.limit)
+        listed = NotificationListedOutput()
+        shown = [listed.to_representation(each) for each in found[: page.limit]]
+        return Response(shown, headers=links)
+
+
+class NotificationView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope(Scope.READ),)
+
+    @extend_schema(
+        operation_id="notification_read",
+        summary="Get notification statistics",
+        description="`recipient_count` is `delivered_count` + `bounced_count` once it is `sent`"
+        " or `failed`. Delivered means that the push service took the message.",
+        tags=[_TAG],
+        responses={
+            200: OpenApiResponse(NotificationOutput, "The notification.", [examples.READ]),
+            **problem_responses(401, MissingScope(Scope.READ), 404, 429, 503),
+        },
+    )
+    def get(self, request: Request, notification_id: UUID) -> Response:
+        notification = selectors.notification_get(
+            channel_id=key_of(request).channel_id, notification_id=notification_id
+        )
+        return Response(NotificationOutput(notification).data)
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get(IDEMPOTENCY_HEADER)
+    return None if key is None else checked_key(key)
+
+
+def _limit_sends(key: ApiKey) -> None:
+    own = key.channel.sends_per_second
+    limit = settings.SENDS_PER_SECOND if own is None else own
+    ratelimit.enforce("send", str(key.id), limit, 1)

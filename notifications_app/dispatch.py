@@ -1,0 +1,317 @@
+"""Claims batches and hands them to a transport: claim → read → calls → outcomes, written as they
+come. A worker that dies repeats only what was under way or not yet written.
+"""
+
+import contextlib
+import functools
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+
+from channels_app.services import platform_pause
+from notifications_app import batches, breakers, outcomes, verdicts
+from notifications_app.addressing import Addressed, address, message_of
+from notifications_app.batches import Lease
+from notifications_app.delivery import web
+from notifications_app.delivery.engine import Engine, Pass
+from notifications_app.delivery.registry import web_push_services
+from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome
+from notifications_app.models import Notification
+from notifications_app.outcomes import LeaseLost
+from notifications_app.verdicts import Limits, Recipient, Verdict
+from pushsvc.common import sql, worker
+
+logger = logging.getLogger(__name__)
+
+SOLO_LAPSES = 3
+_RENEW_SECONDS = 10.0
+_LONGEST_RETRY_WAIT = 2.0
+
+Answers = Sequence[tuple[web.Target, Outcome]]
+
+
+def deliver(platform: str, *, seconds: float) -> bool:
+    """Works on due batches of the platform; False when there are none left, True when the time is
+    up or the worker is to stop. Safe to run any number of times, anywhere, at once."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not worker.is_stopping():
+        lease = batches.claim(
+            platform,
+            skip_services=breakers.services_to_skip(web_push_services(_trusted_origins())),
+            processes=worker.live_processes(platform),
+        )
+        if lease is None:
+            return False
+        deliver_batch(lease)
+    return True
+
+
+def deliver_batch(lease: Lease) -> None:
+    """Takes a claimed batch as far as it goes now, and gives it back if recipients are left."""
+    try:
+        _Delivery.of(lease).run()
+    except LeaseLost:
+        logger.warning("batch.lease_lost", extra={"batch": lease.batch_id})
+    except Exception:
+        with contextlib.suppress(LeaseLost):
+            until = lease.begun + settings.LEASE_SECONDS
+            _persistently(lambda: batches.hand_back_failed(lease), until=until)
+        raise
+
+
+@dataclass
+class _Delivery:
+    """One pass of one worker over one batch."""
+
+    lease: Lease
+    message: Message
+    limits: Limits
+    recipients: dict[UUID, Recipient]
+    addressed: Addressed
+    service_waits: float = 0.0  # seconds for which the push service's breaker is open
+    is_refused: bool = False  # the credentials were
+    leased_until: float = field(init=False)  # on this process's clock
+
+    def __post_init__(self) -> None:
+        self.leased_until = self.lease.begun + settings.LEASE_SECONDS
+
+    @classmethod
+    def of(cls, lease: Lease) -> "_Delivery":
+        notification = Notification.objects.get(pk=lease.notification_id)
+        recipients = _read(lease)
+        limits = _limits(notification)
+        return cls(
+            lease=lease,
+            message=message_of(notification, expires_at=lease.local(limits.deadline)),
+            limits=limits,
+            recipients={each.subscription_id: each for each in recipients},
+            addressed=address(lease.notification_id, [each.subscription_id for each in recipients]),
+        )
+
+    def run(self) -> None:
+        targets = self._write_what_needs_no_call()
+        if targets and breakers.is_half_open(self.lease.push_service):
+            if not breakers.take_probe(self.lease.push_service):
+                self._give_back(finished_pass=False, wait=1.0)
+                return
+            targets = targets[: breakers.PROBE_CALLS]
+        call = self._call_one_by_one if self.lease.is_careful else self._call
+        self._give_back(finished_pass=call(targets), wait=self.service_waits)
+
+    def _give_back(self, *, finished_pass: bool, wait: float) -> None:
+        """Parked where the credentials were refused; if others were stored meanwhile, the next
+        tick makes it ready again."""
+
+        def give() -> bool:
+            if self.is_refused:
+                batches.park(self.lease)
+            else:
+                batches.hand_back(self.lease, finished_pass=finished_pass, wait=wait)
+            return True
+
+        _persistently(give, until=self.leased_until)
+
+    def _write_what_needs_no_call(self) -> list[web.Target]:
+        """Bounces who left, whose time is over, and who broke worker after worker alone."""
+        bounces, targets = [], []
+        now = self.lease.now()
+        for recipient in self.recipients.values():
+            target = self.addressed.targets.get(recipient.subscription_id)
+            if target is None:
+                bounces.append(verdicts.bounce(recipient, verdicts.UNSUBSCRIBED))
+            elif verdicts.out_of_time(recipient, now=now, limits=self.limits):
+                bounces.append(verdicts.bounce(recipient, verdicts.EXPIRED))
+            elif recipient.solo_attempts >= SOLO_LAPSES:
+                bounces.append(verdicts.bounce(recipient, verdicts.INTERNAL_ERROR))
+            else:
+                targets.append(target)
+        if bounces:
+            self._write(bounces)
+        return targets
+
+    def _call_one_by_one(self, targets: Sequence[web.Target]) -> bool:
+        """Each attempt is noted before the call, so that who breaks a worker is known by name."""
+        for target in targets:
+            if not self._may_start():
+                return False
+            self._begin_alone(target)
+            if not self._call([target]):
+                return False
+        return True
+
+    def _begin_alone(self, target: web.Target) -> None:
+        subscription_id = target.subscription_id
+        if not _persistently(
+            lambda: outcomes.begin_alone(self.lease, subscription_id), until=self.leased_until
+        ):
+            raise LeaseLost
+
+    def _call(self, targets: Sequence[web.Target]) -> bool:
+        """Calls for all targets, writing outcomes as they come; True if all were called."""
+        client = _client(os.getpid())
+        calls = Pass(
+            _engine(os.getpid()),
+            lambda target: client.send(self.message, target, self.addressed.credentials),
+            targets,
+            may_start=self._may_start,
+            most_in_flight=settings.CALLS_IN_FLIGHT,
+            most_unwritten=settings.UNWRITTEN_OUTCOMES,
+        )
+        try:
+            while not calls.is_over:
+                answers = calls.collect(
+                    most=settings.FLUSH_OUTCOMES, seconds=settings.FLUSH_SECONDS
+                )
+                self._take(answers)
+                calls.written(len(answers))
+        finally:
+            calls.stop()
+        return calls.is_whole
+
+    def _may_start(self) -> bool:
+        """Called from the engine's thread, before each call."""
+        now = time.monotonic()
+        is_stranger = self.lease.push_service == breakers.STRANGERS
+        seconds = settings.STRANGER_BATCH_SECONDS if is_stranger else settings.BATCH_SECONDS
+        return (
+            now + settings.CALL_SECONDS < self.leased_until
+            and now < self.lease.begun + seconds
+            and not self.service_waits
+            and not self.is_refused
+            and not worker.is_stopping()
+        )
+
+    def _take(self, answers: Answers) -> None:
+        if not answers:
+            self._renew()
+            return
+        for _, outcome in answers:
+            if isinstance(outcome, Misconfigured) and not self.is_refused:
+                self._pause(outcome)
+        self._write([self._judge(target.subscription_id, outcome) for target, outcome in answers])
+        self._tell_breaker(answers)
+
+    def _judge(self, subscription_id: UUID, outcome: Outcome) -> Verdict:
+        return verdicts.judge(
+            self.recipients[subscription_id],
+            outcome,
+            registered_at=self.addressed.registered_at[subscription_id],
+            now=self.lease.now(),
+            limits=self.limits,
+        )
+
+    def _write(self, judged: Sequence[Verdict]) -> None:
+        """Writes until it succeeds or the lease is over: an outcome that is lost is sent again."""
+        begun = time.monotonic()
+        _persistently(lambda: outcomes.record(self.lease, judged), until=self.leased_until)
+        self.leased_until = begun + settings.LEASE_SECONDS
+
+    def _renew(self) -> None:
+        begun = time.monotonic()
+        if begun < self.leased_until - settings.LEASE_SECONDS + _RENEW_SECONDS:
+            return
+        if not _persistently(lambda: batches.renew(self.lease), until=self.leased_until):
+            raise LeaseLost
+        self.leased_until = begun + settings.LEASE_SECONDS
+
+    def _pause(self, refusal: Misconfigured) -> None:
+        """Only the version that was refused: new credentials stored meanwhile go on."""
+        self.is_refused = True
+        pause = functools.partial(
+            platform_pause,
+            channel_id=self.lease.channel_id,
+            platform=self.lease.platform,
+            version=self.addressed.credential_version,
+            code=refusal.code,
+            detail=refusal.detail,
+        )
+        _persistently(pause, until=self.leased_until)
+
+    def _tell_breaker(self, answers: Answers) -> None:
+        service = self.lease.push_service
+        outages = sum(isinstance(o, Deferred) and o.outage for _, o in answers)
+        breakers.record(service, answered=len(answers) - outages, outages=outages)
+        if outages:
+            self.service_waits = breakers.seconds_open(service)
+
+
+def shut_down() -> None:
+    """Closes the process's connections to push services, if it has any. For its end."""
+    if _client.cache_info().currsize:
+        pid = os.getpid()
+        _engine(pid).run(_client(pid).close())
+        _engine(pid).stop()
+        _client.cache_clear()
+        _engine.cache_clear()
+
+
+def _persistently(write: Callable[[], bool], *, until: float) -> bool:
+    """`write()`, again while the database is away; LeaseLost once the lease is over."""
+    wait = 0.1
+    while True:
+        try:
+            return write()
+        except (OperationalError, InterfaceError) as error:
+            connection.close()
+            if time.monotonic() + wait >= until:
+                raise LeaseLost from error
+            logger.warning("outcomes.unwritten", extra={"error": type(error).__name__})
+            time.sleep(wait)
+            wait = min(wait * 2, _LONGEST_RETRY_WAIT)
+
+
+def _read(lease: Lease) -> list[Recipient]:
+    rows = sql.rows(_DUE_RECIPIENTS, {"batch": lease.batch_id})
+    return [Recipient(*row) for row in rows]
+
+
+def _limits(notification: Notification) -> Limits:
+    if notification.deadline_at is None:
+        raise ValueError("a notification that was not started has no limits")
+    return Limits(
+        deadline=notification.deadline_at,
+        attempts=settings.HAND_OVER_ATTEMPTS if notification.ttl else 1,
+        seconds=settings.HAND_OVER_SECONDS,
+    )
+
+
+def _trusted_origins() -> frozenset[str]:
+    return frozenset(settings.WEBPUSH_TRUSTED_ORIGINS)
+
+
+@functools.cache
+def _engine(_pid: int) -> Engine:
+    return Engine()
+
+
+@functools.cache
+def _client(pid: int) -> web.Client:
+    """One for each process, for as long as it lives; made in the engine's loop."""
+
+    async def make() -> web.Client:
+        return web.Client(
+            trusted_origins=_trusted_origins(),
+            allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
+            ca_file=settings.PROVIDER_CA_FILE,
+            call_timeout=settings.CALL_SECONDS,
+            other_timeout=settings.STRANGER_CALL_SECONDS,
+            connections_per_origin=settings.CALLS_IN_FLIGHT,
+        )
+
+    return _engine(pid).run(make())
+
+
+# The longest untried first, so that one that breaks workers does not hold up the others.
+_DUE_RECIPIENTS = """
+SELECT subscription_id, attempts, first_attempt_at, solo_attempts, statement_timestamp()
+FROM notifications_app_delivery
+WHERE batch_id = %(batch)s AND status = 0
+  AND (due_at IS NULL OR due_at <= statement_timestamp())
+ORDER BY solo_attempts, subscription_id
+"""

@@ -1,0 +1,60 @@
+"""Tells a queue's workers that there may be work. Losing a ring costs at most a tick.
+
+A ring never raises and takes at most about a second: whoever rings has committed already.
+"""
+
+import functools
+import logging
+import os
+import time
+from typing import Any
+
+from celery import current_app
+from kombu import Connection, pools
+from kombu.exceptions import ChannelError, OperationalError
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING = 16  # rings in a queue; each worker that hears one goes on until it finds no work
+_SILENCE_SECONDS = 1.0  # after a broker did not answer
+_UNREACHABLE = (OperationalError, ChannelError, OSError, TimeoutError)
+
+_silent_until = 0.0
+
+
+def ring(queue: str, count: int = 1) -> None:
+    """Puts up to `count` messages on the queue, so that no more than MOST_WAITING wait there."""
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        return
+    try:
+        _publish(queue, count)
+    except _UNREACHABLE as error:
+        _silent_until = time.monotonic() + _SILENCE_SECONDS
+        logger.warning("doorbell.unheard", extra={"queue": queue, "error": type(error).__name__})
+
+
+def _publish(queue: str, count: int) -> None:
+    with pools.producers[_connection(os.getpid())].acquire(block=True, timeout=1) as producer:
+        free = MOST_WAITING - _waiting(producer.channel, queue)
+        for _ in range(min(count, free)):
+            current_app.send_task(_TASKS[queue], queue=queue, producer=producer, retry=False)
+
+
+def _waiting(channel: Any, queue: str) -> int:
+    try:
+        return int(channel.queue_declare(queue=queue, passive=True).message_count)
+    except ChannelError:  # Redis keeps no empty list
+        return 0
+
+
+@functools.cache
+def _connection(_pid: int) -> Connection:
+    quick = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "max_retries": 0}
+    return current_app.connection_for_write(connect_timeout=1, transport_options=quick)
+
+
+_TASKS = {
+    "plan": "notifications_app.tasks.plan",
+    "web": "notifications_app.tasks.deliver_web",
+}

@@ -1,0 +1,64 @@
+"""What a send or a cancel can be refused for."""
+
+from uuid import UUID
+
+from pushsvc.common.errors import Conflict, Fault, Invalid, PushsvcError
+
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+
+
+class SegmentNotFound(Invalid):
+    """The channel has no such segment."""
+
+    code = "segment_not_found"
+    title = "Segment not found"
+
+    def __init__(self) -> None:
+        super().__init__([Fault("segment_id", self.code, "The channel has no such segment.")])
+
+
+class PayloadTooLarge(Invalid):
+    """What the device would get does not fit into one message of its push service."""
+
+    code = "payload_too_large"
+    title = "Payload too large"
+
+    def __init__(self, platform: str, size: int, limit: int) -> None:
+        detail = f"The message takes {size} bytes on {platform}; the most is {limit}."
+        super().__init__([Fault("target_platforms", self.code, detail)])
+
+
+class IdempotencyKeyInvalid(Invalid):
+    code = "idempotency_key_invalid"
+    title = "Idempotency key invalid"
+
+    def __init__(self) -> None:
+        detail = "The key must be 1 to 255 printable ASCII characters."
+        super().__init__([Fault(IDEMPOTENCY_HEADER, self.code, detail)])
+
+
+class IdempotencyKeyReused(PushsvcError):
+    """The key already stands for a send with another body."""
+
+    status = 422
+    code = "idempotency_key_reused"
+    title = "Idempotency key reused"
+    detail = "The key was used for a request with another body."
+
+
+class IdempotencyKeyInFlight(Conflict):
+    """A send with this key has not been answered yet."""
+
+    code = "idempotency_key_in_flight"
+    title = "Idempotency key in flight"
+    detail = "A request with this key is being worked on."
+
+
+class NotCancellable(Conflict):
+    """Only a pending notification can be cancelled."""
+
+    code = "not_cancellable"
+    title = "Not cancellable"
+
+    def __init__(self, notification_id: UUID, status: str) -> None:
+        super().__init__(f"Notification {notification_id} is {status}, not pending.")

@@ -1,0 +1,233 @@
+"""Turns a due notification into recipient rows and batches.
+
+pending → processing is one conditional update. Recipients are written by the server itself, a
+window of subscription ids at a time; each window is one transaction that locks the plan, checks
+its attempt and moves its cursor, so that a planner may die anywhere and the next one goes on.
+"""
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, transaction
+
+from channels_app.services import counter_add
+from notifications_app import doorbell
+from notifications_app.outcomes import finish_if_complete, hourly_add
+from pushsvc.common import sql, worker
+
+_PLAN_LEASE = timedelta(seconds=60)
+_FAILED_PLAN_WAIT = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class PlanLease:
+    plan_id: int
+    attempt: int
+    notification_id: UUID
+    channel_id: UUID
+    platform: str
+
+
+def work(*, seconds: float) -> bool:
+    """Starts what is due and plans slices; False when there is nothing left to plan, True when
+    the time is up or the worker is to stop."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not worker.is_stopping():
+        started = start_due()
+        lease = claim_plan()
+        if lease is not None:
+            run_slice(lease, until=until)
+        elif not started:
+            return False
+    return True
+
+
+def start_due(limit: int = 100) -> int:
+    """Starts notifications whose time has come; each by one planner only. Returns how many."""
+    started = sql.rows(_START, {"limit": limit, "ttl_zero": settings.TTL_ZERO_SECONDS})
+    return len({row[0] for row in started})
+
+
+def claim_plan() -> PlanLease | None:
+    """Leases the plan that waited longest for its next slice."""
+    claimed = sql.rows(_CLAIM_PLAN, {"lease": _PLAN_LEASE})
+    return PlanLease(*claimed[0]) if claimed else None
+
+
+def run_slice(lease: PlanLease, *, until: float = math.inf) -> None:
+    """Plans at least a window, then more for at most a slice and `until` the monotonic clock says
+    so; then gives the plan back, so that other plans get their turn."""
+    until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
+    try:
+        while plan_window(lease) and time.monotonic() < until and not worker.is_stopping():
+            pass
+    except Exception:
+        with contextlib.suppress(OperationalError, InterfaceError):  # then the lease lapses
+            _release(lease, wait=_FAILED_PLAN_WAIT)
+        raise
+    _release(lease, wait=timedelta())
+
+
+def plan_window(lease: PlanLease) -> bool:
+    """Plans the next window of subscriptions; True if there may be more of them.
+
+    A subscription that was active throughout is planned exactly once: ids are read in order, and
+    the cursor moves in the transaction that writes the rows.
+    """
+    with transaction.atomic():
+        locked = sql.rows(_LOCK_PLAN, {"plan": lease.plan_id, "attempt": lease.attempt})
+        if not locked:
+            return False
+        recipients, last_id, batches = _write_window(lease, cursor=locked[0][0])
+        is_last = recipients < settings.PLAN_WINDOW
+        _count_window(lease, recipients, last_id, is_last=is_last)
+    if batches:
+        doorbell.ring(lease.platform, batches)
+    return not is_last
+
+
+def anything_to_plan() -> bool:
+    """Whether a notification is due or a plan has windows left."""
+    return bool(sql.rows(_ANYTHING_TO_PLAN, {})[0][0])
+
+
+def _write_window(lease: PlanLease, *, cursor: UUID | None) -> tuple[int, UUID | None, int]:
+    parameters = {
+        "plan": lease.plan_id,
+        "notification": lease.notification_id,
+        "channel": lease.channel_id,
+        "platform": lease.platform,
+        "cursor": cursor or UUID(int=0),
+        "window": settings.PLAN_WINDOW,
+        "size": settings.BATCH_SIZE,
+    }
+    recipients, last_id, batches = sql.rows(_WINDOW, parameters)[0]
+    return recipients, last_id, batches
+
+
+def _count_window(
+    lease: PlanLease, recipients: int, last_id: UUID | None, *, is_last: bool
+) -> None:
+    parameters = {
+        "plan": lease.plan_id,
+        "notification": lease.notification_id,
+        "recipients": recipients,
+        "last_id": last_id,
+        "status": "delivering" if is_last else "planning",
+        "lease": _PLAN_LEASE,
+    }
+    sql.execute(_MOVE_CURSOR, parameters)
+    sql.execute(_COUNT_RECIPIENTS, parameters)
+    if is_last:
+        finish_if_complete(lease.notification_id)
+    if recipients:
+        counter_add(lease.channel_id, recipients=recipients)
+        hourly_add(lease.channel_id, lease.platform, recipients=recipients)
+
+
+def _release(lease: PlanLease, *, wait: timedelta) -> None:
+    sql.execute(_RELEASE, {"plan": lease.plan_id, "attempt": lease.attempt, "wait": wait})
+
+
+_START = """
+WITH due AS (
+  SELECT id FROM notifications_app_notification
+  WHERE status = 'pending' AND scheduled_at <= statement_timestamp()
+  ORDER BY scheduled_at, id LIMIT %(limit)s
+  FOR NO KEY UPDATE SKIP LOCKED
+), started AS (
+  UPDATE notifications_app_notification notification
+  SET status = 'processing', started_at = statement_timestamp(),
+      deadline_at = statement_timestamp()
+        + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)
+  FROM due WHERE notification.id = due.id
+  RETURNING notification.id, notification.channel_id, notification.target_platforms
+)
+INSERT INTO notifications_app_plan (notification_id, channel_id, platform)
+SELECT id, channel_id, platform
+FROM started, jsonb_array_elements_text(target_platforms) AS targets (platform)
+RETURNING notification_id
+"""
+
+_CLAIM_PLAN = """
+UPDATE notifications_app_plan
+SET attempt = attempt + 1, sliced_at = clock_timestamp(),
+    lease_until = clock_timestamp() + %(lease)s
+WHERE id = (
+  SELECT id FROM notifications_app_plan
+  WHERE status = 'planning' AND due_at <= statement_timestamp()
+    AND (lease_until IS NULL OR lease_until < statement_timestamp())
+  ORDER BY sliced_at NULLS FIRST, id LIMIT 1
+  FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id, attempt, notification_id, channel_id, platform
+"""
+
+_LOCK_PLAN = """
+SELECT cursor FROM notifications_app_plan
+WHERE id = %(plan)s AND attempt = %(attempt)s AND status = 'planning'
+FOR NO KEY UPDATE
+"""
+
+# Batch ids are drawn before the batches are written, because each recipient names its own.
+_WINDOW = """
+WITH recipients AS MATERIALIZED (
+  SELECT id, push_service FROM subscriptions_app_subscription
+  WHERE channel_id = %(channel)s AND platform = %(platform)s AND expired_at IS NULL
+    AND id > %(cursor)s
+  ORDER BY id LIMIT %(window)s
+), placed AS (
+  SELECT id, push_service,
+    (row_number() OVER (PARTITION BY push_service ORDER BY id) - 1) / %(size)s AS slot
+  FROM recipients
+), slots AS MATERIALIZED (
+  SELECT push_service, slot, count(*) AS recipient_count,
+    nextval(pg_get_serial_sequence('notifications_app_batch', 'id')) AS batch_id
+  FROM placed GROUP BY push_service, slot
+), batches AS (
+  INSERT INTO notifications_app_batch
+    (id, plan_id, notification_id, channel_id, platform, push_service, recipient_count)
+  SELECT batch_id, %(plan)s, %(notification)s, %(channel)s, %(platform)s, push_service,
+    recipient_count
+  FROM slots
+), deliveries AS (
+  INSERT INTO notifications_app_delivery (notification_id, subscription_id, batch_id)
+  SELECT %(notification)s, placed.id, slots.batch_id
+  FROM placed JOIN slots USING (push_service, slot)
+  ORDER BY placed.id
+)
+SELECT (SELECT count(*) FROM recipients),
+  (SELECT id FROM recipients ORDER BY id DESC LIMIT 1),
+  (SELECT count(*) FROM slots)
+"""
+
+_MOVE_CURSOR = """
+UPDATE notifications_app_plan
+SET cursor = coalesce(%(last_id)s, cursor), status = %(status)s,
+    recipient_count = recipient_count + %(recipients)s,
+    lease_until = CASE WHEN %(status)s = 'planning' THEN clock_timestamp() + %(lease)s END
+WHERE id = %(plan)s
+"""
+
+_COUNT_RECIPIENTS = """
+UPDATE notifications_app_notification SET recipient_count = recipient_count + %(recipients)s
+WHERE id = %(notification)s
+"""
+
+_RELEASE = """
+UPDATE notifications_app_plan
+SET lease_until = NULL, due_at = statement_timestamp() + %(wait)s
+WHERE id = %(plan)s AND attempt = %(attempt)s AND status = 'planning'
+"""
+
+_ANYTHING_TO_PLAN = """
+SELECT EXISTS (SELECT FROM notifications_app_notification
+               WHERE status = 'pending' AND scheduled_at <= statement_timestamp())
+    OR EXISTS (SELECT FROM notifications_app_plan
+               WHERE status = 'planning' AND due_at <= statement_timestamp()
+                 AND (lease_until IS NULL OR lease_until < statement_timestamp()))
+"""

@@ -1,0 +1,86 @@
+"""What workers hear: thin entry points. Every task may be run twice, or never."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_process_shutdown
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from notifications_app import batches, dispatch, doorbell, outcomes, planning, settling, upkeep
+from pushsvc.common import worker
+
+logger = logging.getLogger(__name__)
+
+_TURN_SECONDS = 30.0
+_PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes, and expire while they wait
+_SETTLING_STEPS = 20
+_TIME_LIMIT = 300  # seconds, past every limit of a batch: only what hangs is killed
+
+
+@worker_process_shutdown.connect(weak=False)
+def _close_connections(**_: Any) -> None:
+    dispatch.shut_down()
+
+
+def ring_planner() -> None:
+    """Says that a notification was accepted. Never raises; the tick finds it anyway."""
+    doorbell.ring("plan")
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def plan() -> None:
+    """Starts due notifications and plans slices until there is nothing to plan."""
+    if planning.work(seconds=_PLAN_TURN_SECONDS) and not worker.is_stopping():
+        doorbell.ring("plan")
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def deliver_web() -> None:
+    if dispatch.deliver("web", seconds=_TURN_SECONDS) and not worker.is_stopping():
+        doorbell.ring("web")
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def tick() -> None:
+    """Every second: whatever a lost message, a dead worker or the clock made due."""
+    _attempt(batches.free_lapsed)
+    _attempt(batches.unpark)
+    for batch_id, code in batches.overdue():
+        _attempt(outcomes.bounce_overdue, batch_id, code)
+    _attempt(outcomes.finish_forgotten)
+    _attempt(settling.close_delivered_plans)
+    _attempt(_settle)
+    _ring()
+
+
+def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
+    """One row that cannot be written must not silence every bell; a database that is away may."""
+    try:
+        step(*arguments)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        logger.exception("tick.step_failed", extra={"step": step.__name__})
+
+
+def _settle() -> None:
+    for _ in range(_SETTLING_STEPS):
+        if not settling.settle_next():
+            break
+
+
+def _ring() -> None:
+    if planning.anything_to_plan():
+        doorbell.ring("plan", settings.WORKER_CONCURRENCY)
+    for platform, due in batches.due_counts(most=doorbell.MOST_WAITING).items():
+        if due:
+            doorbell.ring(platform, due)
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def housekeeping() -> None:
+    """Every minute: deletes what is past its retention, in small steps."""
+    upkeep.purge()

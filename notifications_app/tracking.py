@@ -1,0 +1,48 @@
+"""The token that a device returns with its events: which delivery it is, and that we said so."""
+
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from functools import cache
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+TOKEN_LENGTH: Final = 64
+_IDS_BYTES: Final = 32
+_MAC_BYTES: Final = 16
+_PURPOSE: Final = b"notifications_app.tracking"
+
+
+def make_token(notification_id: UUID, subscription_id: UUID) -> str:
+    """TOKEN_LENGTH base64url characters. The same delivery always has the same token."""
+    ids = notification_id.bytes + subscription_id.bytes
+    return urlsafe_b64encode(ids + _mac(ids)).decode()
+
+
+def read_token(token: str) -> tuple[UUID, UUID] | None:
+    """(notification id, subscription id) of a token that `make_token` made; None for any other.
+
+    How long a token is good is for the caller to judge, by the notification's age.
+    """
+    if len(token) != TOKEN_LENGTH:
+        return None
+    try:
+        raw = urlsafe_b64decode(token.encode("ascii"))
+    except (UnicodeEncodeError, Base64Error):
+        return None
+    ids, mac = raw[:_IDS_BYTES], raw[_IDS_BYTES:]
+    if not hmac.compare_digest(mac, _mac(ids)):
+        return None
+    return UUID(bytes=ids[:16]), UUID(bytes=ids[16:])
+
+
+def _mac(ids: bytes) -> bytes:
+    return hmac.digest(_key(settings.SECRET_KEY), ids, "sha256")[:_MAC_BYTES]
+
+
+@cache
+def _key(secret: str) -> bytes:
+    return sha256(_PURPOSE + b"\0" + secret.encode()).digest()

@@ -1,0 +1,59 @@
+"""Retention: old rows go in small steps, so that nothing waits for a long transaction."""
+
+import logging
+from collections.abc import Callable
+
+from django.conf import settings
+
+from notifications_app.idempotency import idempotency_purge
+from pushsvc.common import sql
+from subscriptions_app.services import expired_purge
+
+logger = logging.getLogger(__name__)
+
+_STEP = 2_000
+_STEPS = 50
+
+
+def purge() -> None:
+    """Deletes what is past its retention, at most a hundred thousand rows of a kind a run."""
+    purged = {
+        "deliveries": _in_steps(_purge_deliveries),
+        "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
+        "idempotency_records": _in_steps(lambda: idempotency_purge(_STEP)),
+    }
+    if any(purged.values()):
+        logger.info("retention.purged", extra=purged)
+
+
+def _purge_deliveries() -> int:
+    """Two batches with their deliveries, if their notification ended long enough ago."""
+    return int(sql.rows(_PURGE_BATCHES, {"days": settings.DELIVERY_RETENTION_DAYS})[0][0])
+
+
+def _in_steps(step: Callable[[], int]) -> int:
+    total = 0
+    for _ in range(_STEPS):
+        deleted = step()
+        total += deleted
+        if not deleted:
+            break
+    return total
+
+
+# A batch goes in the statement that deletes its deliveries: while it is there, they are.
+_PURGE_BATCHES = """
+WITH old AS (
+  SELECT batch.id FROM notifications_app_batch batch
+  JOIN notifications_app_notification notification ON notification.id = batch.notification_id
+  WHERE batch.finished_at < statement_timestamp() - make_interval(days => %(days)s)
+    AND notification.finished_at < statement_timestamp() - make_interval(days => %(days)s)
+  ORDER BY batch.finished_at LIMIT 2
+  FOR UPDATE OF batch SKIP LOCKED
+), deliveries AS (
+  DELETE FROM notifications_app_delivery WHERE batch_id IN (SELECT id FROM old) RETURNING 1
+), batches AS (
+  DELETE FROM notifications_app_batch WHERE id IN (SELECT id FROM old)
+)
+SELECT count(*) FROM deliveries
+"""
