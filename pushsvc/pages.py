@@ -1,0 +1,59 @@
+"""What people see: where everything is, the API reference, the list of errors. No app's data."""
+
+import re
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from pushsvc.common.drf import ApiView
+
+_ERROR_ROW = re.compile(
+    r"^\| `(?P<code>\w+)` \| (?P<status>\d*) ?\| (?P<meaning>.+) \| (?P<todo>.+) \|$"
+)
+
+
+@extend_schema(exclude=True)
+class HomeView(ApiView):
+    def get(self, request: Request) -> HttpResponse:
+        return render(request._request, "home.html")
+
+
+@extend_schema(exclude=True)
+class ReferenceView(ApiView):
+    def get(self, request: Request) -> HttpResponse:
+        return render(request._request, "reference.html")
+
+
+@extend_schema(exclude=True)
+class ErrorsView(ApiView):
+    """Where the `type` of every error leads: docs/errors.md, with an anchor for each code."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return render(request._request, "errors.html", {"errors": _errors()})
+
+
+@extend_schema(exclude=True)
+class OpenApiView(ApiView):
+    def get(self, request: Request) -> Response:
+        return Response(_openapi())
+
+
+@cache
+def _openapi() -> dict[str, Any]:
+    schema: dict[str, Any] = SchemaGenerator().get_schema(  # type: ignore[no-untyped-call]
+        request=None, public=True
+    )
+    return schema
+
+
+@cache
+def _errors() -> list[dict[str, str]]:
+    lines = (settings.BASE_DIR / "docs" / "errors.md").read_text(encoding="utf-8").splitlines()
+    return [row.groupdict() for row in map(_ERROR_ROW.match, lines) if row]

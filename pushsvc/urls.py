@@ -1,0 +1,33 @@
+"""Every address of the service."""
+
+from django.contrib import admin
+from django.urls import path
+from django.views.generic import RedirectView
+
+from channels_app.api.urls import urlpatterns as channel_urls
+from notifications_app.api.urls import urlpatterns as notification_urls
+from pushsvc.common.routes import endpoint
+from pushsvc.health import HealthView, ReadyView
+from pushsvc.metrics import MetricsView
+from pushsvc.pages import ErrorsView, HomeView, OpenApiView, ReferenceView
+from subscriptions_app.api.urls import urlpatterns as subscription_urls
+
+urlpatterns = [
+    *channel_urls,
+    *subscription_urls,
+    *notification_urls,
+    endpoint("", HomeView),
+    endpoint("docs", ReferenceView),
+    endpoint("docs/errors", ErrorsView),
+    endpoint("openapi.json", OpenApiView),
+    endpoint("healthz", HealthView),
+    endpoint("readyz", ReadyView),
+    endpoint("metrics", MetricsView),
+    path("admin", RedirectView.as_view(url="/admin/")),
+    path("admin/", admin.site.urls),
+]
+
+handler400 = "pushsvc.common.handlers.bad_request"
+handler403 = "pushsvc.common.handlers.permission_denied"
+handler404 = "pushsvc.common.handlers.page_not_found"
+handler500 = "pushsvc.common.handlers.server_error"

@@ -1,0 +1,96 @@
+"""The interface as its clients see it, on a channel of the cast."""
+
+import json
+from base64 import urlsafe_b64encode
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from os import urandom
+from threading import Barrier
+
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.db import connection
+from django.test import Client
+
+from channels_app.models import Channel
+from tests.factories import make_key
+
+
+@dataclass
+class Owner:
+    """Alice, Bob: who has a channel and a key of it."""
+
+    channel: Channel
+    key: str
+    client: Client = field(default_factory=Client)
+
+    def call(self, method, path, body=None, **headers):
+        return self.client.generic(
+            method,
+            path,
+            "" if body is None else json.dumps(body),
+            content_type="application/json",
+            headers={"Authorization": f"Key {self.key}"} | headers,
+        )
+
+    def send(self, body, **headers):
+        return self.call("POST", "/send-notification", body, **headers)
+
+    def device(self, path, body, **headers):
+        """What a device of the channel sends: public."""
+        return Client(REMOTE_ADDR=headers.pop("address", "203.0.113.7")).post(
+            path,
+            body,
+            content_type="application/json",
+            headers={"X-Channel-ID": str(self.channel.id)} | headers,
+        )
+
+    def subscribe(self, body, **headers):
+        return self.device("/subscribe", body, **headers)
+
+
+def owner_of(channel, scopes=("send", "read", "manage")):
+    return Owner(channel, make_key(channel, scopes=list(scopes)))
+
+
+def browser(endpoint="https://fcm.googleapis.com/fcm/send/abc", **fields):
+    return {"endpoint": endpoint, "keys": browser_keys()} | fields
+
+
+def browser_keys():
+    point = generate_private_key(SECP256R1()).public_key()
+    raw = point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return {"p256dh": base64url(raw), "auth": base64url(urandom(16))}
+
+
+def base64url(raw):
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def faults(response, status=400):
+    """[(attr, code)] of a problem, whose general shape is checked on the way."""
+    assert response.status_code == status, response.content
+    assert response.headers["Content-Type"] == "application/problem+json"
+    problem = response.json()
+    assert problem["status"] == status
+    return [(fault["attr"], fault["code"]) for fault in problem.get("errors", [])]
+
+
+def code(response, status):
+    faults(response, status)
+    return response.json()["code"]
+
+
+def at_once(*calls):
+    """What each call returned, all begun together, each with a database connection of its own."""
+    barrier = Barrier(len(calls))
+
+    def run(call):
+        try:
+            barrier.wait(timeout=10)
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))

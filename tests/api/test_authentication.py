@@ -1,0 +1,171 @@
+"""Who may do what: keys, scopes, other people's channels, too many refused keys."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from channels_app import keys
+from channels_app.models import ApiKey
+from channels_app.services import api_key_issue, api_key_revoke
+from tests.api.support import Owner, at_once, code, owner_of
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = datetime(2001, 2, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def alice():
+    return owner_of(make_channel())
+
+
+@pytest.fixture
+def bob():
+    return owner_of(make_channel("Bob's blog"))
+
+
+def read(owner, authorization=None, address=None):
+    headers = {} if authorization is None else {"Authorization": authorization}
+    client = Client(REMOTE_ADDR=address or str(uuid4()))
+    return client.get(f"/channel/{owner.channel.id}", headers=headers)
+
+
+def test_a_key_opens_its_channel_whatever_the_case_of_the_scheme(alice):
+    for scheme in ("Key", "key", "KEY"):
+        assert read(alice, f"{scheme} {alice.key}").status_code == 200
+
+
+@pytest.mark.parametrize("authorization", [None, "", "Key", "Key ", "Bearer {key}", "{key}"])
+def test_without_a_key_it_says_how_to_send_one(alice, authorization):
+    response = read(alice, authorization and authorization.format(key=alice.key))
+
+    assert code(response, 401) == "missing_key"
+    assert response.headers["WWW-Authenticate"] == "Key"
+
+
+def test_a_key_that_is_none_of_ours_is_refused(alice):
+    stranger, _ = keys.generate()
+    mistyped = alice.key[:-1] + ("A" if alice.key[-1] != "A" else "B")
+    public_id = alice.key[4:12]
+    forged = keys._checksum(f"psk_{public_id}_{'x' * 32}")
+    texts = [stranger, mistyped, "x", "\N{GRINNING FACE}", f"psk_{public_id}_{'x' * 32}{forged}"]
+
+    for text in texts:
+        response = read(alice, f"Key {text}")
+        assert code(response, 401) == "invalid_key"
+        assert response.headers["WWW-Authenticate"] == "Key"
+
+
+def test_a_mistyped_key_costs_no_query(alice, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        read(alice, f"Key {alice.key[:-2]}00")
+
+
+def test_of_a_key_only_its_digest_is_kept(alice):
+    row = ApiKey.objects.get()
+
+    secret = alice.key[13:45]
+    assert secret not in str([getattr(row, field.attname) for field in row._meta.fields])
+    assert alice.key.startswith(f"psk_{row.public_id}_")
+
+
+def test_an_expired_key_is_refused_and_one_that_expires_later_is_not(alice):
+    soon = datetime.max.replace(tzinfo=UTC)
+    _, good = api_key_issue(channel=alice.channel, expires_at=soon)
+    _, late = api_key_issue(channel=alice.channel, expires_at=LONG_AGO)
+
+    assert read(alice, f"Key {good}").status_code == 200
+    assert code(read(alice, f"Key {late}"), 401) == "expired_key"
+
+
+def test_a_revoked_key_is_refused_while_the_others_go_on(alice):
+    row, other = api_key_issue(channel=alice.channel)
+
+    assert api_key_revoke(api_key=row)
+    assert not api_key_revoke(api_key=row)
+
+    assert code(read(alice, f"Key {other}"), 401) == "revoked_key"
+    assert read(alice, f"Key {alice.key}").status_code == 200
+
+
+SCOPES = [
+    ("GET", "/channel/{channel}", "read"),
+    ("GET", "/notifications/{channel}", "read"),
+    ("GET", "/notification/{other}", "read"),
+    ("PUT", "/channel/{channel}/providers", "manage"),
+    ("POST", "/send-notification", "send"),
+    ("DELETE", "/cancel-notification/{other}", "send"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "scope"), SCOPES)
+def test_each_endpoint_needs_its_scope_and_no_other(alice, method, path, scope):
+    path = path.format(channel=alice.channel.id, other=uuid4())
+    without = owner_of(alice.channel, scopes={"send", "read", "manage"} - {scope})
+    with_only = owner_of(alice.channel, scopes=[scope])
+
+    refused = without.call(method, path, {})
+    assert code(refused, 403) == "missing_scope"
+    assert f"`{scope}`" in refused.json()["detail"]
+    assert with_only.call(method, path, {}).status_code in {200, 400, 404}
+
+
+def test_another_channel_is_answered_as_if_there_were_none(alice, bob):
+    nobody = Owner(alice.channel, bob.key)
+    unknown = bob.call("GET", f"/channel/{uuid4()}")
+
+    for method, path in (("GET", ""), ("PUT", "/providers")):
+        response = nobody.call(method, f"/channel/{alice.channel.id}{path}", {"x": 1})
+        assert response.status_code == 404
+        assert response.content == unknown.content
+
+
+def test_after_sixty_refused_keys_a_minute_an_address_is_told_to_wait(alice):
+    address, elsewhere = str(uuid4()), str(uuid4())
+    for _ in range(60):
+        assert code(read(alice, "Key wrong", address), 401) == "invalid_key"
+
+    response = read(alice, "Key wrong", address)
+
+    assert code(response, 429) == "rate_limited"
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+    assert read(alice, f"Key {alice.key}", address).status_code == 200
+    assert code(read(alice, None, address), 401) == "missing_key"
+    assert code(read(alice, "Key wrong", elsewhere), 401) == "invalid_key"
+
+
+def test_good_keys_and_missing_keys_are_not_counted_as_refused(alice, settings):
+    settings.REFUSED_KEYS_PER_MINUTE = 1
+    address = str(uuid4())
+    for _ in range(3):
+        read(alice, f"Key {alice.key}", address)
+        read(alice, None, address)
+
+    assert code(read(alice, "Key wrong", address), 401) == "invalid_key"
+    assert code(read(alice, "Key wrong", address), 429) == "rate_limited"
+
+
+def test_the_last_use_is_noted_once_a_minute(alice, django_assert_num_queries):
+    read(alice, f"Key {alice.key}")
+    first = ApiKey.objects.get().last_used_at
+    assert first is not None
+
+    with django_assert_num_queries(2):  # the key with its channel, the totals
+        read(alice, f"Key {alice.key}")
+    assert ApiKey.objects.get().last_used_at == first
+
+    ApiKey.objects.update(last_used_at=first - timedelta(seconds=61))
+    read(alice, f"Key {alice.key}")
+    assert ApiKey.objects.get().last_used_at >= first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_uses_at_the_same_time_are_all_answered():
+    alice = owner_of(make_channel())
+
+    answers = at_once(*[lambda: read(alice, f"Key {alice.key}")] * 6)
+
+    assert [answer.status_code for answer in answers] == [200] * 6

@@ -1,0 +1,126 @@
+"""A setting that cannot work is told by name when a process starts."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from cryptography.fernet import Fernet
+from django.conf import settings as configured
+
+from channels_app.checks import check_deployment, check_settings
+from pushsvc.common.env import Env, EnvFault
+
+SECRET = "5ecret-" * 9
+
+
+def ids(found=None):
+    return [message.id for message in (check_settings() if found is None else found)]
+
+
+def test_the_settings_of_this_run_are_clean():
+    assert ids() == []
+
+
+WRONG = [
+    ("SECRET_KEY", "unset-and-refused-by-the-checks", "E002"),
+    ("CREDENTIAL_KEYS", (), "E003"),
+    ("CREDENTIAL_KEYS", (Fernet.generate_key().decode(), SECRET), "E004"),
+    ("REDIS_URL", "localhost:6379", "E005"),
+    ("REDIS_URL", "amqp://localhost", "E005"),
+    ("REDIS_URL", "redis://[::1/0", "E005"),
+    ("CELERY_BROKER_URL", "postgres://localhost", "E006"),
+    ("CELERY_BROKER_URL", "localhost", "E006"),
+    ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"push.example.com"}), "E007"),
+    ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"https://push.example.com/wpush"}), "E007"),
+    ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"https://a@push.example.com"}), "E007"),
+    ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"https://push.example.com:port"}), "E007"),
+    ("WEBPUSH_ALLOWED_HOSTS", ("https://push.example.com",), "E008"),
+    ("WEBPUSH_ALLOWED_HOSTS", ("*.push.example.com",), "E008"),
+    ("PUBLIC_BASE_URL", "push.example.com", "E009"),
+    ("PUBLIC_BASE_URL", "https://push.example.com/push", "E009"),
+    ("VAPID_SUBJECT", "admin@example.com", "E010"),
+    ("VAPID_SUBJECT", "mailto:root@localhost", "E010"),
+    ("PROVIDER_CA_FILE", "/nonexistent/ca.pem", "E011"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "code"), WRONG)
+def test_a_setting_that_cannot_work_is_named(settings, name, value, code):
+    setattr(settings, name, value)
+
+    (message,) = check_settings()
+
+    assert message.id == f"pushsvc.{code}"
+    assert name in message.msg
+    assert SECRET not in message.msg
+
+
+RIGHT = [
+    ("REDIS_URL", "rediss://user:password@redis.example.com:6380/1"),
+    ("REDIS_URL", "unix:///run/redis.sock"),
+    ("CELERY_BROKER_URL", "amqps://user:password@rabbit.example.com//"),
+    ("CELERY_BROKER_URL", "redis+socket:///run/redis.sock"),
+    ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"http://127.0.0.1:8030", "https://[::1]:9"})),
+    ("WEBPUSH_ALLOWED_HOSTS", ("push.services.mozilla.com", "localhost")),
+    ("PUBLIC_BASE_URL", "https://push.example.com:8443"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), RIGHT)
+def test_a_setting_that_can_work_is_taken(settings, name, value):
+    setattr(settings, name, value)
+
+    assert ids() == []
+
+
+def test_a_variable_that_cannot_be_read_is_named(settings):
+    settings.ENV = Env(faults=[EnvFault("WEB_CONCURRENCY", "is 'many', expected a number")])
+
+    (message,) = check_settings()
+
+    assert (message.id, "WEB_CONCURRENCY" in message.msg) == ("pushsvc.E001", True)
+
+
+def test_what_works_but_not_before_the_public_is_told_at_deployment(settings):
+    settings.VAPID_SUBJECT = "mailto:push@example.com"
+    settings.PUBLIC_BASE_URL = "http://push.example.org"
+    assert ids(check_deployment()) == ["pushsvc.W001", "pushsvc.W002"]
+
+    settings.VAPID_SUBJECT = "mailto:push@example.org"
+    settings.PUBLIC_BASE_URL = "https://push.example.org"
+    assert ids(check_deployment()) == []
+
+
+def check(**environment):
+    return subprocess.run(
+        [sys.executable, "-m", "django", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=configured.BASE_DIR,
+        env=os.environ | {"DJANGO_SETTINGS_MODULE": "pushsvc.settings"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+PRODUCTION = {
+    "SECRET_KEY": SECRET,
+    "PUBLIC_BASE_URL": "https://push.example.org",
+    "ALLOWED_HOSTS": "push.example.org",
+    "VAPID_SUBJECT": "mailto:push@example.org",
+}
+
+
+def test_a_production_environment_passes_the_deployment_check():
+    result = check(**PRODUCTION)
+
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
+    result = check(**PRODUCTION, WORKER_CONCURRENCY="many", REDIS_URL="nowhere", METRICS_TOKEN="")
+
+    assert result.returncode != 0
+    assert "WORKER_CONCURRENCY" in result.stderr
+    assert "REDIS_URL" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,131 @@
+import base64
+import json
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from channels_app.models import ApiKey, Channel, VapidKey
+from channels_app.selectors import credential_for, vapid_private_keys
+from channels_app.services import provider_credentials_store
+from tests.api.support import owner_of
+from tests.api.test_channel import APPLE, GOOGLE
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments):
+    output = StringIO()
+    call_command(*arguments, stdout=output)
+    return output.getvalue()
+
+
+def opens(channel_id, key):
+    headers = {"Authorization": f"Key {key}"}
+    return Client().get(f"/channel/{channel_id}", headers=headers).status_code == 200
+
+
+def test_a_new_channel_can_be_used_with_what_is_printed():
+    made = json.loads(run("create_channel", "Alice's shop", "--json"))
+
+    assert list(made) == ["channel_id", "api_key", "vapid_public_key"]
+    assert opens(made["channel_id"], made["api_key"])
+    assert len(base64.urlsafe_b64decode(made["vapid_public_key"] + "=")) == 65
+    assert ApiKey.objects.get().scopes == ["send", "read", "manage"]
+
+
+def test_without_json_each_value_has_its_line():
+    text = run("create_channel", "Alice's shop", "--vapid-subject", "https://example.com")
+
+    lines = dict(line.split() for line in text.splitlines())
+    assert opens(lines["channel_id"], lines["api_key"])
+    assert Channel.objects.get().vapid_subject == "https://example.com"
+
+
+def test_a_channel_that_cannot_be_is_refused_and_leaves_nothing():
+    with pytest.raises(CommandError, match="vapid_subject"):
+        run("create_channel", "x", "--vapid-subject", "mailto:root@localhost")
+    with pytest.raises(CommandError, match="name"):
+        run("create_channel", " ")
+
+    assert not Channel.objects.exists()
+
+
+def test_a_further_key_has_the_scopes_and_the_time_that_are_asked_for():
+    alice = owner_of(make_channel())
+    channel_id = str(alice.channel.id)
+
+    made = json.loads(
+        run(
+            *("create_api_key", channel_id, "--scopes", "read, send", "--name", "cron"),
+            *("--expires", "2199-01-01T00:00:00+01:00", "--json"),
+        )
+    )
+
+    assert list(made) == ["channel_id", "api_key"]
+    assert opens(channel_id, made["api_key"])
+    row = ApiKey.objects.get(name="cron")
+    assert row.scopes == ["send", "read"]
+    assert row.expires_at.isoformat() == "2198-12-31T23:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["--scopes", "rule"], ["--scopes", ""], ["--expires", "tomorrow"], ["--name", "x" * 201]],
+)
+def test_a_key_that_cannot_be_is_refused(wrong):
+    channel = make_channel()
+
+    with pytest.raises(CommandError):
+        run("create_api_key", str(channel.id), *wrong)
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize("command", ["create_api_key", "rotate_vapid_key"])
+@pytest.mark.parametrize("channel_id", ["5", str(uuid4())])
+def test_a_channel_that_is_not_there_is_told(command, channel_id):
+    with pytest.raises(CommandError, match="no channel"):
+        run(command, channel_id)
+
+
+def test_a_rotated_vapid_key_is_the_one_that_browsers_get():
+    channel = make_channel()
+
+    made = json.loads(run("rotate_vapid_key", str(channel.id), "--json"))
+
+    headers = {"X-Channel-ID": made["channel_id"]}
+    assert Client().get("/web-push-key", headers=headers).json() == {
+        "public_key": made["vapid_public_key"]
+    }
+    assert VapidKey.objects.filter(channel=channel).count() == 2
+
+
+def test_after_rotating_the_credential_keys_the_old_one_can_go(settings):
+    channel = make_channel()
+    provider_credentials_store(
+        channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
+    )
+    key_id = VapidKey.objects.get().id
+    before = vapid_private_keys([key_id])
+    old, new = settings.CREDENTIAL_KEYS[0], Fernet.generate_key().decode()
+
+    settings.CREDENTIAL_KEYS = (new, old)
+    assert run("rotate_credential_keys").startswith("3 ")
+    assert run("rotate_credential_keys").startswith("0 ")
+
+    settings.CREDENTIAL_KEYS = (new,)
+    assert vapid_private_keys([key_id]) == before
+    assert json.loads(credential_for(channel.id, "ios").secret) == APPLE
+    assert credential_for(channel.id, "ios").version == 1
+
+
+def test_a_secret_whose_key_is_gone_stops_the_rotation_and_says_so(settings):
+    make_channel()
+    settings.CREDENTIAL_KEYS = (Fernet.generate_key().decode(),)
+
+    with pytest.raises(CommandError, match="CREDENTIAL_KEYS"):
+        run("rotate_credential_keys")

@@ -1,0 +1,71 @@
+"""What the docs list is what the source holds, no less and no more."""
+
+import ast
+import re
+from importlib import import_module
+
+from django.conf import settings
+
+from pushsvc.common.errors import PushsvcError
+
+PACKAGES = ("pushsvc/common", "channels_app", "subscriptions_app", "notifications_app")
+SOURCES = [
+    path
+    for package in PACKAGES
+    for path in (settings.BASE_DIR / package).rglob("*.py")
+    if "migrations" not in path.parts
+]
+# Faults that DRF itself finds.
+FRAMEWORK = {"required", "null", "blank"}
+NAMED_LIKE_A_FAULT = re.compile(r"(not_an?|not_\d+|too|unknown|out_of|given)_[a-z0-9_]+")
+
+
+def page(name):
+    return (settings.BASE_DIR / "docs" / name).read_text(encoding="utf-8")
+
+
+def listed():
+    return re.findall(r"^\| `(\w+)` \| \d+ \| .+ \| .+ \|$", page("errors.md"), re.MULTILINE)
+
+
+def error_codes():
+    for module in ("pushsvc.urls", "notifications_app.services"):
+        import_module(module)
+    pending, codes = [PushsvcError], set()
+    while pending:
+        error = pending.pop()
+        codes.add(error.code)
+        pending.extend(error.__subclasses__())
+    return codes
+
+
+def fault_codes():
+    """Constants of calls that make faults, and whatever is spelled like one."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from _codes_of(node)
+            elif isinstance(node, ast.Constant) and NAMED_LIKE_A_FAULT.fullmatch(str(node.value)):
+                yield node.value
+
+
+def _codes_of(call):
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    position = {"refuse": 0, "Fault": 1, "fault": 1}.get(name)
+    constants = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+    if position is not None:
+        constants += call.args[position : position + 1]
+    return [node.value for node in constants if isinstance(node, ast.Constant)]
+
+
+def test_every_code_of_the_source_is_explained_once_and_no_other():
+    assert sorted(listed()) == sorted(error_codes() | set(fault_codes()) | FRAMEWORK)
+
+
+def test_every_variable_that_is_read_is_listed():
+    source = (settings.BASE_DIR / "pushsvc" / "settings.py").read_text(encoding="utf-8")
+    read = set(re.findall(r"ENV\.\w+\(\s*\"([A-Z_]+)\"", source)) | {"PORT", "PUSHSVC_HOME"}
+
+    documented = re.findall(r"^\| `([A-Z_]+)` \|", page("configuration.md"), re.MULTILINE)
+
+    assert sorted(documented) == sorted(read)

@@ -1,0 +1,316 @@
+"""Whatever goes wrong, and wherever, the client gets one shape."""
+
+import json
+import logging
+import socket
+from io import BytesIO
+
+import pytest
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+
+from channels_app.models import VapidKey
+from pushsvc.common.chunked import read_chunked
+from pushsvc.wsgi import application
+from tests.api.support import browser, code, faults, owner_of
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+HTML = "text/html; charset=utf-8"
+UNKNOWN = "01a1f9f3-2216-7769-a68e-85b6f059c5c7"
+KEYS_IN_ORDER = ["type", "title", "status", "code", "detail"]
+PATHS = [
+    ("GET", f"/channel/{UNKNOWN}"),
+    ("PUT", f"/channel/{UNKNOWN}/providers"),
+    ("POST", "/subscribe"),
+    ("POST", "/unsubscribe"),
+    ("GET", "/web-push-key"),
+    ("POST", "/send-notification"),
+    ("DELETE", f"/cancel-notification/{UNKNOWN}"),
+    ("GET", f"/notifications/{UNKNOWN}"),
+    ("GET", f"/notification/{UNKNOWN}"),
+    ("GET", "/"),
+    ("GET", "/docs"),
+    ("GET", "/docs/errors"),
+    ("GET", "/openapi.json"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+]
+
+
+@pytest.fixture
+def alice():
+    return owner_of(make_channel())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nope",
+        "/channel",
+        "/channel/5",
+        "/channel/01a1f9f322167769a68e85b6f059c5c7",
+        f"/channel/{UNKNOWN}//",
+        f"/channel/{UNKNOWN}/nope",
+        "/subscribe/x",
+        "/static/nope.css",
+        "/%00",
+        "/\N{GRINNING FACE}",
+    ],
+)
+def test_an_unknown_path_is_a_problem_for_every_method(path):
+    for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"):
+        response = Client().generic(method, path)
+
+        assert code(response, 404) == "not_found"
+        assert list(response.json()) == KEYS_IN_ORDER
+        assert response.json()["type"] == "/docs/errors#not_found"
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_a_wrong_method_is_told_before_anything_else_is_looked_at(method, path):
+    allowed = [method, "HEAD"] if method == "GET" else [method]
+    for wrong in {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} - {method}:
+        response = Client(enforce_csrf_checks=True).generic(wrong, path, "{", "text/plain")
+
+        assert code(response, 405) == "method_not_allowed"
+        assert sorted(response.headers["Allow"].split(", ")) == sorted(allowed)
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_every_path_is_known_with_and_without_a_slash_at_its_end(method, path):
+    statuses = {Client().generic(method, spelling).status_code for spelling in (path, f"{path}/")}
+
+    assert len(statuses) == 1
+    assert statuses.isdisjoint({301, 302, 404, 405, 500}) or path in {"/readyz", "/"}
+
+
+def test_a_wrong_host_is_a_problem():
+    response = Client(headers={"Host": "elsewhere.example"}).get("/healthz")
+
+    assert code(response, 400) == "host_not_allowed"
+
+
+def test_the_console_keeps_its_own_pages():
+    for path in ("/admin/", "/admin/nope/"):
+        response = Client().get(path)
+        assert response.headers["Content-Type"].startswith("text/html")
+    refused = Client(headers={"Host": "elsewhere.example"}).get("/admin/")
+    assert (refused.status_code, refused.headers["Content-Type"]) == (
+        400,
+        "text/html; charset=utf-8",
+    )
+    forged = Client(enforce_csrf_checks=True).post("/admin/login/", {"username": "a"})
+    assert (forged.status_code, forged.headers["Content-Type"]) == (403, HTML)
+
+
+def failing_middleware(get_response):
+    """Fails as the query says, outside of any view."""
+    failures = {"400": SuspiciousOperation, "403": PermissionDenied, "500": ZeroDivisionError}
+
+    def fail(request):
+        raise failures[request.META["QUERY_STRING"]]("a detail of the inside")
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(400, "bad_request"), (403, "forbidden"), (500, "internal_error")]
+)
+def test_a_middleware_that_fails_is_a_problem_too(settings, status, expected):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.failing_middleware"]
+    client = Client(raise_request_exception=False)
+
+    response = client.get(f"/healthz?{status}")
+
+    assert code(response, status) == expected
+    assert "inside" not in response.content.decode()
+    page = client.get(f"/admin/?{status}")
+    assert (page.status_code, page.headers["Content-Type"]) == (status, HTML)
+
+
+def put(alice, body, content_type="application/json", **extra):
+    return Client().put(
+        f"/channel/{alice.channel.id}/providers",
+        body,
+        content_type=content_type,
+        headers={"Authorization": f"Key {alice.key}"},
+        **extra,
+    )
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"a": NaN}', b'{"a": 1, "a": 2}', b" "])
+def test_a_body_that_is_no_json_is_refused(alice, body):
+    assert code(put(alice, body), 400) == "malformed_json"
+
+
+def test_an_empty_body_is_refused_whatever_it_calls_itself(alice):
+    assert code(put(alice, b""), 400) == "malformed_json"
+    assert code(put(alice, b"", content_type="text/plain"), 400) == "malformed_json"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"5", b"true"])
+def test_a_body_that_is_no_object_is_refused(alice, body):
+    assert faults(put(alice, body)) == [("", "not_an_object")]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+        "application/*",
+        "*/*",
+        "text/json",
+    ],
+)
+def test_another_content_type_is_refused(alice, content_type):
+    assert code(put(alice, b"{}", content_type), 415) == "unsupported_media_type"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json; charset=utf-8", "Application/JSON", "application/json ; x=y"],
+)
+def test_json_is_known_by_its_name_in_every_spelling(alice, content_type):
+    assert faults(put(alice, b"{}", content_type)) == [("providers_config", "required")]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "nonsense", ""])
+def test_the_answer_is_json_whatever_the_client_accepts(alice, accept):
+    response = alice.call("GET", f"/channel/{alice.channel.id}", Accept=accept)
+
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+
+
+def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(alice):
+    frame = len(json.dumps({"providers_config": ""}))
+    fits = json.dumps({"providers_config": "a" * (64 * 1024 - frame)})
+
+    assert faults(put(alice, fits)) == [("providers_config", "not_an_object")]
+    assert code(put(alice, fits + " "), 413) == "body_too_large"
+
+
+def through_wsgi(alice, body, **environ):
+    """Status and body of a PUT whose stream and headers say what they like."""
+    answered = []
+    answer = application(
+        {
+            "REQUEST_METHOD": "PUT",
+            "PATH_INFO": f"/channel/{alice.channel.id}/providers",
+            "SERVER_NAME": "testserver",
+            "SERVER_PORT": "80",
+            "REMOTE_ADDR": "203.0.113.9",
+            "CONTENT_TYPE": "application/json",
+            "HTTP_AUTHORIZATION": f"Key {alice.key}",
+            "wsgi.input": BytesIO(body),
+            "wsgi.url_scheme": "http",
+            "wsgi.input_terminated": True,
+            **environ,
+        },
+        lambda status, headers: answered.append(status),
+    )
+    return int(answered[0][:3]), json.loads(b"".join(answer))["code"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_body_without_a_length_is_read_and_measured(alice):
+    chunked = {"HTTP_TRANSFER_ENCODING": "chunked"}
+
+    assert through_wsgi(alice, b'{"a": 1}', **chunked) == (400, "validation_error")
+    assert through_wsgi(alice, b" " * 65_537, **chunked) == (413, "body_too_large")
+    assert through_wsgi(alice, b" " * 65_537, CONTENT_LENGTH="2", **chunked)[0] == 413
+
+
+def test_a_chunked_body_is_not_read_from_a_server_that_does_not_end_it():
+    environ = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input": None}
+
+    assert read_chunked(lambda seen, _: [str(seen)])(environ, None) == [str(environ)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_length_that_lies_is_answered(alice):
+    assert through_wsgi(alice, b" " * 70_000, CONTENT_LENGTH="70000") == (413, "body_too_large")
+    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="999999")[0] in {400, 413}
+    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="3") == (400, "malformed_json")
+    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="many") == (400, "malformed_json")
+    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="-1") == (400, "malformed_json")
+
+
+@pytest.fixture
+def _no_database(monkeypatch):
+    """The next connection is tried where nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
+    monkeypatch.setitem(connection.settings_dict, "PORT", port)
+    yield
+    connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_the_database_every_endpoint_says_so_and_when_to_return(request):
+    alice = owner_of(make_channel())
+    request.getfixturevalue("_no_database")
+    answers = [
+        alice.call("GET", f"/channel/{alice.channel.id}"),
+        alice.call("PUT", f"/channel/{alice.channel.id}/providers", {}),
+        alice.send({"body": "hello"}),
+        alice.call("GET", f"/notifications/{alice.channel.id}"),
+        alice.subscribe(browser()),
+        alice.call("GET", "/metrics"),
+    ]
+
+    for response in answers[:5]:
+        assert code(response, 503) == "database_unavailable"
+        assert int(response.headers["Retry-After"]) > 0
+    assert code(Client().get("/metrics"), 503) == "database_unavailable"
+    ready = Client().get("/readyz")
+    assert code(ready, 503) == "not_ready"
+    assert "database" in ready.json()["detail"]
+    assert Client().get("/healthz").status_code == 200
+
+
+def test_an_unexpected_failure_is_logged_with_its_traceback_and_says_nothing(alice, caplog):
+    VapidKey.objects.all().delete()
+    client = Client(raise_request_exception=False)
+
+    with caplog.at_level(logging.ERROR):
+        response = client.get("/web-push-key", headers={"X-Channel-ID": str(alice.channel.id)})
+
+    assert code(response, 500) == "internal_error"
+    assert list(response.json()) == KEYS_IN_ORDER
+    assert "VapidKey" not in response.content.decode()
+    (record,) = [record for record in caplog.records if record.message == "request.failed"]
+    assert record.exc_info
+
+
+def test_the_schema_is_valid_and_complete(tmp_path):
+    target = tmp_path / "openapi.yaml"
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(target))
+
+    schema = Client().get("/openapi.json").json()
+    described = {(m.upper(), p) for p, item in schema["paths"].items() for m in item}
+    expected = {(method, path.replace(UNKNOWN, "{}")) for method, path in PATHS[:9]}
+    assert {(method, _anonymous(path)) for method, path in described} >= expected
+    for item in schema["paths"].values():
+        for operation in item.values():
+            assert any("application/problem+json" in r["content"] for r in _errors_of(operation))
+
+
+def _anonymous(path):
+    return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
+
+
+def _errors_of(operation):
+    return [r for status, r in operation["responses"].items() if int(status) >= 400]

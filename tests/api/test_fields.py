@@ -1,0 +1,162 @@
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from rest_framework.exceptions import ValidationError
+
+from pushsvc.common.drf import as_pushsvc_error
+from pushsvc.common.fields import (
+    Choice,
+    Flag,
+    HttpUrl,
+    Id,
+    ListOf,
+    StrictSerializer,
+    StringMap,
+    Text,
+    Timestamp,
+    WholeNumber,
+)
+
+EMOJI = "\N{GRINNING FACE}"
+COMBINED = "e\N{COMBINING ACUTE ACCENT}"  # one letter to the eye, two code points
+
+
+class Inner(StrictSerializer):
+    word = Text(min_length=1, max_length=4)
+
+
+class Everything(StrictSerializer):
+    text = Text(max_length=4, required=False)
+    filled = Text(min_length=1, max_length=4, required=False)
+    long = Text(min_length=3, required=False)
+    number = WholeNumber(min=0, max=10, required=False)
+    flag = Flag(required=False)
+    at = Timestamp(required=False)
+    id = Id(required=False)
+    url = HttpUrl(required=False)
+    choice = Choice(["web", "ios"], required=False)
+    many = ListOf(Choice(["web", "ios"]), required=False)
+    strings = StringMap(required=False)
+    inner = Inner(required=False)
+    nullable = Id(required=False, allow_null=True)
+
+
+class Lenient(Inner):
+    refuse_unknown = False
+
+
+def found(data, serializer=Everything):
+    with pytest.raises(ValidationError) as refusal:
+        serializer.checked(data)
+    return [(fault.attr, fault.code) for fault in as_pushsvc_error(refusal.value).faults]
+
+
+TAKEN = [
+    ("text", "", ""),
+    ("text", " a ", " a "),
+    ("text", EMOJI * 4, EMOJI * 4),
+    ("text", COMBINED * 2, COMBINED * 2),
+    ("filled", " ", " "),
+    ("number", 0, 0),
+    ("number", 10, 10),
+    ("flag", False, False),
+    ("at", "2026-11-20T16:11:00.1234+01:00", datetime(2026, 11, 20, 15, 11, 0, 123400, UTC)),
+    ("at", "2026-11-20 15:11", datetime(2026, 11, 20, 15, 11, tzinfo=UTC)),
+    ("id", "0193A1B2-7C3D-7E4F-8A5B-6C7D8E9F0A1B", UUID("0193a1b27c3d7e4f8a5b6c7d8e9f0a1b")),
+    ("url", "HTTPS://example.com:8443/ä?q=1#f", "HTTPS://example.com:8443/ä?q=1#f"),
+    ("url", "http://[::1]/", "http://[::1]/"),
+    ("url", "https://example.com/" + "a" * 1980, "https://example.com/" + "a" * 1980),
+    ("choice", "ios", "ios"),
+    ("many", ["web", "web"], ["web", "web"]),
+    ("strings", {}, {}),
+    ("strings", {"a": "", "": "b"}, {"a": "", "": "b"}),
+    ("nullable", None, None),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "read"), TAKEN)
+def test_a_value_is_taken_as_it_is(name, value, read):
+    assert Everything.checked({name: value}) == {name: read}
+
+
+REFUSED = [
+    ("text", 5, "not_a_string"),
+    ("text", True, "not_a_string"),
+    ("text", ["a"], "not_a_string"),
+    ("text", None, "null"),
+    ("text", "abcde", "too_long"),
+    ("text", EMOJI * 5, "too_long"),
+    ("text", COMBINED * 2 + "e", "too_long"),
+    ("filled", "", "blank"),
+    ("long", "ab", "too_short"),
+    ("number", "5", "not_a_number"),
+    ("number", 5.0, "not_a_number"),
+    ("number", True, "not_a_number"),
+    ("number", None, "null"),
+    ("number", -1, "out_of_range"),
+    ("number", 11, "out_of_range"),
+    ("number", 10**300, "out_of_range"),
+    ("flag", 1, "not_a_boolean"),
+    ("flag", "true", "not_a_boolean"),
+    ("flag", None, "null"),
+    ("at", 1763651460, "not_a_string"),
+    ("at", "tomorrow", "not_a_timestamp"),
+    ("at", "2026-11-20", "not_a_timestamp"),
+    ("at", "2026-02-30T00:00:00Z", "not_a_timestamp"),
+    ("at", "0001-01-01T00:00:00+01:00", "not_a_timestamp"),
+    ("id", "0193a1b27c3d7e4f8a5b6c7d8e9f0a1b", "not_a_uuid"),
+    ("id", "{0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b}", "not_a_uuid"),
+    ("id", 5, "not_a_string"),
+    ("url", "", "blank"),
+    ("url", "example.com", "not_a_url"),
+    ("url", "//example.com/", "not_a_url"),
+    ("url", "ftp://example.com/", "not_a_url"),
+    ("url", "javascript:alert(1)", "not_a_url"),
+    ("url", "https://", "not_a_url"),
+    ("url", "https://:443/", "not_a_url"),
+    ("url", "https://example.com:99999/", "not_a_url"),
+    ("url", "https://[::1/", "not_a_url"),
+    ("url", "https://exa\nmple.com/", "not_a_url"),
+    ("url", "https://example.com/a b", "not_a_url"),
+    ("url", "https://example.com/" + "a" * 1981, "too_long"),
+    ("choice", "WEB", "not_a_choice"),
+    ("choice", 1, "not_a_string"),
+    ("many", [], "empty"),
+    ("many", "web", "not_a_list"),
+    ("many", {"web": 1}, "not_a_list"),
+    ("strings", [], "not_an_object"),
+    ("inner", [], "not_an_object"),
+    ("inner", "x", "not_an_object"),
+    ("inner", None, "null"),
+    ("surplus", 1, "unknown_field"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "code"), REFUSED)
+def test_another_value_is_refused_by_name_and_code(name, value, code):
+    assert found({name: value}) == [(name, code)]
+
+
+def test_every_fault_is_told_at_once_by_its_path():
+    data = {
+        "number": "1",
+        "many": ["web", "tv", 5],
+        "strings": {"a": "b", "c": 1},
+        "inner": {"wrod": "x"},
+        "surplus": None,
+    }
+
+    assert sorted(found(data)) == [
+        ("inner.word", "required"),
+        ("inner.wrod", "unknown_field"),
+        ("many.1", "not_a_choice"),
+        ("many.2", "not_a_string"),
+        ("number", "not_a_number"),
+        ("strings.c", "not_a_string"),
+        ("surplus", "unknown_field"),
+    ]
+
+
+def test_a_lenient_object_ignores_what_it_does_not_know():
+    assert Lenient.checked({"word": "a", "surplus": 1}) == {"word": "a"}

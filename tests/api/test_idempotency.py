@@ -1,0 +1,153 @@
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.db.models.functions import Now
+
+from channels_app.models import Channel
+from notifications_app.idempotency import answer_once, idempotency_purge
+from notifications_app.models import IdempotencyRecord, Notification
+from tests.api.support import at_once, code, faults, owner_of
+
+pytestmark = pytest.mark.django_db
+
+
+def keyed(owner, body, key="order-4711"):
+    return owner.send(body, **{"Idempotency-Key": key})
+
+
+def grow_older(hours):
+    IdempotencyRecord.objects.update(created_at=Now() - timedelta(hours=hours))
+
+
+def test_the_same_request_gets_the_first_answer_byte_for_byte(alice):
+    first = keyed(alice, {"body": "é\u2028😀", "title": "x"})
+    again = keyed(alice, {"title": "x", "body": "é\u2028😀"})
+
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.content == first.content
+    assert again.headers["Content-Type"] == first.headers["Content-Type"]
+    assert Notification.objects.count() == 1
+
+
+def test_the_answer_stays_the_first_whatever_became_of_the_notification(alice):
+    first = keyed(alice, {"body": "x"})
+    alice.call("DELETE", f"/cancel-notification/{first.json()['notification_id']}")
+    Channel.objects.update(web_enabled=False)
+    assert keyed(alice, {"body": "x"}).content == first.content
+
+
+@pytest.mark.parametrize("other", [{"body": "y"}, {"body": "x", "title": ""}])
+def test_another_body_is_refused(alice, other):
+    keyed(alice, {"body": "x"})
+    assert code(keyed(alice, other), 422) == "idempotency_key_reused"
+    assert Notification.objects.count() == 1
+
+
+def test_another_key_is_another_notification(alice):
+    keyed(alice, {"body": "x"}, "a")
+    keyed(alice, {"body": "x"}, "A")
+    alice.send({"body": "x"})
+    alice.send({"body": "x"})
+    assert Notification.objects.count() == 4
+
+
+def test_keys_belong_to_the_channel_not_to_the_api_key(alice, bob):
+    first = keyed(alice, {"body": "x"})
+    assert keyed(owner_of(alice.channel), {"body": "x"}).content == first.content
+    assert keyed(bob, {"body": "other"}).status_code == 202
+    assert Notification.objects.filter(channel=bob.channel).count() == 1
+
+
+def test_errors_are_not_remembered(alice):
+    faults(keyed(alice, {"body": ""}), 400)
+    Channel.objects.update(web_enabled=False)
+    faults(keyed(alice, {"body": "x"}), 400)
+    Channel.objects.update(web_enabled=True)
+    assert not IdempotencyRecord.objects.exists()
+    assert (
+        keyed(owner_of(Channel.objects.get(id=alice.channel.id)), {"body": "x"}).status_code == 202
+    )
+
+
+@pytest.mark.parametrize(("hours", "is_remembered"), [(23.99, True), (24, False)])
+def test_an_answer_is_remembered_for_a_day(alice, hours, is_remembered):
+    first = keyed(alice, {"body": "x"})
+    grow_older(hours)
+
+    again = keyed(alice, {"body": "x"})
+
+    assert (again.content == first.content) is is_remembered
+    assert Notification.objects.count() == (1 if is_remembered else 2)
+    assert IdempotencyRecord.objects.count() == 1
+
+
+def test_after_a_day_the_key_may_stand_for_another_body(alice):
+    keyed(alice, {"body": "x"})
+    grow_older(25)
+    assert keyed(alice, {"body": "y"}).status_code == 202
+    assert code(keyed(alice, {"body": "x"}), 422) == "idempotency_key_reused"
+
+
+def test_old_answers_are_deleted_in_steps(alice):
+    for key in "abc":
+        keyed(alice, {"body": "x"}, key)
+    grow_older(24)
+    keyed(alice, {"body": "x"}, "new")
+
+    assert [idempotency_purge(2), idempotency_purge(2), idempotency_purge(2)] == [2, 1, 0]
+    assert IdempotencyRecord.objects.get().key == "new"
+
+
+@pytest.mark.parametrize("key", ["k", "k" * 255, 'with blanks, "quotes" and ~', "0"])
+def test_a_key_is_any_printable_ascii(alice, key):
+    assert keyed(alice, {"body": "x"}, key).status_code == 202
+    assert IdempotencyRecord.objects.get().key == key
+
+
+@pytest.mark.parametrize(
+    "key", ["", "k" * 256, "a\tb", "é", "\x7f", "😀".encode().decode("latin-1")]
+)
+@pytest.mark.parametrize("is_trial", [True, False])
+def test_what_is_no_key_is_refused(alice, key, is_trial):
+    response = keyed(alice, {"body": "x", "dry_run": is_trial}, key)
+    assert faults(response) == [("Idempotency-Key", "idempotency_key_invalid")]
+    assert response.json()["code"] == "idempotency_key_invalid"
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_the_first_request_is_being_worked_on_the_second_is_told_so(alice):
+    meanwhile = []
+
+    def act():
+        meanwhile.extend(at_once(lambda: keyed(alice, {"body": "x"})))
+        meanwhile.extend(at_once(lambda: keyed(alice, {"body": "x"}, "another")))
+        return {"first": True}
+
+    with transaction.atomic():
+        answer_once(channel_id=alice.channel.id, key="order-4711", body={"body": "x"}, act=act)
+
+    assert code(meanwhile[0], 409) == "idempotency_key_in_flight"
+    assert meanwhile[1].status_code == 202
+    assert json.loads(keyed(alice, {"body": "x"}).content) == {"first": True}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_rolled_back_was_not_answered(alice):
+    with transaction.atomic():
+        keyed(alice, {"body": "x"})
+        transaction.set_rollback(True)
+    assert keyed(alice, {"body": "y"}).status_code == 202
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_at_once_store_one_notification(alice):
+    responses = at_once(*[lambda: keyed(alice, {"body": "x"})] * 8)
+
+    stored = {r.content for r in responses if r.status_code == 202}
+    assert len(stored) == 1
+    assert {r.status_code for r in responses} <= {202, 409}
+    assert Notification.objects.count() == 1
+    assert keyed(alice, {"body": "x"}).content in stored

@@ -1,0 +1,229 @@
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+
+from notifications_app.models import Notification
+from pushsvc.common.ids import uuid7
+from tests.api.support import code, faults, owner_of
+
+pytestmark = pytest.mark.django_db
+
+LISTED = [
+    "notification_id", "title", "body", "icon", "url", "recipient_count", "delivered_count",
+    "bounced_count", "clicked_count", "scheduled_at", "created_at", "status", "target_platforms",
+    "segment_id",
+]  # fmt: skip
+READ = [LISTED[0], "channel_id", *LISTED[1:]]
+FIRST = datetime(2026, 11, 20, 15, 11, 0, 123456, tzinfo=UTC)
+
+
+def listed(owner, query="", status=200):
+    response = owner.call("GET", f"/notifications/{owner.channel.id}{query}")
+    assert response.status_code == status, response.content
+    return response
+
+
+def stored(owner, count):
+    """Notifications, newest first; those of one moment in the order of their ids."""
+    rows = [
+        Notification(
+            channel=owner.channel,
+            body=f"number {number}",
+            ttl=1,
+            target_platforms=["web"],
+            created_at=FIRST.replace(minute=number // 2),
+            scheduled_at=FIRST,
+        )
+        for number in range(count)
+    ]
+    Notification.objects.bulk_create(rows)
+    return sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)
+
+
+def ids(response):
+    return [entry["notification_id"] for entry in response.json()]
+
+
+def links(response):
+    found = re.findall(r'<([^>]+)>; rel="(\w+)"', response.headers.get("Link", ""))
+    return {rel: address for address, rel in found}
+
+
+def test_a_notification_reads_as_the_interface_says(alice):
+    notification_id = alice.send(
+        {
+            "body": "Fresh bread",
+            "title": "Bread",
+            "icon": "https://shop.example/i.png",
+            "url": "https://shop.example/",
+            "scheduled_at": "2026-11-20T16:11:00.123+01:00",
+            "image": "https://shop.example/image.png",
+            "data": {"k": "v"},
+        }
+    ).json()["notification_id"]
+    Notification.objects.update(
+        status="sent", recipient_count=3, delivered_count=2, bounced_count=1, clicked_count=5,
+        created_at=FIRST,
+    )  # fmt: skip
+
+    response = alice.call("GET", f"/notification/{notification_id}")
+
+    assert response.status_code == 200
+    assert list(response.json()) == READ
+    assert response.json() == {
+        "notification_id": notification_id,
+        "channel_id": str(alice.channel.id),
+        "title": "Bread",
+        "body": "Fresh bread",
+        "icon": "https://shop.example/i.png",
+        "url": "https://shop.example/",
+        "recipient_count": 3,
+        "delivered_count": 2,
+        "bounced_count": 1,
+        "clicked_count": 5,
+        "scheduled_at": "2026-11-20T15:11:00.123Z",
+        "created_at": "2026-11-20T15:11:00.123Z",
+        "status": "sent",
+        "target_platforms": ["web"],
+        "segment_id": None,
+    }
+    (entry,) = listed(alice).json()
+    assert list(entry) == LISTED
+    assert entry == {k: v for k, v in response.json().items() if k != "channel_id"}
+
+
+def test_texts_that_were_not_given_read_as_empty(alice):
+    alice.send({"body": "x"})
+    (entry,) = listed(alice).json()
+    assert [entry[name] for name in ("title", "icon", "url")] == ["", "", ""]
+
+
+@pytest.mark.parametrize("status", ["pending", "processing", "sent", "failed", "cancelled"])
+def test_notifications_of_every_status_are_listed(alice, status):
+    stored(alice, 1)
+    Notification.objects.update(status=status)
+    assert [entry["status"] for entry in listed(alice).json()] == [status]
+
+
+def test_the_list_is_newest_first_and_holds_fifty(alice, bob):
+    rows = stored(alice, 60)
+    stored(bob, 3)
+    assert ids(listed(alice)) == [str(row.id) for row in rows[:50]]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?limit=3", slice(0, 3)),
+        ("?limit=3&offset=2", slice(2, 5)),
+        ("?offset=5", slice(5, 55)),
+        ("?limit=100", slice(0, 100)),
+        ("?limit=101", slice(0, 100)),
+        ("?limit=" + "9" * 5000, slice(0, 100)),
+        ("?limit=1&offset=119", slice(119, 120)),
+        ("?offset=120", slice(0)),
+        ("?offset=" + "9" * 19, slice(0)),
+        ("?offset=" + "9" * 5000, slice(0)),
+        ("?limit=003", slice(0, 3)),
+        ("/?limit=2&unknown=x", slice(0, 2)),
+    ],
+)
+def test_a_page_is_what_limit_and_offset_say(alice, query, expected):
+    rows = stored(alice, 120)
+    assert ids(listed(alice, query)) == [str(row.id) for row in rows[expected]]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?limit=0", [("limit", "out_of_range")]),
+        ("?limit=-1", [("limit", "out_of_range")]),
+        ("?offset=-1", [("offset", "out_of_range")]),
+        ("?limit=", [("limit", "not_a_number")]),
+        ("?limit=1.0", [("limit", "not_a_number")]),
+        ("?limit=1e1", [("limit", "not_a_number")]),
+        ("?limit=%2B1", [("limit", "not_a_number")]),
+        ("?limit=%201", [("limit", "not_a_number")]),
+        ("?limit=1_0", [("limit", "not_a_number")]),
+        ("?limit=%D9%A3", [("limit", "not_a_number")]),
+        ("?limit=1%00", [("limit", "not_a_number")]),
+        ("?offset=null", [("offset", "not_a_number")]),
+        ("?limit=x&offset=-5", [("limit", "not_a_number"), ("offset", "out_of_range")]),
+    ],
+)
+def test_what_is_no_page_is_refused(alice, query, expected):
+    assert faults(listed(alice, query, status=400)) == expected
+
+
+def test_links_lead_over_every_notification_once_and_back(alice):
+    rows = stored(alice, 25)
+    address, seen, pages = f"/notifications/{alice.channel.id}?limit=10", [], []
+    while address:
+        response = alice.call("GET", address)
+        seen += ids(response)
+        pages.append(response)
+        address = links(response).get("next")
+    assert seen == [str(row.id) for row in rows]
+    assert "prev" not in links(pages[0])
+    assert ids(alice.call("GET", links(pages[2])["prev"])) == ids(pages[1])
+    assert ids(alice.call("GET", links(pages[1])["prev"])) == ids(pages[0])
+
+
+def test_a_page_that_ends_with_the_last_notification_has_no_next(alice):
+    stored(alice, 10)
+    assert links(listed(alice, "?limit=10")) == {}
+    assert links(listed(alice, "?limit=9&offset=1")).keys() == {"prev"}
+    assert links(listed(alice, "?limit=9")).keys() == {"next"}
+
+
+def test_links_are_of_the_public_address(alice, settings):
+    stored(alice, 2)
+    path = f"/notifications/{alice.channel.id}?limit=1&offset=1"
+    assert links(listed(alice, "?limit=1"))["next"] == f"http://testserver{path}"
+    settings.PUBLIC_BASE_URL = "https://push.example.com"
+    assert links(listed(alice, "?limit=1"))["next"] == f"https://push.example.com{path}"
+
+
+def test_an_empty_channel_has_an_empty_list(alice):
+    assert listed(alice).json() == []
+
+
+def test_a_long_list_costs_no_more_queries_than_a_short_one(alice, django_assert_max_num_queries):
+    stored(alice, 120)
+    listed(alice)  # notes the key's use
+    with django_assert_max_num_queries(2):
+        assert len(listed(alice, "?limit=100").json()) == 100
+
+
+def test_ids_may_be_of_either_case(alice):
+    (row,) = stored(alice, 1)
+    assert alice.call("GET", f"/notification/{str(row.id).upper()}/").status_code == 200
+    assert alice.call("GET", f"/notifications/{str(alice.channel.id).upper()}").status_code == 200
+
+
+def test_what_is_anothers_is_not_found_like_what_does_not_exist(alice, bob):
+    (theirs,) = stored(bob, 1)
+    for path in ("/notification/{}", "/notifications/{}"):
+        there = theirs.id if path == "/notification/{}" else bob.channel.id
+        found = alice.call("GET", path.format(there))
+        missing = alice.call("GET", path.format(uuid7()))
+        faults(found, 404)
+        assert found.content == missing.content
+
+
+@pytest.mark.parametrize("name", ["x", uuid7().hex, f"{uuid7()}%0A", f"{uuid7()}/x"])
+@pytest.mark.parametrize("path", ["/notification", "/notifications"])
+def test_what_is_no_id_is_not_found(alice, path, name):
+    faults(alice.call("GET", f"{path}/{name}"), 404)
+
+
+def test_only_a_key_with_the_scope_may_read(alice):
+    (row,) = stored(alice, 1)
+    sender = owner_of(alice.channel, scopes=["send", "manage"])
+    for path in (f"/notification/{row.id}", f"/notifications/{alice.channel.id}"):
+        assert code(sender.call("GET", path), 403) == "missing_scope"
+        faults(Client().get(path), 401)
+        assert owner_of(alice.channel, scopes=["read"]).call("GET", path).status_code == 200
+        assert alice.call("POST", path, {}).status_code == 405

@@ -1,0 +1,50 @@
+"""Whatever the OpenAPI document lets a client send is answered as the document says."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.openapi import from_wsgi
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from pushsvc.wsgi import application
+
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+)
+OPERATIONS = [found.ok() for found in from_wsgi("/openapi.json", application).get_all_operations()]
+
+
+@pytest.fixture
+def own(alice):
+    """What a path may name."""
+    sent = alice.send({"body": "x"}).json()
+    return {"channel_id": str(alice.channel.id), "notification_id": sent["notification_id"]}
+
+
+@pytest.mark.django_db(transaction=True)  # as a real server, it closes its connections
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_every_answer_is_one_that_the_document_names(operation, data, alice, own):
+    case = data.draw(operation.as_strategy())
+    for name in case.path_parameters:
+        case.path_parameters[name] = own[name]
+    headers = {"Authorization": f"Key {alice.key}", "X-Channel-ID": str(alice.channel.id)}
+
+    case.call_and_validate(headers=headers, checks=CHECKS)

@@ -1,0 +1,166 @@
+"""Subscriptions that push services call gone, and what becomes of them."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from channels_app.selectors import channel_totals
+from pushsvc.common.ids import uuid7
+from subscriptions_app.models import Subscription
+from subscriptions_app.selectors import delivery_targets
+from subscriptions_app.services import (
+    GoneSubscription,
+    expired_purge,
+    subscription_register,
+    subscription_unsubscribe,
+    subscriptions_expire,
+)
+from tests.api.support import at_once, browser_keys
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+MICROSECOND = timedelta(microseconds=1)
+
+
+@pytest.fixture
+def channel():
+    return make_channel()
+
+
+def register(channel, name="here"):
+    address = f"https://fcm.googleapis.com/fcm/send/{name}"
+    subscription, _ = subscription_register(
+        channel=channel, platform="web", address=address, **browser_keys()
+    )
+    return subscription
+
+
+def gone(subscription, *, later=timedelta(0)):
+    return GoneSubscription(subscription.id, subscription.registered_at + later, "endpoint_gone")
+
+
+def expire(channel, *subscriptions):
+    return subscriptions_expire(channel_id=channel.id, gone=subscriptions)
+
+
+def subscribers(channel):
+    return channel_totals(channel.id).web_subscribers
+
+
+def test_gone_subscriptions_expire_and_are_no_longer_counted(channel):
+    first, second, third = (register(channel, name) for name in "abc")
+
+    assert expire(channel, gone(first), gone(third, later=MICROSECOND)) == 2
+
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.expired_at is not None, first.expired_code) == (True, "endpoint_gone")
+    assert second.expired_at is None
+    assert subscribers(channel) == 1
+
+
+def test_it_may_be_repeated_and_named_twice(channel):
+    subscription = register(channel)
+    assert expire(channel, gone(subscription), gone(subscription)) == 1
+    first = Subscription.objects.get()
+    assert expire(channel, gone(subscription)) == 0
+    assert Subscription.objects.get().expired_at == first.expired_at
+    assert subscribers(channel) == 0
+
+
+def test_one_that_registered_again_since_stays(channel):
+    before = register(channel)
+    again = register(channel)
+    assert again.registered_at > before.registered_at
+
+    assert expire(channel, gone(before)) == 0
+    assert expire(channel, gone(again, later=-MICROSECOND)) == 0
+    assert subscribers(channel) == 1
+    assert expire(channel, gone(again)) == 1
+
+
+def test_nobody_gone_and_nobody_there(channel):
+    assert expire(channel) == 0
+    assert expire(channel, GoneSubscription(uuid7(), register(channel).registered_at, "x")) == 0
+    assert subscribers(channel) == 1
+
+
+def test_another_channels_subscription_stays(channel):
+    subscription = register(make_channel(name="Bob's news"))
+    assert expire(channel, gone(subscription)) == 0
+    subscription.refresh_from_db()
+    assert subscription.expired_at is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_expiry_unsubscribe_and_return_at_the_same_time_are_counted_exactly(channel):
+    there = [register(channel, str(number)) for number in range(6)]
+    calls = [
+        lambda: expire(channel, *map(gone, there)),
+        lambda: expire(channel, *map(gone, reversed(there))),
+        *[lambda s=s: register(channel, s.address[-1]) for s in there[:3]],
+        *[
+            lambda s=s: subscription_unsubscribe(channel=channel, platform="web", address=s.address)
+            for s in there[2:5]
+        ],
+    ]
+
+    at_once(*calls)
+
+    assert subscribers(channel) == Subscription.objects.filter(expired_at=None).count()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rolled_back_is_not_counted(channel):
+    subscription = register(channel)
+    with transaction.atomic():
+        expire(channel, gone(subscription))
+        transaction.set_rollback(True)
+    assert subscribers(channel) == 1
+
+
+def test_targets_tell_who_is_active_and_where(channel):
+    active, expired = register(channel, "a"), register(channel, "b")
+    expire(channel, gone(expired))
+
+    found = {target.id: target for target in delivery_targets([active.id, expired.id, uuid7()])}
+
+    assert found.keys() == {active.id, expired.id}
+    assert found[active.id].active
+    assert not found[expired.id].active
+    assert found[active.id].address == active.address
+    assert (found[active.id].p256dh, found[active.id].auth) == (active.p256dh, active.auth)
+    assert isinstance(found[active.id].vapid_key_id, UUID)
+    assert found[active.id].registered_at == active.registered_at
+
+
+def test_long_expired_subscriptions_are_deleted_oldest_first_in_steps(channel, settings):
+    settings.SUBSCRIPTION_RETENTION_DAYS = 90
+    rows = [register(channel, name) for name in "abcde"]
+    for row, days in zip(rows, (91, 93, 92, 89, None), strict=True):
+        expired_at = Now() - timedelta(days=days) if days else None
+        Subscription.objects.filter(id=row.id).update(expired_at=expired_at)
+
+    assert expired_purge(2) == 2
+    assert not Subscription.objects.filter(id__in=[rows[1].id, rows[2].id]).exists()
+    assert expired_purge(2) == 1
+    assert expired_purge(2) == 0
+    assert set(Subscription.objects.values_list("id", flat=True)) == {rows[3].id, rows[4].id}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_waits_for_nobody_who_is_just_coming_back(channel):
+    row = register(channel)
+    Subscription.objects.update(expired_at=Now() - timedelta(days=365))
+    with transaction.atomic():
+        Subscription.objects.select_for_update().get(id=row.id)
+
+        def purge():
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '2s'")
+            return expired_purge(10)
+
+        assert at_once(purge) == [0]

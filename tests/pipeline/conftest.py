@@ -1,0 +1,56 @@
+import os
+
+import pytest
+
+from channels_app.services import channel_create
+from notifications_app import dispatch
+from pushsvc.common.redis_client import redis_client
+from pushsvc.sandbox import running_sandbox
+from tests.pipeline import support
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers():
+    """Breakers, limits and doorbells of other tests."""
+    redis_client().flushdb()
+
+
+@pytest.fixture
+def channel(transactional_db):
+    """Whatever a test does, every sum is exact when it ends."""
+    channel = channel_create(name="Alice's shop")
+    yield channel
+    support.assert_exact(channel)
+
+
+@pytest.fixture
+def other_channel(transactional_db):
+    channel = channel_create(name="Bob's news")
+    yield channel
+    support.assert_exact(channel)
+
+
+@pytest.fixture
+def tampered_channel(transactional_db):
+    """For tests that break sums, or delete what was summed."""
+    return channel_create(name="Charlie's")
+
+
+@pytest.fixture(scope="session")
+def _other_sandbox():
+    with running_sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(sandbox, _other_sandbox, settings):
+    settings.WEBPUSH_TRUSTED_ORIGINS = frozenset({sandbox.origin, _other_sandbox.origin})
+    dispatch._client(os.getpid())  # made here, so that threads of a test do not each make one
+    return sandbox
+
+
+@pytest.fixture
+def other_sandbox(sandbox, _other_sandbox):
+    """Another push service."""
+    _other_sandbox.reset()
+    return _other_sandbox

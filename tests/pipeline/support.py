@@ -1,0 +1,215 @@
+"""The pipeline's parts, called as the workers call them, and reads of what they wrote."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from hashlib import sha256
+
+from django.db import connection
+from django.db.models import F, Sum
+from django.db.models.functions import Now
+
+from channels_app.selectors import channel_totals, current_vapid_key
+from channels_app.services import counter_add
+from notifications_app import batches, dispatch, planning, tasks
+from notifications_app.models import Batch, Delivery, HourlyStat, Notification, Plan
+from notifications_app.states import DeliveryStatus
+from pushsvc.common.ids import uuid7
+from pushsvc.common.redis_client import redis_client
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import subscription_register
+
+
+def subscribe(sandbox, channel, count=1):
+    """Devices of the sandbox, registered with the channel: [(device, subscription)]."""
+    return [_subscribed(sandbox, channel) for _ in range(count)]
+
+
+def _subscribed(sandbox, channel):
+    device = sandbox.subscribe()
+    subscription, _ = subscription_register(
+        channel=channel,
+        platform="web",
+        address=device.endpoint,
+        p256dh=device.p256dh,
+        auth=device.auth,
+    )
+    return device, subscription
+
+
+def add_rows(channel, count, *, platform="web", push_service="fcm"):
+    """Subscriptions that nobody calls in the test, in the order of their ids."""
+    key = current_vapid_key(channel)
+    rows = []
+    for _ in range(count):
+        id_ = uuid7()
+        address = f"https://push.example/{id_}"
+        rows.append(
+            Subscription(
+                id=id_,
+                channel=channel,
+                platform=platform,
+                address=address,
+                address_sha256=sha256(address.encode()).digest(),
+                vapid_key=key if platform == "web" else None,
+                push_service=push_service,
+            )
+        )
+    Subscription.objects.bulk_create(rows)
+    counter_add(channel.id, **{f"{platform}_subscribers": count})
+    return rows
+
+
+def in_threads(*calls):
+    """Makes the calls at once, each on a database connection of its own; their results."""
+    start = threading.Barrier(len(calls))
+
+    def run(call):
+        try:
+            start.wait()
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(run, call) for call in calls]]
+
+
+def notify(channel, **fields):
+    """A notification that is due now, as the API would have stored it."""
+    defaults = {
+        "body": "Fresh bread",
+        "ttl": 3600,
+        "target_platforms": ["web"],
+        "scheduled_at": Now(),
+    }
+    notification = Notification.objects.create(id=uuid7(), channel=channel, **(defaults | fields))
+    notification.refresh_from_db()
+    return notification
+
+
+def plan(notification=None):
+    planning.work(seconds=30)
+    if notification is not None:
+        notification.refresh_from_db()
+
+
+def claim(platform="web", skip=(), processes=4):
+    return batches.claim(platform, skip_services=list(skip), processes=processes)
+
+
+def deliver(notification=None, seconds=30):
+    dispatch.deliver("web", seconds=seconds)
+    if notification is not None:
+        notification.refresh_from_db()
+
+
+def send(channel, **fields):
+    """Plans and delivers as far as it goes at once."""
+    notification = notify(channel, **fields)
+    plan()
+    deliver(notification)
+    return notification
+
+
+def tick():
+    tasks.tick()
+
+
+def make_due(notification):
+    """Lets the waits of deferred recipients pass."""
+    Delivery.objects.filter(notification_id=notification.id, status=0).update(due_at=None)
+    Batch.objects.filter(notification=notification, status="ready").update(due_at=Now())
+
+
+def age(notification, **by):
+    """Moves the first attempts at the notification's recipients into the past."""
+    tried = Delivery.objects.filter(notification_id=notification.id, first_attempt_at__isnull=False)
+    tried.update(first_attempt_at=F("first_attempt_at") - timedelta(**by))
+
+
+def end_time(notification):
+    """The notification's deadline is over."""
+    past = Now() - timedelta(seconds=1)
+    Notification.objects.filter(pk=notification.pk).update(deadline_at=past)
+
+
+def lapse(batch_id):
+    """The lease ends, as if its worker had died two minutes ago."""
+    Batch.objects.filter(pk=batch_id).update(lease_until=Now() - timedelta(seconds=1))
+    batches.free_lapsed()
+
+
+def counts(notification):
+    notification.refresh_from_db()
+    return (
+        notification.status,
+        notification.recipient_count,
+        notification.delivered_count,
+        notification.bounced_count,
+    )
+
+
+def deliveries(notification):
+    return Delivery.objects.filter(notification_id=notification.id)
+
+
+def delivery(notification, subscription):
+    return Delivery.objects.get(notification_id=notification.id, subscription_id=subscription.id)
+
+
+def codes(notification):
+    return sorted(deliveries(notification).values_list("code", flat=True))
+
+
+def is_active(subscription):
+    subscription.refresh_from_db()
+    return subscription.expired_at is None
+
+
+def waiting(queue):
+    """How many rings wait in the broker's queue."""
+    return redis_client().llen(queue)
+
+
+def logged(caplog, event):
+    return [record for record in caplog.records if record.message == event]
+
+
+def assert_exact(channel):
+    """Every sum of the channel agrees with its delivery rows."""
+    for notification in Notification.objects.filter(channel=channel):
+        rows = Delivery.objects.filter(notification_id=notification.id)
+        delivered = rows.filter(status=DeliveryStatus.DELIVERED).count()
+        bounced = rows.filter(status=DeliveryStatus.BOUNCED).count()
+        assert (notification.recipient_count, notification.delivered_count) == (
+            rows.count(),
+            delivered,
+        )
+        assert notification.bounced_count == bounced
+        batches_ = Batch.objects.filter(notification=notification)
+        sums = batches_.aggregate(
+            r=Sum("recipient_count", default=0),
+            d=Sum("delivered_count", default=0),
+            b=Sum("bounced_count", default=0),
+        )
+        assert sums == {"r": rows.count(), "d": delivered, "b": bounced}
+    totals = channel_totals(channel.id)
+    sums = Notification.objects.filter(channel=channel).aggregate(
+        r=Sum("recipient_count", default=0),
+        d=Sum("delivered_count", default=0),
+        b=Sum("bounced_count", default=0),
+    )
+    assert (totals.recipients, totals.delivered, totals.bounced) == tuple(sums.values())
+    active = Subscription.objects.filter(channel=channel, expired_at=None).count()
+    assert totals.subscribers == active
+    sent = Notification.objects.filter(channel=channel, status="sent").count()
+    assert totals.notifications_sent == sent
+    hourly = HourlyStat.objects.filter(channel=channel).aggregate(
+        r=Sum("recipients", default=0), d=Sum("delivered", default=0), b=Sum("bounced", default=0)
+    )
+    assert hourly == sums
+
+
+def open_plans():
+    return Plan.objects.exclude(status="done").count()

@@ -1,0 +1,461 @@
+"""What each answer of a push service makes of the recipient, its subscription and every count."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from notifications_app import outcomes, settling
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
+from notifications_app.models import Batch, HourlyStat, Notification
+from notifications_app.states import DeliveryStatus
+from notifications_app.verdicts import Limits, Recipient, judge
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import subscription_register, subscription_unsubscribe
+from tests.pipeline import support
+
+APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
+
+
+def register_again(channel, device):
+    subscription_register(
+        channel=channel,
+        platform="web",
+        address=device.endpoint,
+        p256dh=device.p256dh,
+        auth=device.auth,
+    )
+
+
+def database_now():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        return cursor.fetchone()[0]
+
+
+def recipient_of(notification, subscription):
+    row = support.delivery(notification, subscription)
+    return Recipient(
+        subscription.id, row.attempts, row.first_attempt_at, row.solo_attempts, database_now()
+    )
+
+
+def claimed(channel, count=1):
+    """A notification whose only batch is claimed, and its subscriptions."""
+    rows = support.add_rows(channel, count)
+    notification = support.notify(channel)
+    support.plan(notification)
+    return notification, rows, support.claim()
+
+
+def verdict(notification, subscription, outcome, **limits):
+    defaults = {"deadline": notification.deadline_at, "attempts": 12, "seconds": 3600}
+    return judge(
+        recipient_of(notification, subscription),
+        outcome,
+        registered_at=subscription.registered_at,
+        now=database_now(),
+        limits=Limits(**(defaults | limits)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "code"),
+    [
+        ("error", {"status": 400}, "bad_request"),
+        ("error", {"status": 401}, "vapid_refused"),
+        ("error", {"status": 403}, "vapid_refused"),
+        ("error", {"status": 418}, "refused"),
+        ("too_large", {}, "payload_too_large"),
+        ("redirect", {"location": "https://elsewhere.example/"}, "redirected"),
+        ("wns_dropped", {}, "dropped"),
+    ],
+)
+def test_a_rejected_message_bounces_and_the_device_stays(sandbox, channel, mode, options, code):
+    (device, subscription), _ = support.subscribe(sandbox, channel, 2)
+    device.behave(mode, **options)
+
+    notification = support.send(channel)
+
+    assert support.counts(notification) == ("sent", 2, 1, 1)
+    assert support.codes(notification) == ["", code]
+    assert support.is_active(subscription)
+    assert len(device.receipts) == 1
+
+
+@pytest.mark.parametrize("mode", ["gone", "not_found"])
+def test_a_dead_endpoint_bounces_and_its_subscription_expires(sandbox, channel, mode):
+    (device, subscription), (_, other) = support.subscribe(sandbox, channel, 2)
+    device.behave(mode)
+
+    notification = support.send(channel)
+
+    assert support.counts(notification) == ("sent", 2, 1, 1)
+    assert not support.is_active(subscription)
+    assert subscription.expired_code == "endpoint_gone"
+    assert support.is_active(other)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "code"),
+    [
+        ("throttled", {}, "throttled"),
+        ("wns_throttled", {}, "throttled"),
+        ("error", {"status": 500}, "service_error"),
+        ("error", {"status": 503}, "service_error"),
+        ("reset", {}, "connection_failed"),
+        ("close_after_accept", {}, "connection_failed"),
+        ("garbage", {}, "connection_failed"),
+    ],
+)
+def test_what_may_pass_is_tried_again_later_and_then_delivered(
+    sandbox, channel, mode, options, code
+):
+    ((device, subscription),) = support.subscribe(sandbox, channel)
+    device.behave(mode, times=1, **options)
+
+    notification = support.send(channel)
+    assert support.counts(notification) == ("processing", 1, 0, 0)
+    row = support.delivery(notification, subscription)
+    assert (row.status, row.code, row.attempts) == (DeliveryStatus.WAITING, code, 1)
+    assert row.first_attempt_at is not None
+    support.deliver()
+    assert len(device.receipts) == 1  # not due yet
+
+    support.make_due(notification)
+    support.deliver(notification)
+
+    assert support.counts(notification) == ("sent", 1, 1, 0)
+    assert support.delivery(notification, subscription).attempts == 2
+    assert sum(HourlyStat.objects.values_list("deferred", flat=True)) == 1
+
+
+@pytest.mark.parametrize("as_date", [False, True])
+def test_retry_after_is_waited_for_in_seconds_or_as_a_date(sandbox, channel, as_date):
+    ((device, subscription),) = support.subscribe(sandbox, channel)
+    device.behave("throttled", retry_after=900, as_date=as_date)
+
+    notification = support.send(channel)
+
+    row = support.delivery(notification, subscription)
+    batch = Batch.objects.get()
+    assert row.due_at - row.first_attempt_at > timedelta(seconds=898)  # a date has whole seconds
+    assert batch.due_at == row.due_at
+    assert batch.status == "ready"
+
+
+def test_deferred_recipients_of_a_batch_come_due_together(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 12)
+    for device, _ in devices:
+        device.behave("throttled", retry_after=900)
+
+    notification = support.send(channel)
+
+    moments = set(support.deliveries(notification).values_list("due_at", flat=True))
+    assert len(moments) <= 2
+
+
+def test_ttl_zero_is_one_attempt(sandbox, channel):
+    ((device, _),) = support.subscribe(sandbox, channel)
+    device.behave("error", status=503)
+
+    notification = support.send(channel, ttl=0)
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.codes(notification) == ["expired"]
+    assert len(device.receipts) == 1
+
+
+def test_handing_over_ends_after_twelve_attempts(sandbox, channel):
+    ((device, _),) = support.subscribe(sandbox, channel)
+    device.behave("throttled")
+
+    notification = support.send(channel)
+    for _ in range(14):
+        support.make_due(notification)
+        support.deliver(notification)
+
+    assert len(device.receipts) == 12
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    row = support.deliveries(notification).get()
+    assert (row.code, row.attempts) == ("expired", 12)
+    assert row.detail.startswith("throttled")
+
+
+def test_handing_over_ends_an_hour_after_the_first_attempt(sandbox, channel):
+    ((device, _),) = support.subscribe(sandbox, channel)
+    device.behave("throttled")
+    notification = support.send(channel)
+
+    support.age(notification, minutes=61)
+    support.make_due(notification)
+    support.deliver(notification)
+
+    assert len(device.receipts) == 1
+    assert support.codes(notification) == ["expired"]
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+
+
+def test_nothing_is_handed_over_after_the_deadline(sandbox, channel):
+    ((device, _),) = support.subscribe(sandbox, channel)
+    notification = support.notify(channel)
+    support.plan()
+    support.end_time(notification)
+
+    support.deliver(notification)
+
+    assert device.receipts == []
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.codes(notification) == ["expired"]
+
+
+def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
+    ((device, _),) = support.subscribe(sandbox, channel)
+    device.behave("throttled", retry_after=600)
+    notification = support.send(channel)
+    support.end_time(notification)
+
+    support.tick()
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.codes(notification) == ["expired"]
+
+
+def test_who_unsubscribed_or_was_deleted_meanwhile_bounces_without_a_call(sandbox, channel):
+    (left, subscription), (deleted, row), (stays, _) = support.subscribe(sandbox, channel, 3)
+    notification = support.notify(channel)
+    support.plan()
+    subscription_unsubscribe(channel=channel, platform="web", address=left.endpoint)
+    subscription_unsubscribe(channel=channel, platform="web", address=deleted.endpoint)
+    Subscription.objects.filter(pk=row.pk).delete()
+
+    support.deliver(notification)
+
+    assert support.counts(notification) == ("sent", 3, 1, 2)
+    assert support.codes(notification) == ["", "unsubscribed", "unsubscribed"]
+    assert (left.receipts, deleted.receipts, len(stays.receipts)) == ([], [], 1)
+    assert support.delivery(notification, subscription).attempts == 0
+
+
+def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel):
+    ((device, subscription),) = support.subscribe(sandbox, channel)
+    notification, lease = _planned_and_claimed(channel)
+    late = verdict(notification, subscription, Gone("endpoint_gone"))
+
+    register_again(channel, device)
+    outcomes.record(lease, [late])
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.is_active(subscription)
+
+
+def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, channel):
+    ((_, subscription),) = support.subscribe(sandbox, channel)
+    notification, lease = _planned_and_claimed(channel)
+    as_of = subscription.registered_at - timedelta(seconds=1)
+
+    outcomes.record(lease, [verdict(notification, subscription, Gone("gone", as_of=as_of))])
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.is_active(subscription)
+
+
+def test_a_gone_with_a_later_time_expires_who_has_not_moved(sandbox, channel):
+    ((_, subscription),) = support.subscribe(sandbox, channel)
+    notification, lease = _planned_and_claimed(channel)
+    as_of = database_now() + timedelta(hours=1)
+
+    outcomes.record(lease, [verdict(notification, subscription, Gone("gone", as_of=as_of))])
+
+    assert not support.is_active(subscription)
+
+
+def _planned_and_claimed(channel):
+    notification = support.notify(channel)
+    support.plan(notification)
+    return notification, support.claim()
+
+
+def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 6)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+
+    notification = support.send(channel)
+    assert support.codes(notification).count("vapid_key_mismatch") == 1
+    assert support.is_active(subscription)  # held until the platform's batches are done
+    support.tick()
+
+    assert not support.is_active(subscription)
+    assert support.open_plans() == 0
+    assert support.counts(notification) == ("sent", 6, 5, 1)
+
+
+def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, settings):
+    settings.BATCH_SIZE = 3
+    devices = support.subscribe(sandbox, channel, 6)
+    devices[0][0].behave("error", status=400, body=APPLE_MISMATCH)
+    devices[5][0].behave("throttled", times=1)
+    notification = support.send(channel)
+
+    support.tick()
+    assert support.is_active(devices[0][1])
+
+    support.make_due(notification)
+    support.deliver()
+    support.tick()
+    assert not support.is_active(devices[0][1])
+
+
+def test_a_fifth_of_suspect_answers_expires_nobody_and_warns(sandbox, channel, caplog):
+    devices = support.subscribe(sandbox, channel, 5)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+
+    support.send(channel)
+    support.tick()
+
+    assert support.is_active(subscription)
+    assert support.open_plans() == 0
+    (warning,) = support.logged(caplog, "expiry.withheld")
+    assert (warning.levelname, warning.devices) == ("WARNING", 1)
+
+
+def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 6)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+    support.send(channel)
+
+    register_again(channel, suspect)
+    support.tick()
+
+    assert support.is_active(subscription)
+
+
+def test_a_suspect_that_registered_while_it_was_called_stays(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 6)
+    suspect, subscription = devices[0]
+    notification, lease = _planned_and_claimed(channel)
+    answers = [verdict(notification, row, Accepted()) for _, row in devices[1:]]
+    gone = Gone("vapid_key_mismatch", suspect=True)
+    answers.append(verdict(notification, subscription, gone))
+
+    register_again(channel, suspect)
+    outcomes.record(lease, answers)
+    support.tick()
+
+    assert support.open_plans() == 0
+    assert support.is_active(subscription)
+
+
+def test_more_suspects_than_a_step_holds_are_all_settled(sandbox, channel, monkeypatch):
+    monkeypatch.setattr(settling, "_STEP", 2)
+    devices = support.subscribe(sandbox, channel, 30)
+    for device, _ in devices[:5]:
+        device.behave("error", status=400, body=APPLE_MISMATCH)
+
+    support.send(channel)
+    support.tick()
+
+    assert Subscription.objects.filter(expired_code="vapid_key_mismatch").count() == 5
+    assert support.open_plans() == 0
+
+
+OUTCOMES = [
+    Accepted("id"),
+    Rejected("bad_request", "no"),
+    Gone("endpoint_gone"),
+    Gone("vapid_key_mismatch", suspect=True),
+    Deferred("throttled", retry_after=3.0),
+    Misconfigured("third_party_auth", "who?"),
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
+def test_a_record_that_is_repeated_changes_nothing(channel, outcome):
+    """As a worker does that never heard of its first commit."""
+    notification, (row, *_), lease = claimed(channel, 2)
+    written = [verdict(notification, row, outcome)]
+    outcomes.record(lease, written)
+    before = _everything(notification)
+
+    outcomes.record(lease, written)
+
+    assert _everything(notification) == before
+
+
+def _everything(notification):
+    hourly = HourlyStat.objects.values_list("recipients", "delivered", "bounced", "deferred")
+    batch = Batch.objects.values_list(
+        "delivered_count", "bounced_count", "suspect_count", "refused_count", "status"
+    )
+    rows = support.deliveries(notification).order_by("subscription_id")
+    return (
+        support.counts(notification),
+        list(hourly),
+        list(batch),
+        list(rows.values_list("status", "attempts", "code", "due_at", "finished_at")),
+    )
+
+
+def test_text_that_cannot_be_stored_costs_only_its_recipient(channel):
+    notification, rows, lease = claimed(channel, 5)
+    bad = [Rejected("bad_request", "nul \x00"), Rejected("bad_request", "lone \ud800")]
+    said = [Accepted(), bad[0], Accepted(), bad[1], Accepted()]
+
+    done = outcomes.record(
+        lease,
+        [verdict(notification, row, outcome) for row, outcome in zip(rows, said, strict=True)],
+    )
+
+    assert done is True
+    assert support.counts(notification) == ("sent", 5, 3, 2)
+    assert support.codes(notification) == ["", "", "", "internal_error", "internal_error"]
+
+
+def test_what_no_verdict_can_repair_ends_in_an_error_not_for_ever(tampered_channel, monkeypatch):
+    notification, rows, lease = claimed(tampered_channel, 1)
+    monkeypatch.setattr(outcomes, "_COUNT_HOUR", "SELECT 1/0")
+
+    with pytest.raises(outcomes.DataError):
+        outcomes.record(lease, [verdict(notification, rows[0], Accepted())])
+
+    assert support.counts(notification) == ("processing", 1, 0, 0)
+
+
+def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(channel, settings):
+    settings.BATCH_SIZE = 1
+    subscriptions = {row.id: row for row in support.add_rows(channel, 2)}
+
+    def end(notification, lease):
+        row = support.deliveries(notification).get(batch_id=lease.batch_id)
+        accepted = verdict(notification, subscriptions[row.subscription_id], Accepted())
+        return lambda: outcomes.record(lease, [accepted])
+
+    for _ in range(10):
+        notification = support.notify(channel)
+        support.plan(notification)
+        support.in_threads(*[end(notification, support.claim()) for _ in range(2)])
+
+        assert support.counts(notification) == ("sent", 2, 2, 0)
+
+
+def test_concurrent_outcomes_and_registrations_never_block_each_other_for_good(sandbox, channel):
+    """One lock order: a deadlock would raise here."""
+    devices = support.subscribe(sandbox, channel, 40)
+    for device, _ in devices[::2]:
+        device.behave("gone")
+    support.notify(channel)
+    support.notify(channel)
+    support.plan()
+
+    def come_and_go():
+        for device, _ in devices:
+            register_again(channel, device)
+            subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
+
+    support.in_threads(support.deliver, support.deliver, come_and_go, come_and_go, support.tick)
+
+    support.deliver()
+    assert set(Notification.objects.values_list("status", flat=True)) == {"sent"}

@@ -1,0 +1,158 @@
+"""Which batch a worker gets: fairly, once, when it is due."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from notifications_app.breakers import STRANGERS
+from notifications_app.models import Batch
+from tests.pipeline import support
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(settings):
+    settings.BATCH_SIZE = 1
+
+
+def planned(channel, *services):
+    """A planned notification with a batch of one recipient for each of the services."""
+    for service in services:
+        support.add_rows(channel, 1, push_service=service)
+    notification = support.notify(channel)
+    support.plan()
+    return notification
+
+
+def test_there_is_nothing_to_claim_where_nothing_is_planned(channel):
+    assert support.claim() is None
+
+
+def test_a_claim_leases_the_batch_for_the_set_time(channel, settings):
+    settings.LEASE_SECONDS = 77
+    planned(channel, "fcm")
+
+    lease = support.claim()
+
+    batch = Batch.objects.get()
+    assert (batch.id, batch.status, batch.attempt) == (lease.batch_id, "leased", lease.attempt)
+    assert batch.claimed_at == lease.claimed_at
+    assert timedelta(seconds=77) <= batch.lease_until - batch.claimed_at < timedelta(seconds=78)
+    assert support.claim() is None
+
+
+def test_a_small_send_is_claimed_next_behind_a_large_one_of_the_same_channel(channel):
+    large = planned(channel, *["fcm"] * 5)
+    for _ in range(2):
+        assert support.claim().notification_id == large.id
+    small = support.notify(channel)
+    support.plan()
+
+    assert support.claim().notification_id == small.id
+
+
+def test_a_small_send_is_claimed_next_behind_a_large_one_of_another_channel(channel, other_channel):
+    large = planned(channel, *["fcm"] * 5)
+    for _ in range(2):
+        assert support.claim().notification_id == large.id
+    small = planned(other_channel, "fcm")
+
+    assert support.claim().notification_id == small.id
+
+
+def test_channels_take_turns_however_many_notifications_one_has(channel, other_channel):
+    planned(channel, "fcm", "fcm")
+    support.notify(channel)
+    support.notify(channel)
+    planned(other_channel, "fcm", "fcm", "fcm")
+
+    claimed = [support.claim().channel_id for _ in range(6)]
+
+    assert claimed[0::2] == [claimed[0]] * 3
+    assert claimed[1::2] == [claimed[1]] * 3
+    assert {claimed[0], claimed[1]} == {channel.id, other_channel.id}
+
+
+def test_many_workers_at_once_never_lease_a_batch_twice(channel, other_channel):
+    planned(channel, *["fcm"] * 24)
+    planned(other_channel, *["fcm"] * 8)
+
+    def claim_all():
+        leases = []
+        while (lease := support.claim()) is not None:
+            leases.append(lease.batch_id)
+        return leases
+
+    claimed = [id_ for ids in support.in_threads(*[claim_all] * 4) for id_ in ids]
+
+    assert sorted(claimed) == sorted(Batch.objects.values_list("id", flat=True))
+    assert set(Batch.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_a_batch_is_not_claimed_before_it_is_due(channel):
+    planned(channel, "fcm")
+    Batch.objects.update(due_at=Now() + timedelta(hours=1))
+    assert support.claim() is None
+
+    Batch.objects.update(due_at=Now())
+    assert support.claim() is not None
+
+
+def test_batches_of_skipped_push_services_are_left_and_others_are_not(channel):
+    planned(channel, "fcm", "mozilla", "fcm")
+
+    lease = support.claim(skip=["fcm"])
+
+    assert lease.push_service == "mozilla"
+    assert support.claim(skip=["fcm"]) is None
+    assert support.claim().push_service == "fcm"
+
+
+def test_a_platform_claims_nothing_of_another(channel):
+    support.add_rows(channel, 1, platform="android")
+    support.notify(channel, target_platforms=["android"])
+    with pytest.raises(KeyError):  # no worker of that platform to ring for yet
+        support.plan()
+
+    assert support.claim("web") is None
+    assert support.claim("android") is not None
+
+
+@pytest.mark.parametrize(("processes", "share"), [(0, 1), (1, 1), (4, 1), (8, 2), (11, 2)])
+def test_strangers_hold_at_most_a_quarter_of_the_processes(channel, processes, share):
+    planned(channel, *[STRANGERS] * 4, "fcm")
+
+    claimed = [support.claim(processes=processes) for _ in range(4)]
+
+    services = [lease.push_service for lease in claimed if lease]
+    assert services.count(STRANGERS) == share
+    assert services.count("fcm") == 1
+
+
+def test_many_workers_at_once_never_exceed_the_strangers_share(channel):
+    planned(channel, *[STRANGERS] * 8)
+
+    leases = support.in_threads(*[lambda: support.claim(processes=8)] * 6)
+
+    assert Batch.objects.filter(status="leased").count() == sum(map(bool, leases)) <= 2
+
+
+def test_a_finished_batch_of_strangers_frees_its_share(channel):
+    planned(channel, *[STRANGERS] * 2)
+    lease = support.claim(processes=4)
+    assert support.claim(processes=4) is None
+
+    Batch.objects.filter(pk=lease.batch_id).update(status="ready", due_at=Now())
+
+    assert support.claim(processes=4) is not None
+
+
+def test_workers_find_work_however_many_of_its_lanes_are_just_taken(channel):
+    for _ in range(24):
+        support.notify(channel)
+    support.add_rows(channel, 1)
+    support.plan()
+
+    leases = support.in_threads(*[support.claim] * 12)
+
+    assert len({lease.batch_id for lease in leases if lease}) == 12

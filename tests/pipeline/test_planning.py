@@ -1,0 +1,253 @@
+"""Who is a recipient: windows, slices, planners that die or work at once."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from notifications_app import planning
+from notifications_app.models import Batch, Delivery, Plan
+from subscriptions_app.services import subscription_unsubscribe
+from tests.pipeline import support
+
+
+@pytest.fixture(autouse=True)
+def _small_windows(settings):
+    settings.PLAN_WINDOW = 4
+    settings.BATCH_SIZE = 3
+
+
+def planned(notification):
+    return sorted(support.deliveries(notification).values_list("subscription_id", flat=True))
+
+
+def ids(rows):
+    return sorted(row.id for row in rows)
+
+
+def leave(row):
+    subscription_unsubscribe(channel=row.channel, platform="web", address=row.address)
+
+
+def die(*_arguments, **_options):
+    """A planner dies here."""
+    raise RuntimeError("the planner died")
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
+def test_everybody_is_planned_once_whatever_the_windows(channel, count):
+    rows = support.add_rows(channel, count)
+
+    notification = support.notify(channel)
+    support.plan(notification)
+
+    assert planned(notification) == ids(rows)
+    assert notification.recipient_count == count
+    assert Plan.objects.get().status == "delivering"
+
+
+def test_windows_are_cut_into_batches_of_the_set_size(channel):
+    support.add_rows(channel, 8)
+
+    support.notify(channel)
+    support.plan()
+
+    sizes = Batch.objects.values_list("recipient_count", flat=True)
+    assert sorted(sizes) == [1, 1, 3, 3]
+    for batch in Batch.objects.all():
+        assert Delivery.objects.filter(batch_id=batch.id).count() == batch.recipient_count
+
+
+def test_no_batch_holds_recipients_of_two_push_services(channel):
+    first = support.add_rows(channel, 2, push_service="fcm")
+    second = support.add_rows(channel, 2, push_service="mozilla")
+    other = support.add_rows(channel, 2, push_service="fcm")
+
+    notification = support.notify(channel)
+    support.plan()
+
+    services = {row.id: row.push_service for row in [*first, *second, *other]}
+    batches = {batch.id: batch.push_service for batch in Batch.objects.all()}
+    rows = support.deliveries(notification)
+    assert rows.count() == 6
+    assert all(services[row.subscription_id] == batches[row.batch_id] for row in rows)
+
+
+def test_only_active_subscriptions_of_the_channel_and_platform_are_planned(channel, other_channel):
+    wanted = support.add_rows(channel, 2)
+    support.add_rows(channel, 2, platform="android")
+    support.add_rows(other_channel, 2)
+    gone = support.add_rows(channel, 1)[0]
+    leave(gone)
+
+    notification = support.notify(channel)
+    support.plan()
+
+    assert planned(notification) == ids(wanted)
+
+
+def test_who_comes_and_leaves_while_it_is_planned_harms_nobody_else(channel):
+    before = support.add_rows(channel, 8)
+    notification = support.notify(channel)
+    planning.start_due()
+    lease = planning.claim_plan()
+    assert planning.plan_window(lease)
+
+    leave(before[1])  # planned already
+    leave(before[6])  # not yet
+    after = support.add_rows(channel, 2)
+    while planning.plan_window(lease):
+        pass
+
+    stayed = [row for row in [*before, *after] if row is not before[6]]
+    assert planned(notification) == ids(stayed)
+
+
+def test_the_planner_after_one_that_died_goes_on_where_it_stopped(channel, monkeypatch):
+    rows = support.add_rows(channel, 11)
+    notification = support.notify(channel)
+    planning.start_due()
+    dead = planning.claim_plan()
+    assert planning.plan_window(dead)
+    with monkeypatch.context() as dying:
+        dying.setattr(planning, "counter_add", die)  # in the middle of a window
+        with pytest.raises(RuntimeError):
+            planning.plan_window(dead)
+    assert len(planned(notification)) == 4
+    assert planning.claim_plan() is None  # it is leased still
+
+    Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
+    support.plan(notification)
+
+    assert planned(notification) == ids(rows)
+    assert Plan.objects.get().status == "delivering"
+
+
+def test_a_planner_whose_lease_went_to_another_writes_nothing(channel):
+    support.add_rows(channel, 8)
+    notification = support.notify(channel)
+    planning.start_due()
+    stale = planning.claim_plan()
+    Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
+    current = planning.claim_plan()
+
+    assert planning.plan_window(stale) is False
+    planning.run_slice(stale)
+
+    assert planned(notification) == []
+    plan = Plan.objects.get()
+    assert (plan.attempt, plan.cursor) == (current.attempt, None)
+    assert plan.lease_until is not None
+
+
+def test_a_window_that_fails_is_tried_again_later_and_others_go_on(
+    channel, other_channel, monkeypatch
+):
+    support.add_rows(channel, 2)
+    rows = support.add_rows(other_channel, 2)
+    broken = support.notify(channel)
+    planning.start_due()
+    with monkeypatch.context() as failing:
+        failing.setattr(planning, "hourly_add", die)
+        with pytest.raises(RuntimeError):
+            planning.run_slice(planning.claim_plan())
+
+    healthy = support.notify(other_channel)
+    support.plan()
+
+    assert planned(healthy) == ids(rows)
+    assert planned(broken) == []
+    Plan.objects.filter(notification=broken).update(due_at=Now())
+    support.plan()
+    assert len(planned(broken)) == 2
+
+
+def test_slices_let_a_later_notification_overtake_a_large_one(channel, other_channel, settings):
+    settings.PLAN_SLICE_SECONDS = 0
+    support.add_rows(channel, 20)
+    support.add_rows(other_channel, 2)
+    large = support.notify(channel)
+    planning.start_due()
+    planning.run_slice(planning.claim_plan())
+
+    support.notify(other_channel)
+    planning.start_due()
+    planning.run_slice(planning.claim_plan())
+
+    statuses = dict(Plan.objects.values_list("notification_id", "status"))
+    assert statuses.pop(large.id) == "planning"
+    assert list(statuses.values()) == ["delivering"]
+    support.plan()
+
+
+def test_a_planner_gives_its_process_up_when_its_time_is_over(channel):
+    support.add_rows(channel, 20)
+    support.notify(channel)
+
+    assert planning.work(seconds=0.000_001) is True
+
+    assert Plan.objects.filter(status="planning", lease_until=None).count() <= 1
+    assert planning.anything_to_plan()
+    assert planning.work(seconds=30) is False
+
+
+def test_two_planners_at_once_plan_everybody_exactly_once(channel, other_channel, settings):
+    settings.PLAN_SLICE_SECONDS = 0
+    rows = support.add_rows(channel, 60)
+    others = support.add_rows(other_channel, 30)
+    notifications = [support.notify(channel) for _ in range(3)]
+    other = support.notify(other_channel)
+
+    support.in_threads(*[lambda: planning.work(seconds=30)] * 2)
+
+    for notification in notifications:
+        assert planned(notification) == ids(rows)
+        assert Plan.objects.get(notification=notification).recipient_count == 60
+    assert planned(other) == ids(others)
+
+
+def test_two_planners_start_a_notification_once(channel):
+    for _ in range(10):
+        support.notify(channel)
+
+    started = support.in_threads(*[planning.start_due] * 3)
+
+    assert sum(started) == 10
+    assert Plan.objects.count() == 10
+
+
+def test_a_scheduled_notification_starts_when_it_is_due_and_not_before(channel):
+    notification = support.notify(channel, scheduled_at=Now() + timedelta(hours=1))
+
+    support.plan(notification)
+    assert notification.status == "pending"
+    assert not planning.anything_to_plan()
+
+    type(notification).objects.update(scheduled_at=Now())
+    assert planning.anything_to_plan()
+    support.plan(notification)
+    assert notification.status == "sent"
+
+
+def test_each_window_rings_for_its_batches_at_once(channel):
+    support.add_rows(channel, 8)
+    support.notify(channel)
+    planning.start_due()
+
+    planning.plan_window(planning.claim_plan())
+
+    assert support.waiting("web") == 2
+
+
+def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
+    web = support.add_rows(channel, 2)
+    notification = support.notify(channel, target_platforms=["web", "ios"])
+
+    support.plan(notification)
+
+    assert set(Plan.objects.values_list("platform", "status")) == {
+        ("web", "delivering"),
+        ("ios", "delivering"),
+    }
+    assert planned(notification) == ids(web)
+    assert notification.status == "processing"

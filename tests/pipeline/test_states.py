@@ -1,0 +1,149 @@
+"""What a notification may become, and what the database refuses."""
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from notifications_app import outcomes, planning
+from notifications_app.errors import NotCancellable
+from notifications_app.models import Batch, Delivery, Notification, Plan
+from notifications_app.services import notification_cancel
+from notifications_app.states import NOTIFICATION_TRANSITIONS, NotificationStatus
+from pushsvc.common.ids import uuid7
+from tests.pipeline import support
+
+
+def test_a_due_notification_is_processing_once_a_planner_starts_it(channel):
+    notification = support.notify(channel, ttl=600)
+
+    assert planning.start_due() == 1
+
+    notification.refresh_from_db()
+    assert notification.status == "processing"
+    assert (notification.deadline_at - notification.started_at).total_seconds() == 600
+
+
+def test_ttl_zero_still_gives_an_hour_for_the_one_attempt(channel):
+    notification = support.notify(channel, ttl=0)
+
+    planning.start_due()
+
+    notification.refresh_from_db()
+    assert (notification.deadline_at - notification.started_at).total_seconds() == 3600
+
+
+def test_a_notification_for_nobody_is_sent_with_zeros(channel):
+    notification = support.send(channel)
+
+    assert support.counts(notification) == ("sent", 0, 0, 0)
+    assert notification.finished_at is not None
+
+
+def test_one_that_everybody_refused_for_other_reasons_is_sent_not_failed(sandbox, channel):
+    ((device, _),) = support.subscribe(sandbox, channel)
+    device.behave("error", status=400)
+
+    notification = support.send(channel)
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+
+
+def test_a_cancelled_notification_is_never_started(channel):
+    support.add_rows(channel, 1)
+    notification = support.notify(channel)
+
+    notification_cancel(channel_id=channel.id, notification_id=notification.id)
+    support.plan(notification)
+    support.tick()
+
+    assert support.counts(notification) == ("cancelled", 0, 0, 0)
+    assert not Plan.objects.exists()
+
+
+def test_of_a_start_and_a_cancel_at_once_exactly_one_wins(channel):
+    def cancel(notification):
+        try:
+            notification_cancel(channel_id=channel.id, notification_id=notification.id)
+        except NotCancellable:
+            return False
+        return True
+
+    for _ in range(20):
+        notification = support.notify(channel)
+        started, cancelled = support.in_threads(
+            planning.start_due, lambda notification=notification: cancel(notification)
+        )
+        notification.refresh_from_db()
+        assert bool(started) != cancelled
+        assert notification.status == ("cancelled" if cancelled else "processing")
+        assert notification.plans.count() == (0 if cancelled else 1)
+
+
+@pytest.mark.parametrize("status", [s for s in NotificationStatus if s.is_terminal])
+def test_a_terminal_state_never_changes(tampered_channel, status):
+    notification = support.notify(tampered_channel, status=status)
+
+    support.plan()
+    support.tick()
+    with transaction.atomic():
+        assert outcomes.finish_if_complete(notification.id) is None
+
+    notification.refresh_from_db()
+    assert notification.status == status
+    assert NOTIFICATION_TRANSITIONS[status] == frozenset()
+
+
+@pytest.mark.parametrize("status", ["sent", "failed"])
+def test_the_database_refuses_an_end_whose_sums_do_not_agree(tampered_channel, status):
+    notification = support.notify(tampered_channel, status="processing", recipient_count=3)
+
+    with pytest.raises(IntegrityError, match="notification_terminal_sums"):
+        Notification.objects.filter(pk=notification.pk).update(status=status, delivered_count=2)
+
+
+def test_the_database_refuses_more_outcomes_than_recipients(tampered_channel):
+    notification = support.notify(tampered_channel, status="processing", recipient_count=1)
+
+    with pytest.raises(IntegrityError, match="notification_running_sums"):
+        Notification.objects.filter(pk=notification.pk).update(delivered_count=1, bounced_count=1)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "values"),
+    [
+        ("batch_status", {"status": "lost"}),
+        ("batch_running_sums", {"delivered_count": 3, "bounced_count": 1}),
+        ("batch_terminal_sums", {"status": "done", "delivered_count": 2}),
+        ("batch_bounce_sums", {"bounced_count": 1, "refused_count": 1, "suspect_count": 1}),
+        ("delivered_count", {"delivered_count": F("delivered_count") - 1}),
+    ],
+)
+def test_the_database_refuses_a_batch_that_does_not_add_up(tampered_channel, constraint, values):
+    support.add_rows(tampered_channel, 3)
+    support.notify(tampered_channel)
+    support.plan()
+
+    with pytest.raises(IntegrityError, match=constraint):
+        Batch.objects.update(**values)
+
+
+def test_the_database_refuses_states_that_do_not_exist(tampered_channel):
+    notification = support.notify(tampered_channel)
+    with pytest.raises(IntegrityError, match="notification_status"):
+        Notification.objects.filter(pk=notification.pk).update(status="lost")
+    with pytest.raises(IntegrityError, match="delivery_status"):
+        Delivery.objects.create(
+            notification_id=notification.id, subscription_id=uuid7(), batch_id=1, status=3
+        )
+
+
+def test_the_database_refuses_to_plan_a_recipient_twice(tampered_channel):
+    support.add_rows(tampered_channel, 1)
+    notification = support.notify(tampered_channel)
+    support.plan()
+    row = support.deliveries(notification).get()
+
+    with pytest.raises(IntegrityError, match="delivery_pkey"):
+        Delivery.objects.create(
+            notification_id=notification.id, subscription_id=row.subscription_id, batch_id=1
+        )
