@@ -1,6 +1,8 @@
 """Channels in the console. Secrets are never shown; commands make keys and show them once."""
 
 from django.contrib import admin
+from django.http import HttpRequest
+from typing_extensions import override
 
 from channels_app.models import Account, ApiKey, Channel, ProviderCredential, VapidKey
 from pushsvc.common.admin import ModelAdmin, ReadOnlyAdmin
@@ -14,9 +16,24 @@ class AccountAdmin(ModelAdmin):
 
 @admin.register(Channel)
 class ChannelAdmin(ReadOnlyAdmin):
+    """Only what nothing else depends on may be changed here: the name and the channel's limits."""
+
+    readonly_fields = (
+        "id",
+        "account",
+        "created_at",
+        "web_enabled",
+        "android_enabled",
+        "ios_enabled",
+        "vapid_subject",
+    )
     list_display = ("name", "id", "account", "web_enabled", "android_enabled", "ios_enabled")
     list_select_related = ("account",)
     search_fields = ("name", "id")
+
+    @override
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return admin.ModelAdmin.has_change_permission(self, request, obj)
 
 
 @admin.register(ApiKey)

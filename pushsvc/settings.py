@@ -7,7 +7,7 @@ Nothing here raises for a bad value: `ENV.faults` feeds a system check that name
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from kombu import Queue
+from kombu import Exchange, Queue
 
 from pushsvc.common.env import Env
 
@@ -193,7 +193,10 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False  # a message is a doorbell: to hear it is to have handled it
-CELERY_TASK_QUEUES = [Queue(name) for name in ("tick", "plan", "web", "android", "ios")]
+CELERY_TASK_QUEUES = [
+    Queue(name, Exchange(name), routing_key=name)  # of its own: a shared one would copy messages
+    for name in ("tick", "plan", "web", "android", "ios")
+]
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TASK_DEFAULT_QUEUE = "plan"
 CELERY_TASK_SERIALIZER = "json"

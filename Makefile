@@ -1,0 +1,40 @@
+# `make run` and `make test` need Python 3.11 or newer and make, nothing else.
+# PYTHON=... names the interpreter for a new .venv; PORT=..., SANDBOX=off and every setting of
+# docs/configuration.md may be given too: make run PORT=9000
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-pg16 lint format requirements openapi
+
+BIN := .venv/bin
+COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
+	--generate-hashes --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command "make requirements"
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .venv/run.stamp ## start everything on this machine, until Ctrl-C
+	@exec $(BIN)/python -m pushsvc.run
+
+test: .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word")
+	@exec $(BIN)/python -m pytest $(ARGS)
+
+test-pg16: .venv/dev.stamp ## run the tests on PostgreSQL 16 instead of 18
+	@PGSERVER_POSTGRES_VERSION=16 exec $(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/dev.stamp ## check style, types, imports, migrations, settings, OpenAPI
+	@.ci/lint
+
+format: .venv/dev.stamp ## put the code into the form that lint asks for
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
+	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
+
+requirements: .venv/dev.stamp ## pin requirements/*.txt anew from *.in
+	@for name in uv base run dev; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+
+.venv/%.stamp: requirements/uv.txt requirements/%.txt
+	@.ci/install $*
+	@touch $@

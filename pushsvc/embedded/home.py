@@ -1,0 +1,130 @@
+"""`$PUSHSVC_HOME`: what `make run` and the commands keep on disk, `var/` in the checkout if unset.
+
+- secrets/NAME: one generated value each, mode 600
+- settings.env: what `make run` chose, mode 600
+- run/: locks, and the records of running processes
+- log/: one file for each process
+- postgres/, redis/: the data of the embedded servers
+"""
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+_CHECKOUT = Path(__file__).resolve().parent.parent.parent
+
+
+class EmbeddedError(Exception):
+    """Something that the person at the terminal must know; the text is one line for them."""
+
+
+class Home:
+    """The folder, whose parts come into being when they are first written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.expanduser().resolve()
+
+    @classmethod
+    def of_environment(cls) -> "Home":
+        return cls(Path(os.environ.get("PUSHSVC_HOME") or _CHECKOUT / "var"))
+
+    def folder(self, name: str) -> Path:
+        """The folder of that name, made for its owner only."""
+        path = self.root / name
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True)
+            self._adopt(path)
+        except FileExistsError:
+            return path
+        except OSError as error:
+            raise EmbeddedError(f"{path} cannot be made: {error.strerror}") from error
+        return path
+
+    def new_log(self, name: str) -> Path:
+        """The path of an empty log; the one before it is kept as NAME.log.1."""
+        path = self.folder("log") / f"{name}.log"
+        if path.exists():
+            path.replace(path.with_suffix(".log.1"))
+        path.touch(mode=0o600)
+        self._adopt(path)
+        return path
+
+    def secret(self, name: str, generate: Callable[[], str]) -> str:
+        """The value kept under this name; generated once, mode 600."""
+        path = self.folder("secrets") / name
+        if not path.exists():
+            self.write(f"secrets/{name}", generate() + "\n")
+        return self._read(path).strip()
+
+    def saved_environment(self) -> dict[str, str]:
+        """Settings and secrets that are kept for Django: name to value."""
+        lines = self._read(self.root / "settings.env").splitlines()
+        chosen = dict(line.split("=", 1) for line in lines if "=" in line)
+        for name in DJANGO_SECRETS:
+            if value := self._read(self.root / "secrets" / name).strip():
+                chosen[name] = value
+        return chosen
+
+    def save_settings(self, chosen: Mapping[str, str]) -> None:
+        """Replaces settings.env. Values are single lines."""
+        self.write("settings.env", "".join(f"{k}={v}\n" for k, v in sorted(chosen.items())))
+
+    def read_json(self, name: str) -> Any:
+        """What was written under this name, or None; a torn or foreign file counts as none."""
+        try:
+            return json.loads(self._read(self.root / name))
+        except ValueError:
+            return None
+
+    def write_json(self, name: str, value: object) -> None:
+        self.write(name, json.dumps(value, indent=1) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Writes all or nothing, mode 600."""
+        path = self.root / name
+        folder = self.folder(str(Path(name).parent))
+        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        self._adopt(Path(temporary))
+        os.replace(temporary, path)
+
+    def open_lock(self, name: str) -> IO[str]:
+        """The open file of a lock. The system frees the lock when its holder dies, however."""
+        path = self.folder("run") / f"{name}.lock"
+        try:
+            file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise EmbeddedError(f"{path} cannot be opened: {error.strerror}") from error
+        self._adopt(path)
+        return file
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time starts or stops servers here, or makes secrets."""
+        with self.open_lock("servers") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _adopt(self, path: Path) -> None:
+        """What root writes into somebody's home is theirs."""
+        owner = self.root.stat()
+        if os.geteuid() == 0 and owner.st_uid != 0:
+            os.chown(path, owner.st_uid, owner.st_gid)
+
+    def _read(self, path: Path) -> str:
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise EmbeddedError(f"{path} cannot be read: {error.strerror}") from error
+
+
+DJANGO_SECRETS = ("SECRET_KEY", "CREDENTIAL_KEYS")

@@ -1,0 +1,99 @@
+"""Processes that may outlive whoever started them, known again by pid and start time."""
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import psutil
+
+# psutil derives the start time from the boot time, which moves when the clock is set.
+_CLOCK_STEP_SECONDS = 2.0
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class ProcessRecord:
+    """A process as it can be written down: a pid alone may be another process's by now."""
+
+    pid: int
+    started: float  # seconds since the epoch
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """Raises ProcessLookupError if there is no such process."""
+        try:
+            return cls(pid, psutil.Process(pid).create_time())
+        except psutil.NoSuchProcess as error:
+            raise ProcessLookupError(pid) from error
+
+    def is_alive(self) -> bool:
+        """Whether this very process still runs; one that waits to be reaped does not."""
+        try:
+            process = psutil.Process(self.pid)
+            started: float = process.create_time()
+            has_ended: bool = process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+        return abs(started - self.started) < _CLOCK_STEP_SECONDS and not has_ended
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends the signal if this very process still runs."""
+        if self.is_alive():
+            _kill(self.pid, number)
+
+    def group(self) -> list["ProcessRecord"]:
+        """What is alive of the process group that this process leads, or led until it died."""
+        members = [self._member(process) for process in psutil.process_iter()]
+        alive = [member for member in members if member and member.is_alive()]
+        reused = any(member.pid == self.pid and not self.is_alive() for member in alive)
+        return [] if reused else alive
+
+    def _member(self, process: psutil.Process) -> "ProcessRecord | None":
+        try:
+            if os.getpgid(process.pid) != self.pid:
+                return None
+            started = process.create_time()
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            return None
+        is_later = started > self.started - _CLOCK_STEP_SECONDS
+        return ProcessRecord(process.pid, started) if is_later else None
+
+
+def wait_ended(records: Iterable[ProcessRecord], *, seconds: float) -> list[ProcessRecord]:
+    """Waits until all have ended, at most so long; returns those that have not."""
+    deadline = time.monotonic() + seconds
+    alive = [record for record in records if record.is_alive()]
+    while alive and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        alive = [record for record in alive if record.is_alive()]
+    return alive
+
+
+def end_groups(leaders: Iterable[ProcessRecord], *, seconds: float) -> None:
+    """SIGTERM to the leaders, so that they can drain their own children; SIGKILL to what is left.
+
+    Returns within about `seconds`, with no member of these groups alive.
+    """
+    leaders = list(leaders)
+    for leader in leaders:
+        leader.signal(signal.SIGTERM)
+    wait_ended(leaders, seconds=seconds)
+    kill_groups(leaders)
+
+
+def kill_groups(leaders: Iterable[ProcessRecord]) -> None:
+    """SIGKILL to everything in these groups, and waits until it is gone."""
+    members = [member for leader in leaders for member in leader.group()]
+    for member in members:
+        member.signal(signal.SIGKILL)
+    wait_ended(members, seconds=1.0)
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

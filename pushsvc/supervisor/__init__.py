@@ -1,0 +1,1 @@
+"""The parts of `make run`; `pushsvc.run` puts them in order."""

@@ -1,0 +1,104 @@
+"""The supervisor's children: what is started again, what is given up, what is killed."""
+
+import json
+
+import psutil
+import pytest
+
+from pushsvc.embedded import EmbeddedError, Home
+from pushsvc.supervisor.children import Children
+from tests.ops.helpers import CHECKOUT, eventually, kill
+
+WITH_A_GRANDCHILD = "sh -c 'sleep 1001 & echo $! > {file}; exec sleep 1002'"
+DEAF = """sh -c 'trap "" TERM; echo deaf; while true; do sleep 0.1; done'"""
+
+
+@pytest.fixture
+def children(home):
+    children = Children(Home(home), CHECKOUT)
+    yield children
+    children.stop(children.names(), seconds=0)
+
+
+def pid_of(home, name):
+    records = json.loads((home / "run" / "children.json").read_text())
+    return {child: pid for child, pid, _ in records}[name]
+
+
+def is_running(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def start_family(children, home):
+    """A child and a child of its own; returns their pids."""
+    file = home / "grandchild"
+    children.start("parent", WITH_A_GRANDCHILD.format(file=file))
+    eventually(lambda: file.exists() and file.read_text().endswith("\n"))
+    return pid_of(home, "parent"), int(file.read_text())
+
+
+def test_one_that_was_killed_is_started_again_without_its_orphans(children, home):
+    parent, orphan = start_family(children, home)
+    kill(parent)
+    eventually(children.ended)
+    (line,) = children.revive()
+    assert line.startswith("parent ended with signal 9 and was started again")
+    assert not is_running(orphan)
+    assert is_running(pid_of(home, "parent"))
+
+
+def test_the_next_supervisor_ends_the_orphans_of_a_leader_that_is_gone(children, home):
+    parent, orphan = start_family(children, home)
+    kill(parent)
+    assert Children(Home(home), CHECKOUT).end_leftovers() == 1
+    assert not is_running(orphan)
+
+
+def test_records_of_processes_that_ended_long_ago_end_nothing(children, home):
+    children.start("one", "sleep 1001")
+    records = json.loads((home / "run" / "children.json").read_text())
+    records[0][2] -= 100
+    (home / "run" / "children.json").write_text(json.dumps(records))
+    assert Children(Home(home), CHECKOUT).end_leftovers() == 0
+    assert not children.ended()
+
+
+def test_one_that_ends_time_and_again_is_given_up_with_the_end_of_its_log(children):
+    children.start("broken", "sh -c 'echo the reason; exit 7'")
+    for _ in range(3):
+        eventually(children.ended)
+        children.revive()
+    eventually(children.ended)
+    with pytest.raises(EmbeddedError, match=r"(?s)broken ended with exit code 7.*the reason"):
+        children.revive()
+
+
+def test_one_that_does_not_hear_is_killed_when_its_time_is_over(children, home):
+    children.start("deaf", DEAF)
+    eventually(lambda: (home / "log" / "deaf.log").read_text() == "deaf\n")
+    deaf = pid_of(home, "deaf")
+    children.stop(["deaf"], seconds=0.3)
+    assert not is_running(deaf)
+
+
+def test_one_that_drains_is_given_its_time(children, home):
+    done = home / "done"
+    children.start(
+        "slow", f"sh -c 'trap \"sleep 0.5; touch {done}; exit\" TERM; echo up; sleep 9 & wait'"
+    )
+    eventually(lambda: (home / "log" / "slow.log").read_text() == "up\n")
+    children.stop(["slow"], seconds=30)
+    assert done.exists()
+
+
+def test_the_log_of_the_start_before_is_kept_beside_the_new_one(children, home):
+    children.start("speaker", "echo first")
+    eventually(children.ended)
+    children.stop(["speaker"], seconds=1)
+    children.start("speaker", "echo second")
+    eventually(children.ended)
+    assert (home / "log" / "speaker.log").read_text() == "second\n"
+    assert (home / "log" / "speaker.log.1").read_text() == "first\n"

