@@ -3,7 +3,8 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pg16 lint format requirements openapi
+.PHONY: help run test test-pg16 lint format requirements openapi \
+	bench-latency bench-lateness bench-throughput
 
 BIN := .venv/bin
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
@@ -11,7 +12,7 @@ COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --univer
 	--custom-compile-command "make requirements"
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/run.stamp ## start everything on this machine, until Ctrl-C
 	@exec $(BIN)/python -m pushsvc.run
@@ -28,6 +29,15 @@ lint: .venv/dev.stamp ## check style, types, imports, migrations, settings, Open
 format: .venv/dev.stamp ## put the code into the form that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+bench-latency: .venv/run.stamp ## print how long a send takes to its first receipt (ARGS="--sends 50")
+	@exec $(BIN)/python -m bench.latency $(ARGS)
+
+bench-lateness: .venv/run.stamp ## print how late scheduled notifications are (ARGS="--sends 30")
+	@exec $(BIN)/python -m bench.lateness $(ARGS)
+
+bench-throughput: .venv/run.stamp ## print recipients a second (ARGS="--devices 5000 --rounds 3")
+	@exec $(BIN)/python -m bench.throughput $(ARGS)
 
 openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml

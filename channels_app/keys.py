@@ -13,6 +13,7 @@ import zlib
 from dataclasses import dataclass
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_START = re.compile(r"psk_([0-9A-Za-z]{8})(_.*)?", re.ASCII)
 _SHAPE = re.compile(r"(psk_([0-9A-Za-z]{8})_[0-9A-Za-z]{32})([0-9A-Za-z]{6})", re.ASCII)
 
 
@@ -41,6 +42,12 @@ def parse(text: str) -> PresentedKey | None:
     if match is None or match[3] != _checksum(match[1]):
         return None
     return PresentedKey(match[2], _sha256(text))
+
+
+def public_id_of(text: str) -> str | None:
+    """What names the key in lists and logs, from its text or the first 12 characters of it."""
+    match = _START.fullmatch(text)
+    return match[1] if match else None
 
 
 def _sha256(text: str) -> str:

@@ -309,7 +309,7 @@ def _client(pid: int) -> web.Client:
 
 # The longest untried first, so that one that breaks workers does not hold up the others.
 _DUE_RECIPIENTS = """
-SELECT subscription_id, attempts, first_attempt_at, solo_attempts, statement_timestamp()
+SELECT subscription_id, attempts, first_attempt_at, solo_attempts
 FROM notifications_app_delivery
 WHERE batch_id = %(batch)s AND status = 0
   AND (due_at IS NULL OR due_at <= statement_timestamp())

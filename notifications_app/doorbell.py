@@ -11,13 +11,12 @@ from typing import Any
 
 from celery import current_app
 from kombu import Connection, pools
-from kombu.exceptions import ChannelError, OperationalError
+from kombu.exceptions import ChannelError
 
 logger = logging.getLogger(__name__)
 
 MOST_WAITING = 16  # rings in a queue; each worker that hears one goes on until it finds no work
 _SILENCE_SECONDS = 1.0  # after a broker did not answer
-_UNREACHABLE = (OperationalError, ChannelError, OSError, TimeoutError)
 
 _silent_until = 0.0
 
@@ -27,18 +26,19 @@ def ring(queue: str, count: int = 1) -> None:
     global _silent_until
     if time.monotonic() < _silent_until:
         return
+    task = _TASKS[queue]
     try:
-        _publish(queue, count)
-    except _UNREACHABLE as error:
+        _publish(task, queue, count)
+    except Exception as error:  # noqa: BLE001 (each broker has errors of its own, not all wrapped)
         _silent_until = time.monotonic() + _SILENCE_SECONDS
         logger.warning("doorbell.unheard", extra={"queue": queue, "error": type(error).__name__})
 
 
-def _publish(queue: str, count: int) -> None:
+def _publish(task: str, queue: str, count: int) -> None:
     with pools.producers[_connection(os.getpid())].acquire(block=True, timeout=1) as producer:
         free = MOST_WAITING - _waiting(producer.channel, queue)
         for _ in range(min(count, free)):
-            current_app.send_task(_TASKS[queue], queue=queue, producer=producer, retry=False)
+            current_app.send_task(task, queue=queue, producer=producer, retry=False)
 
 
 def _waiting(channel: Any, queue: str) -> int:

@@ -137,7 +137,6 @@ def _columns(lease: Lease, verdicts: Sequence[Verdict]) -> dict[str, object]:
         "due": [v.due_at for v in verdicts],
         "attempts": [v.attempts for v in verdicts],
         "seen_attempts": [v.recipient.attempts for v in verdicts],
-        "read": [v.recipient.read_at for v in verdicts],
     }
 
 
@@ -205,13 +204,12 @@ UPDATE notifications_app_delivery delivery
 SET status = verdict.status, code = verdict.code, detail = verdict.detail,
     attempts = delivery.attempts + verdict.attempts, solo_attempts = 0, due_at = verdict.due_at,
     first_attempt_at = CASE WHEN verdict.attempts > 0
-      THEN coalesce(delivery.first_attempt_at, verdict.read_at)
+      THEN coalesce(delivery.first_attempt_at, statement_timestamp())
       ELSE delivery.first_attempt_at END,
     finished_at = CASE WHEN verdict.status <> 0 THEN statement_timestamp() END
 FROM unnest(%(ids)s::uuid[], %(statuses)s::smallint[], %(codes)s::text[], %(details)s::text[],
-            %(due)s::timestamptz[], %(attempts)s::smallint[], %(seen_attempts)s::smallint[],
-            %(read)s::timestamptz[])
-  AS verdict (subscription_id, status, code, detail, due_at, attempts, seen_attempts, read_at)
+            %(due)s::timestamptz[], %(attempts)s::smallint[], %(seen_attempts)s::smallint[])
+  AS verdict (subscription_id, status, code, detail, due_at, attempts, seen_attempts)
 WHERE delivery.notification_id = %(notification)s
   AND delivery.subscription_id = verdict.subscription_id
   AND delivery.batch_id = %(batch)s AND delivery.status = 0

@@ -29,13 +29,12 @@ _LONGEST_BACKOFF = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """What the delivery row said when the batch was read, at `read_at` of the database's clock."""
+    """What the delivery row said when the batch was read."""
 
     subscription_id: UUID
     attempts: int
     first_attempt_at: datetime | None
     solo_attempts: int
-    read_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

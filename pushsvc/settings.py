@@ -236,7 +236,7 @@ PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
 # --- Pipeline -------------------------------------------------------------------------------------
 
 PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
-PLAN_SLICE_SECONDS = 2.0
+PLAN_SLICE_SECONDS = 0.5
 BATCH_SIZE = 1_000
 LEASE_SECONDS = 120
 FLUSH_OUTCOMES = 300

@@ -92,6 +92,24 @@ def test_a_channel_that_is_not_there_is_told(command, channel_id):
         run(command, channel_id)
 
 
+@pytest.mark.parametrize("shown", [slice(None), slice(12)], ids=["whole", "its start"])
+def test_a_revoked_key_opens_nothing_and_the_channels_others_do(shown):
+    made = json.loads(run("create_channel", "Alice's shop", "--json"))
+    other = json.loads(run("create_api_key", made["channel_id"], "--json"))["api_key"]
+
+    assert "is revoked" in run("revoke_api_key", made["api_key"][shown])
+
+    assert not opens(made["channel_id"], made["api_key"])
+    assert opens(made["channel_id"], other)
+    assert "had been revoked before" in run("revoke_api_key", made["api_key"][shown])
+
+
+@pytest.mark.parametrize("text", ["", "psk_", "psk_00000000_x", "0" * 12])
+def test_a_key_that_does_not_exist_cannot_be_revoked(text):
+    with pytest.raises(CommandError, match="no such API key"):
+        run("revoke_api_key", text)
+
+
 def test_a_rotated_vapid_key_is_the_one_that_browsers_get():
     channel = make_channel()
 

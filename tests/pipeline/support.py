@@ -1,6 +1,7 @@
 """The pipeline's parts, called as the workers call them, and reads of what they wrote."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import sha256
@@ -14,6 +15,7 @@ from channels_app.services import counter_add
 from notifications_app import batches, dispatch, planning, tasks
 from notifications_app.models import Batch, Delivery, HourlyStat, Notification, Plan
 from notifications_app.states import DeliveryStatus
+from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
 from pushsvc.common.redis_client import redis_client
 from subscriptions_app.models import Subscription
@@ -57,7 +59,25 @@ def add_rows(channel, count, *, platform="web", push_service="fcm"):
         )
     Subscription.objects.bulk_create(rows)
     counter_add(channel.id, **{f"{platform}_subscribers": count})
-    return rows
+    return sorted(rows, key=lambda row: row.id)
+
+
+def until(condition, seconds=20):
+    """Waits for what another thread or process does."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+    return value
+
+
+def cut_other_connections():
+    """Ends every other session of the database, as a restart of it would."""
+    sql.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        {},
+    )
 
 
 def in_threads(*calls):

@@ -35,9 +35,7 @@ def database_now():
 
 def recipient_of(notification, subscription):
     row = support.delivery(notification, subscription)
-    return Recipient(
-        subscription.id, row.attempts, row.first_attempt_at, row.solo_attempts, database_now()
-    )
+    return Recipient(subscription.id, row.attempts, row.first_attempt_at, row.solo_attempts)
 
 
 def claimed(channel, count=1):

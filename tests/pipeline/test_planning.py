@@ -251,3 +251,35 @@ def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
     }
     assert planned(notification) == ids(web)
     assert notification.status == "processing"
+
+
+def test_it_does_not_end_while_there_are_windows_left(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 10)
+    notification = support.notify(channel)
+    planning.start_due()
+    lease = planning.claim_plan()
+    planning.plan_window(lease)
+
+    support.deliver(notification)
+    support.tick()
+    assert support.counts(notification) == ("processing", 4, 4, 0)
+
+    while planning.plan_window(lease):
+        pass
+    support.deliver(notification)
+    assert support.counts(notification) == ("sent", 10, 10, 0)
+    assert [len(device.receipts) for device, _ in devices] == [1] * 10
+
+
+def test_it_ends_with_its_last_window_when_all_before_it_is_done(sandbox, channel):
+    support.subscribe(sandbox, channel, 4)
+    notification = support.notify(channel)
+    planning.start_due()
+    lease = planning.claim_plan()
+    assert planning.plan_window(lease)  # full, so that there may be more
+    support.deliver(notification)
+    assert notification.status == "processing"
+
+    assert not planning.plan_window(lease)
+
+    assert support.counts(notification) == ("sent", 4, 4, 0)

@@ -1,0 +1,48 @@
+"""How long from sending to the first receipt at the push service, while nothing else goes on.
+
+From just before the HTTP request to the moment the sandbox has the encrypted message, on one
+machine's clock. Beside it the least that such a path needs on this machine in the same minute: an
+HTTP round trip, a commit in PostgreSQL and a round trip to Redis.
+"""
+
+import argparse
+import random
+import time
+from statistics import median
+
+from bench.system import System, report, running_system
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sends", type=int, default=50)
+    sends = parser.parse_args().sends
+    with running_system() as system:
+        began: dict[str, float] = {}
+        floors = []
+        for _ in range(sends):
+            # Any phase of the tick, which comes every second.
+            time.sleep(random.uniform(0.5, 1.0))  # noqa: S311
+            floors.append(_floor(system))
+            before = time.time()
+            began[system.send()] = before
+        for notification_id in began:
+            system.wait_sent(notification_id)
+        receipts = system.receipts()
+    taken = [receipts[notification_id] - before for notification_id, before in began.items()]
+    report("send to first receipt", taken)
+    report("HTTP + commit + Redis", floors)
+    print(f"ratio of the medians: {median(taken) / median(floors):.1f}")
+
+
+def _floor(system: System) -> float:
+    """Seconds for one round trip over HTTP, one commit that reaches the disk, one of Redis."""
+    began = time.perf_counter()
+    system.service.request("GET", "/healthz")
+    system.database.execute("SELECT pg_logical_emit_message(true, 'bench', 'x')")
+    system.redis.ping()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""A whole pushsvc of the bench's own: what `make run` starts, on free ports, in a home that is
+thrown away. DATABASE_URL and REDIS_URL are used where they are set."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import psycopg
+import redis
+
+from pushsvc import embedded
+from pushsvc.embedded import Home
+from pushsvc.embedded.server import free_port
+from pushsvc.supervisor.http import Origin
+
+_LAST_LINE = "Ctrl-C stops everything."
+_SETTLE_SECONDS = 3.0
+
+
+@dataclass
+class System:
+    """A running service with one channel, on which one sandbox device is subscribed."""
+
+    service: Origin
+    sandbox: Origin
+    channel_id: str
+    api_key: str
+    device_id: str
+    database: psycopg.Connection[Any]  # commits each statement
+    redis: "redis.Redis"
+    supervisor_pid: int
+
+    def send(self, **fields: object) -> str:
+        """Sends to the channel; returns the notification's id."""
+        body = {"body": "bench", **fields}
+        return str(self._call("POST", "/send-notification", body)["notification_id"])
+
+    def notification(self, notification_id: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self._call("GET", f"/notification/{notification_id}")
+        return shown
+
+    def wait_sent(self, notification_id: str) -> dict[str, Any]:
+        """What the statistics say once the notification is sent, looked at every 50 ms."""
+        while (shown := self.notification(notification_id))["status"] != "sent":
+            time.sleep(0.05)
+        return shown
+
+    def receipts(self) -> dict[str, float]:
+        """When the device first got each notification: seconds since the epoch, by id."""
+        path = f"/subscriptions/{self.device_id}/messages"
+        first: dict[str, float] = {}
+        for message in self.sandbox.request("GET", path).body["messages"]:
+            notification_id = json.loads(message["payload"])["notification_id"]
+            first.setdefault(notification_id, timestamp(message["at"]))
+        return first
+
+    def _call(self, method: str, path: str, body: object = None) -> Any:
+        headers = {"Authorization": f"Key {self.api_key}"}
+        reply = self.service.request(method, path, body, headers)
+        if reply.status not in (200, 202):
+            raise RuntimeError(f"{method} {path} answered {reply.status}: {reply.body}")
+        return reply.body
+
+
+@contextmanager
+def running_system() -> Iterator[System]:
+    """Starts everything, waits until it is idle, and stops it in the end."""
+    with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
+        port = free_port()
+        environment = {**os.environ, "PUSHSVC_HOME": folder, "PORT": str(port)}
+        command = [sys.executable, "-m", "pushsvc.run"]
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, text=True
+        ) as supervisor:
+            try:
+                _await_ready(supervisor)
+                with _opened(Home(Path(folder)), port, supervisor.pid) as system:
+                    time.sleep(_SETTLE_SECONDS)
+                    yield system
+            finally:
+                supervisor.terminate()
+                supervisor.wait()
+
+
+def report(name: str, seconds: Sequence[float]) -> None:
+    """One line: median, 95th percentile and largest, in milliseconds."""
+    p95 = quantiles(seconds, n=20, method="inclusive")[18]
+    figures = (median(seconds), p95, max(seconds))
+    shown = ", ".join(
+        f"{label} {1000 * figure:.1f}"
+        for label, figure in zip(("median", "p95", "max"), figures, strict=True)
+    )
+    print(f"{name}: {shown} ms ({len(seconds)} times)")
+
+
+def timestamp(text: str) -> float:
+    """Seconds since the epoch of an ISO 8601 text with an offset."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _await_ready(supervisor: "subprocess.Popen[str]") -> None:
+    printed = []
+    for line in supervisor.stdout or ():
+        printed.append(line)
+        if line.strip() == _LAST_LINE:
+            return
+    raise RuntimeError("the service did not start:\n" + "".join(printed))
+
+
+@contextmanager
+def _opened(home: Home, port: int, supervisor_pid: int) -> Iterator[System]:
+    servers = embedded.start(
+        home.root,
+        postgres=not embedded.is_given("DATABASE_URL"),
+        redis=not embedded.is_given("REDIS_URL"),
+    )
+    addresses = {**os.environ, **servers.environment}
+    demo, sandbox_port = home.read_json("demo.json"), home.read_json("run/sandbox.json")["port"]
+    try:
+        with (
+            psycopg.connect(addresses["DATABASE_URL"], autocommit=True) as database,
+            redis.Redis.from_url(addresses["REDIS_URL"]) as redis_client,
+        ):
+            yield System(
+                service=Origin("127.0.0.1", port, f"http://127.0.0.1:{port}"),
+                sandbox=Origin("127.0.0.1", sandbox_port, f"http://127.0.0.1:{sandbox_port}"),
+                channel_id=demo["channel_id"],
+                api_key=demo["api_key"],
+                device_id=demo["devices"]["web"]["id"],
+                database=database,
+                redis=redis_client,
+                supervisor_pid=supervisor_pid,
+            )
+    finally:
+        servers.leave()

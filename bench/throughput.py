@@ -1,0 +1,107 @@
+"""How many recipients a second one web worker of two processes serves, end to end.
+
+From just before the HTTP request until the statistics say `sent`; the sandbox checks and decrypts
+every message on the same machine. Beside it, on the same machine in the same minute, how many
+POSTs a second one aiohttp client makes to the same server, which answers them unread.
+"""
+
+import argparse
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from typing import Any
+
+import aiohttp
+import psutil
+
+from bench.system import System, running_system
+
+_IN_FLIGHT = 100
+_BODY = bytes(400)
+# What tells the processes apart, in their command lines.
+_PROCESSES = {
+    "worker-web": "-Q web",
+    "worker-plan": "-Q plan",
+    "sandbox": "manage.py sandbox",
+    "PostgreSQL": "postgres",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--devices", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with running_system() as system:
+        _subscribe(system, arguments.devices)
+        rates, loops = [], []
+        for _ in range(arguments.rounds):
+            rates.append(_round(system))
+            loops.append(asyncio.run(_post_loop(system, arguments.devices)))
+            print(f"{rates[-1]:.0f} recipients/s; bare POST loop {loops[-1]:.0f}/s")
+    print(f"median: {median(rates):.0f} recipients/s")
+    print(f"ratio to the POST loop: {median(rates) / median(loops):.2f}")
+
+
+def _subscribe(system: System, count: int) -> None:
+    """As many devices more, through the HTTP interface, without its limit for one address."""
+    system.database.execute("UPDATE channels_app_channel SET subscribes_per_minute = 1000000")
+    made = system.sandbox.request("POST", "/subscriptions", {"count": count}).body["subscriptions"]
+    headers = {"X-Channel-ID": system.channel_id}
+
+    def subscribe(device: dict[str, Any]) -> int:
+        return system.service.request("POST", "/subscribe", device, headers).status
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = set(pool.map(subscribe, made))
+    if statuses != {201}:
+        raise RuntimeError(f"subscribing answered {statuses}")
+
+
+def _round(system: System) -> float:
+    """One notification to all; recipients a second."""
+    before = _cpu_seconds(system.supervisor_pid)
+    began = time.perf_counter()
+    shown = system.wait_sent(system.send())
+    elapsed = time.perf_counter() - began
+    after = _cpu_seconds(system.supervisor_pid)
+    recipients = int(shown["recipient_count"])
+    print(f"delivered {shown['delivered_count']} of {recipients} in {elapsed:.2f} s; CPU ", end="")
+    print(", ".join(f"{name} {after[name] - before[name]:.2f} s" for name in _PROCESSES))
+    return recipients / elapsed
+
+
+def _cpu_seconds(supervisor_pid: int) -> dict[str, float]:
+    """CPU used so far by the processes that run, by what they are."""
+    used = dict.fromkeys(_PROCESSES, 0.0)
+    for process in psutil.Process(supervisor_pid).children(recursive=True):
+        try:
+            command, times = " ".join(process.cmdline()), process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        name = next((name for name, mark in _PROCESSES.items() if mark in command), None)
+        if name is not None:
+            # Of its children only those that have ended: the others are on the list themselves.
+            used[name] += sum(times[:4])
+    return used
+
+
+async def _post_loop(system: System, count: int) -> float:
+    """POSTs a second to a device that the sandbox does not know, which it answers with 404."""
+    url = f"{system.sandbox.public_url}/push/nobody"
+    room = asyncio.Semaphore(_IN_FLIGHT)
+    connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
+    async with aiohttp.ClientSession(connector=connector) as session:
+
+        async def post() -> None:
+            async with room, session.post(url, data=_BODY) as response:
+                await response.read()
+
+        began = time.perf_counter()
+        await asyncio.gather(*(post() for _ in range(count)))
+        return count / (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Credentials that the push service refuses: the platform pauses, its batches wait, then bounce."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from channels_app.models import ProviderCredential
+from channels_app.services import platform_pause
+from notifications_app import batches, doorbell, outcomes
+from notifications_app.delivery.types import Misconfigured
+from notifications_app.models import Batch, Plan
+from notifications_app.states import DeliveryStatus
+from notifications_app.verdicts import Limits, Recipient, Verdict, judge
+from pushsvc.common.crypto import encrypt
+from tests.pipeline import support
+
+
+@pytest.fixture
+def credential(channel):
+    return ProviderCredential.objects.create(
+        channel=channel, platform="android", secret_encrypted=encrypt("{}")
+    )
+
+
+@pytest.fixture
+def notification(channel, settings, monkeypatch):
+    """For two phones, planned in two batches."""
+    settings.BATCH_SIZE = 1
+    support.add_rows(channel, 2, platform="android")
+    monkeypatch.setitem(doorbell._TASKS, "android", "deliver_android")  # nobody hears it yet
+    notification = support.notify(channel, target_platforms=["android"])
+    support.plan(notification)
+    return notification
+
+
+def recipient(notification, lease):
+    row = support.deliveries(notification).get(batch_id=lease.batch_id)
+    return Recipient(row.subscription_id, row.attempts, None, 0)
+
+
+def refuse(notification, lease):
+    """As a worker does whose credentials were refused."""
+    limits = Limits(notification.deadline_at, 12, 3600)
+    now = lease.now()
+    refusal = Misconfigured("sender_id_disabled", "The project is disabled.")
+    verdict = judge(
+        recipient(notification, lease), refusal, registered_at=now, now=now, limits=limits
+    )
+    outcomes.record(lease, [verdict])
+    batches.park(lease)
+
+
+def pause(channel, version=1):
+    return platform_pause(
+        channel_id=channel.id, platform="android", version=version, code="x", detail="y"
+    )
+
+
+def replace(credential):
+    """What storing new credentials does to the row."""
+    ProviderCredential.objects.filter(pk=credential.pk).update(
+        version=F("version") + 1, paused_at=None
+    )
+
+
+def end_overdue():
+    for batch_id, code in batches.overdue():
+        outcomes.bounce_overdue(batch_id, code)
+
+
+def deliver(notification, lease):
+    accepted = Verdict(recipient(notification, lease), DeliveryStatus.DELIVERED, attempts=1)
+    outcomes.record(lease, [accepted])
+
+
+def parked(channel, notification):
+    """Every batch is parked, the platform paused."""
+    assert pause(channel)
+    while (lease := support.claim("android")) is not None:
+        refuse(notification, lease)
+
+
+def test_a_refusal_costs_no_attempt_and_keeps_the_recipient_waiting(
+    channel, credential, notification
+):
+    parked(channel, notification)
+
+    assert set(Batch.objects.values_list("status", flat=True)) == {"parked"}
+    for row in support.deliveries(notification):
+        assert (row.status, row.attempts, row.code) == (0, 0, "sender_id_disabled")
+    assert support.claim("android") is None
+
+
+def test_parked_batches_wait_while_the_platform_is_paused(channel, credential, notification):
+    parked(channel, notification)
+
+    assert batches.unpark() == 0
+    end_overdue()
+
+    assert set(Batch.objects.values_list("status", flat=True)) == {"parked"}
+
+
+def test_new_credentials_resume_what_was_parked(channel, credential, notification):
+    parked(channel, notification)
+
+    replace(credential)
+
+    assert batches.unpark() == 2
+    for _ in range(2):
+        deliver(notification, support.claim("android"))
+    assert support.counts(notification) == ("sent", 2, 2, 0)
+
+
+def test_the_tick_resumes_only_the_channel_whose_credentials_came(
+    channel, other_channel, credential, notification
+):
+    other = ProviderCredential.objects.create(
+        channel=other_channel, platform="android", secret_encrypted=encrypt("{}")
+    )
+    parked(channel, notification)
+    assert pause(other_channel)
+
+    replace(other)
+
+    assert batches.unpark() == 0
+
+
+def test_a_late_answer_to_old_credentials_does_not_pause_new_ones(channel, credential):
+    replace(credential)
+
+    assert pause(channel, version=1) is False
+
+    credential.refresh_from_db()
+    assert credential.paused_at is None
+    assert pause(channel, version=2) is True
+
+
+@pytest.mark.parametrize("over", ["an_hour_after_parking", "at_the_deadline"])
+def test_a_parked_batch_bounces_for_its_credentials(channel, credential, notification, over):
+    parked(channel, notification)
+    if over == "at_the_deadline":
+        support.end_time(notification)
+    else:
+        Batch.objects.update(parked_at=Now() - timedelta(minutes=61))
+
+    end_overdue()
+
+    assert support.codes(notification) == ["credentials_refused"] * 2
+    assert support.counts(notification) == ("failed", 2, 0, 2)
+
+
+def test_it_is_sent_and_not_failed_when_somebody_got_it(channel, credential, notification):
+    deliver(notification, support.claim("android"))
+    parked(channel, notification)
+    Batch.objects.filter(status="parked").update(parked_at=Now() - timedelta(minutes=61))
+
+    end_overdue()
+
+    assert support.counts(notification) == ("sent", 2, 1, 1)
+
+
+def test_it_is_sent_and_not_failed_when_somebody_bounced_for_another_reason(
+    channel, credential, notification
+):
+    lease = support.claim("android")
+    gone = Verdict(recipient(notification, lease), DeliveryStatus.BOUNCED, "unsubscribed")
+    outcomes.record(lease, [gone])
+    parked(channel, notification)
+    Batch.objects.filter(status="parked").update(parked_at=Now() - timedelta(minutes=61))
+
+    end_overdue()
+
+    assert support.counts(notification) == ("sent", 2, 0, 2)
+    assert Plan.objects.get().status == "delivering"

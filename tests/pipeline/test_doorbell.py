@@ -1,0 +1,209 @@
+"""Rings that are bounded, and brokers that are away."""
+
+import contextlib
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from celery import current_app
+from kombu import pools
+
+from notifications_app import doorbell
+from notifications_app.models import Notification
+from notifications_app.services import Draft, notification_accept
+from tests.pipeline import support
+
+
+@pytest.fixture(autouse=True)
+def _own_broker(monkeypatch):
+    """What a test learns of a broker is forgotten when it ends."""
+    yield
+    monkeypatch.undo()
+    _forget()
+
+
+def _forget():
+    pools.reset()
+    doorbell._connection.cache_clear()
+    doorbell._silent_until = 0.0
+
+
+@pytest.fixture
+def broker_at(monkeypatch):
+    def use(url):
+        monkeypatch.setattr(current_app.conf, "broker_write_url", url)
+        _forget()
+
+    return use
+
+
+class Wire:
+    """A TCP connection to Redis that can be cut."""
+
+    def __init__(self, url):
+        parts = urlsplit(url)
+        self._redis = (parts.hostname, parts.port)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._open = []
+        self.is_cut = False
+        self.dials = 0
+        own = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self.url = parts._replace(netloc=parts.netloc.rsplit("@", 1)[0] + "@" + own).geturl()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self):
+        self.is_cut = True
+        for end in self._open:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.cut()
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for end in self._open:
+            end.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                self.dials += 1
+                if self.is_cut:
+                    near.close()
+                else:
+                    self._join(near)
+
+    def _join(self, near):
+        far = socket.create_connection(self._redis)
+        self._open += [near, far]
+        for source, target in ((near, far), (far, near)):
+            threading.Thread(target=self._copy, args=(source, target), daemon=True).start()
+
+    def _copy(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def wire(settings, broker_at):
+    wire = Wire(settings.REDIS_URL)
+    broker_at(wire.url)
+    yield wire
+    wire.close()
+
+
+@pytest.mark.parametrize(
+    ("rings", "waiting"), [([1], 1), ([3, 4], 7), ([100], 16), ([9, 9, 9], 16)]
+)
+def test_no_more_rings_wait_than_the_bound(rings, waiting):
+    for count in rings:
+        doorbell.ring("web", count)
+
+    assert support.waiting("web") == waiting
+    assert support.waiting("plan") == 0
+
+
+def test_a_broker_that_refuses_costs_no_exception_and_little_time(broker_at, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    broker_at(f"redis://127.0.0.1:{port}/0")
+    begun = time.monotonic()
+
+    doorbell.ring("web")
+
+    assert time.monotonic() - begun < 5
+    assert len(support.logged(caplog, "doorbell.unheard")) == 1
+
+
+def test_a_broker_that_never_answers_costs_no_exception_and_little_time(broker_at, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        broker_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        begun = time.monotonic()
+
+        doorbell.ring("web")
+
+        assert time.monotonic() - begun < 5
+    assert len(support.logged(caplog, "doorbell.unheard")) == 1
+
+
+def test_a_broker_that_did_not_answer_is_left_alone_for_a_moment(wire, caplog, monkeypatch):
+    monkeypatch.setattr(doorbell, "_SILENCE_SECONDS", 60.0)
+    wire.cut()
+    doorbell.ring("web")
+    dials = wire.dials
+
+    doorbell.ring("web")
+    doorbell.ring("plan")
+
+    assert wire.dials == dials
+    assert len(support.logged(caplog, "doorbell.unheard")) == 1
+
+
+def test_a_ring_is_heard_again_once_the_broker_is_back(wire, caplog):
+    doorbell.ring("web")
+    assert support.waiting("web") == 1
+    wire.cut()
+    doorbell.ring("web")
+    assert support.logged(caplog, "doorbell.unheard")
+
+    wire.is_cut = False
+    doorbell._silent_until = 0.0
+    doorbell.ring("web")
+
+    assert support.waiting("web") == 2
+
+
+def test_more_failures_than_the_pool_holds_do_not_silence_it(wire):
+    wire.cut()
+    for _ in range(12):
+        doorbell._silent_until = 0.0
+        doorbell.ring("web")
+
+    wire.is_cut = False
+    doorbell._silent_until = 0.0
+    doorbell.ring("web")
+
+    assert support.waiting("web") == 1
+
+
+def test_threads_that_ring_at_once_all_return(wire):
+    doorbell.ring("web")
+    support.in_threads(*[lambda: doorbell.ring("web")] * 12)
+    assert 1 < support.waiting("web") <= 28
+
+    wire.cut()
+    doorbell._silent_until = 0.0
+    support.in_threads(*[lambda: doorbell.ring("web")] * 12)
+
+
+def test_a_notification_is_accepted_while_the_broker_is_away_and_found_later(channel, wire):
+    wire.cut()
+    draft = Draft(
+        title="",
+        body="Fresh bread",
+        icon="",
+        url="",
+        image="",
+        data={},
+        ttl=60,
+        urgency="normal",
+        topic="",
+        target_platforms=("web",),
+        segment_id=None,
+        scheduled_at=None,
+    )
+
+    answer = notification_accept(channel=channel, draft=draft, body={})
+    assert answer["status"] == "pending"
+
+    wire.is_cut = False
+    doorbell._silent_until = 0.0
+    support.tick()
+    assert support.waiting("plan") > 0
+    support.plan()
+    assert Notification.objects.get().status == "sent"

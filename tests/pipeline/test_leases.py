@@ -1,0 +1,370 @@
+"""Workers that die, hang, come too late or lose the database."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from cryptography.fernet import Fernet
+from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
+
+from notifications_app import batches, dispatch, outcomes
+from notifications_app.models import Batch, Delivery
+from notifications_app.outcomes import LeaseLost
+from notifications_app.states import DeliveryStatus
+from notifications_app.verdicts import Recipient, Verdict
+from pushsvc.common import sql
+from tests.pipeline import support
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a SIGKILL."""
+
+
+class Worker(threading.Thread):
+    """Works on one claimed batch, with a database connection of its own."""
+
+    def __init__(self, lease):
+        super().__init__(daemon=True)
+        self.lease = lease
+        self.start()
+
+    def run(self):
+        try:
+            dispatch.deliver_batch(self.lease)
+        finally:
+            connection.close()
+
+
+def planned(sandbox, channel, count=1):
+    devices = support.subscribe(sandbox, channel, count)
+    notification = support.notify(channel)
+    support.plan(notification)
+    return notification, devices
+
+
+def accepted(notification):
+    """What a worker would write that had read the batch before."""
+    return [
+        Verdict(
+            Recipient(row.subscription_id, row.attempts, None, 0),
+            DeliveryStatus.DELIVERED,
+            attempts=1,
+        )
+        for row in support.deliveries(notification)
+    ]
+
+
+def received(devices):
+    return [len(device.receipts) for device, _ in devices]
+
+
+def test_a_batch_stays_with_its_worker_until_the_lease_is_over(channel):
+    support.add_rows(channel, 1)
+    support.notify(channel)
+    support.plan()
+    support.claim()
+
+    assert batches.free_lapsed() == 0
+    assert support.claim() is None
+
+
+def test_what_a_dead_worker_held_goes_to_another_once_the_lease_is_over(sandbox, channel):
+    notification, devices = planned(sandbox, channel, 3)
+    dead = support.claim()
+    Batch.objects.update(lease_until=Now() - timedelta(seconds=1))
+
+    support.tick()
+    batch = Batch.objects.get()
+    assert (batch.status, batch.lapses, batch.attempt) == ("ready", 1, dead.attempt)
+    support.deliver(notification)
+
+    assert support.counts(notification) == ("sent", 3, 3, 0)
+    assert received(devices) == [1, 1, 1]
+
+
+def test_a_late_flush_of_a_lost_lease_writes_nothing(sandbox, channel):
+    notification, _ = planned(sandbox, channel, 3)
+    zombie = support.claim()
+    late = accepted(notification)
+    support.lapse(zombie.batch_id)
+    current = support.claim()
+
+    with pytest.raises(LeaseLost):
+        outcomes.record(zombie, late)
+
+    assert support.counts(notification) == ("processing", 3, 0, 0)
+    assert not support.deliveries(notification).exclude(status=0).exists()
+    assert outcomes.record(current, late)
+    with pytest.raises(LeaseLost):  # done meanwhile
+        outcomes.record(zombie, late)
+    assert support.counts(notification) == ("sent", 3, 3, 0)
+
+
+def test_a_lost_lease_moves_nothing_else_either(sandbox, channel):
+    notification, ((_, subscription),) = planned(sandbox, channel)
+    zombie = support.claim()
+    support.lapse(zombie.batch_id)
+    support.claim()
+    before = Batch.objects.values().get()
+
+    assert batches.renew(zombie) is False
+    assert batches.hand_back_failed(zombie) is False
+    assert outcomes.begin_alone(zombie, subscription.id) is False
+    batches.hand_back(zombie, finished_pass=True)
+    batches.park(zombie)
+    outcomes.bounce_overdue(zombie.batch_id, "expired")
+
+    assert Batch.objects.values().get() == before
+    assert support.deliveries(notification).get().solo_attempts == 0
+
+
+def test_a_lease_is_renewed_while_no_outcome_arrives(sandbox, channel, monkeypatch):
+    monkeypatch.setattr(dispatch, "_RENEW_SECONDS", 0.1)
+    notification, ((device, _),) = planned(sandbox, channel)
+    device.behave("slow", seconds=1.0)
+    lease = support.claim()
+    first = Batch.objects.get().lease_until
+
+    worker = Worker(lease)
+    support.until(lambda: (Batch.objects.get().lease_until or first) > first)
+    assert device.receipts[0].status is None  # still under way
+    worker.join()
+
+    assert support.counts(notification) == ("sent", 1, 1, 0)
+
+
+def test_no_call_starts_with_less_than_its_timeout_left_of_the_lease(sandbox, channel, settings):
+    settings.LEASE_SECONDS = 5
+    settings.CALL_SECONDS = 10.0
+    notification, devices = planned(sandbox, channel, 3)
+
+    dispatch.deliver_batch(support.claim())
+
+    assert received(devices) == [0, 0, 0]
+    assert Batch.objects.get().status == "ready"
+    settings.LEASE_SECONDS = 120
+    support.deliver(notification)
+    assert received(devices) == [1, 1, 1]
+
+
+def test_no_call_starts_with_too_many_outcomes_unwritten(sandbox, channel, settings):
+    settings.UNWRITTEN_OUTCOMES = 5
+    settings.FLUSH_OUTCOMES = 2
+    notification, devices = planned(sandbox, channel, 30)
+    lease = support.claim()
+
+    with transaction.atomic():
+        sql.rows("SELECT FROM notifications_app_batch FOR UPDATE", {})  # no flush gets through
+        worker = Worker(lease)
+        support.until(lambda: sum(received(devices)) >= 5)
+        worker.join(0.5)
+        assert sum(received(devices)) == 5
+    worker.join()
+
+    assert support.counts(notification) == ("sent", 30, 30, 0)
+    assert received(devices) == [1] * 30
+
+
+def test_a_batch_past_its_time_is_handed_back_with_those_not_called(sandbox, channel, settings):
+    settings.BATCH_SECONDS = 0.3
+    settings.CALLS_IN_FLIGHT = 1
+    notification, devices = planned(sandbox, channel, 6)
+    for device, _ in devices:
+        device.behave("slow", seconds=0.2)
+
+    dispatch.deliver_batch(support.claim())
+
+    batch = Batch.objects.get()
+    assert batch.status == "ready"
+    assert 0 < batch.delivered_count < 6
+    settings.BATCH_SECONDS = 60.0
+    support.deliver(notification)
+    assert received(devices) == [1] * 6
+    assert support.counts(notification) == ("sent", 6, 6, 0)
+
+
+def test_strangers_batches_are_handed_back_sooner(sandbox, channel, settings):
+    settings.STRANGER_BATCH_SECONDS = 0.0
+    devices = support.subscribe(sandbox, channel, 2)
+    type(devices[0][1]).objects.update(push_service="other")
+    support.notify(channel)
+    support.plan()
+
+    dispatch.deliver_batch(support.claim())
+
+    assert received(devices) == [0, 0]
+    assert Batch.objects.get().status == "ready"
+
+
+def test_who_breaks_worker_after_worker_bounces_and_the_others_get_theirs_once(
+    sandbox, channel, monkeypatch
+):
+    notification, devices = planned(sandbox, channel, 5)
+    poison, subscription = sorted(devices, key=lambda each: each[1].id)[0]
+    call = dispatch._Delivery._call
+
+    def break_worker(self, targets):
+        if any(target.subscription_id == subscription.id for target in targets):
+            raise Killed
+        return call(self, targets)
+
+    monkeypatch.setattr(dispatch._Delivery, "_call", break_worker)
+    deaths = 0
+    while Batch.objects.get().status != "done":
+        assert deaths < 10
+        try:
+            support.deliver()
+        except Killed:
+            deaths += 1
+            support.lapse(Batch.objects.get().id)
+
+    assert deaths == 6  # three for the batch, three for the one alone
+    assert support.counts(notification) == ("sent", 5, 4, 1)
+    assert support.delivery(notification, subscription).code == "internal_error"
+    assert poison.receipts == []
+    assert sorted(received(devices)) == [0, 1, 1, 1, 1]
+
+
+def test_a_careful_batch_calls_one_at_a_time_and_forgets_its_lapses(sandbox, channel):
+    notification, devices = planned(sandbox, channel, 4)
+    Batch.objects.update(lapses=3)
+    devices[0][0].behave("throttled", times=1)
+
+    support.deliver(notification)
+
+    assert received(devices) == [1] * 4
+    assert Batch.objects.get().lapses == 0
+    assert not Delivery.objects.exclude(solo_attempts=0).exists()
+
+
+def test_a_careful_batch_notes_each_attempt_before_the_call(sandbox, channel):
+    notification, ((device, _),) = planned(sandbox, channel)
+    device.behave("slow", seconds=0.5)
+    Batch.objects.update(lapses=3)
+
+    worker = Worker(support.claim())
+    support.until(lambda: device.receipts)
+
+    assert device.receipts[0].status is None
+    assert support.deliveries(notification).get().solo_attempts == 1
+    worker.join()
+    assert support.deliveries(notification).get().solo_attempts == 0
+
+
+def test_a_pass_that_breaks_waits_longer_each_time_and_is_counted(sandbox, channel, monkeypatch):
+    planned(sandbox, channel)
+
+    def broken(*_):
+        raise RuntimeError
+
+    waits = []
+    with monkeypatch.context() as breaking:
+        breaking.setattr(dispatch, "address", broken)
+        for _ in range(3):
+            lease = support.claim()
+            with pytest.raises(RuntimeError):
+                dispatch.deliver_batch(lease)
+            batch = Batch.objects.get()
+            waits.append(batch.due_at - lease.claimed_at)
+            Batch.objects.update(due_at=Now())
+
+    assert batch.lapses == 3
+    assert waits[0] >= timedelta(seconds=1)
+    assert waits[2] >= timedelta(seconds=4)
+
+
+def test_lapses_stop_counting_before_their_column_is_full(channel):
+    support.add_rows(channel, 1)
+    support.notify(channel)
+    support.plan()
+    Batch.objects.update(lapses=100)
+
+    lease = support.claim()
+    support.lapse(lease.batch_id)
+    assert Batch.objects.get().lapses == 100
+
+    batches.hand_back_failed(support.claim())
+    assert Batch.objects.get().lapses == 100
+
+
+def test_a_connection_cut_in_the_middle_of_a_pass_doubles_and_loses_nothing(sandbox, channel):
+    notification, devices = planned(sandbox, channel, 120)
+    for device, _ in devices:
+        device.behave("slow", seconds=0.3)
+
+    worker = Worker(support.claim())
+    for calls in (1, 60, 110):
+        support.until(lambda calls=calls: sum(received(devices)) >= calls)
+        support.cut_other_connections()
+    worker.join()
+
+    assert received(devices) == [1] * 120
+    assert support.counts(notification) == ("sent", 120, 120, 0)
+
+
+def test_a_connection_cut_before_the_first_call_hands_the_batch_back(sandbox, channel, monkeypatch):
+    notification, devices = planned(sandbox, channel)
+    lease = support.claim()
+
+    def cut(*_):
+        sql.rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
+
+    with monkeypatch.context() as cutting:
+        cutting.setattr(dispatch, "address", cut)
+        with pytest.raises(OperationalError):
+            dispatch.deliver_batch(lease)
+
+    assert Batch.objects.get().status == "ready"
+    support.make_due(notification)
+    support.deliver(notification)
+    assert received(devices) == [1]
+
+
+def test_a_worker_that_lost_its_lease_starts_no_further_call(sandbox, channel, settings):
+    settings.CALLS_IN_FLIGHT = 2
+    _, devices = planned(sandbox, channel, 10)
+    for device, _ in devices:
+        device.behave("slow", seconds=0.2)
+    zombie = support.claim()
+
+    worker = Worker(zombie)
+    support.until(lambda: sum(received(devices)) >= 1)
+    support.lapse(zombie.batch_id)
+    worker.join()
+
+    assert sum(received(devices)) < 10
+    support.deliver()
+    assert max(received(devices)) <= 2
+
+
+def test_a_vapid_key_that_cannot_be_read_defers_until_it_can(sandbox, channel, settings, caplog):
+    notification, devices = planned(sandbox, channel)
+    keys = settings.CREDENTIAL_KEYS
+    settings.CREDENTIAL_KEYS = (Fernet.generate_key().decode(),)
+
+    support.deliver(notification)
+    assert support.codes(notification) == ["vapid_key_unreadable"]
+    assert support.logged(caplog, "credentials.unreadable")
+
+    settings.CREDENTIAL_KEYS = keys
+    support.make_due(notification)
+    support.deliver(notification)
+    assert received(devices) == [1]
+    assert support.counts(notification) == ("sent", 1, 1, 0)
+
+
+def test_two_workers_at_once_deliver_everything_exactly_once(
+    sandbox, channel, other_channel, settings
+):
+    settings.BATCH_SIZE = 7
+    devices = support.subscribe(sandbox, channel, 40) + support.subscribe(
+        sandbox, other_channel, 20
+    )
+    notifications = [support.notify(channel), support.notify(other_channel)]
+    support.plan()
+
+    support.in_threads(support.deliver, support.deliver, support.deliver)
+
+    assert received(devices) == [1] * 60
+    assert [support.counts(each)[0] for each in notifications] == ["sent", "sent"]

@@ -1,0 +1,235 @@
+"""The tick: whatever a lost message, a dead worker, a second beat or the clock left behind."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from notifications_app import tasks, upkeep
+from notifications_app.models import Batch, Delivery, Notification, Plan
+from pushsvc.common.redis_client import redis_client
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import subscription_unsubscribe
+from tests.pipeline import support
+
+MISMATCH = {"reason": "VapidPkHashMismatch"}
+
+
+def lose_every_message():
+    redis_client().delete("plan", "web")
+
+
+def test_losing_every_message_costs_nothing(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 3)
+    notification = support.notify(channel)
+
+    lose_every_message()
+    support.tick()
+    assert support.waiting("plan") > 0
+    tasks.plan()
+    lose_every_message()
+    support.tick()
+    assert support.waiting("web") > 0
+    tasks.deliver_web()
+
+    assert support.counts(notification) == ("sent", 3, 3, 0)
+    assert [len(device.receipts) for device, _ in devices] == [1, 1, 1]
+
+
+def test_doubled_messages_are_harmless(sandbox, channel, settings):
+    settings.BATCH_SIZE = 4
+    devices = support.subscribe(sandbox, channel, 10)
+    notification = support.notify(channel)
+
+    support.in_threads(*[tasks.plan] * 3)
+    support.in_threads(*[tasks.deliver_web] * 3)
+
+    assert support.counts(notification) == ("sent", 10, 10, 0)
+    assert [len(device.receipts) for device, _ in devices] == [1] * 10
+
+
+def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
+    settings.BATCH_SIZE = 1
+    devices = support.subscribe(sandbox, channel, 6)
+    devices[0][0].behave("error", status=400, body=MISMATCH)
+    suspects = support.send(channel)
+    support.add_rows(other_channel, 6)
+    lapsed = support.notify(other_channel)
+    over = support.notify(other_channel)
+    support.plan()
+    support.end_time(over)
+    while support.claim() is not None:
+        pass
+    Batch.objects.filter(notification=over).update(status="ready")
+    Batch.objects.filter(status="leased").update(lease_until=Now() - timedelta(seconds=1))
+
+    support.in_threads(*[support.tick] * 4)
+
+    assert not support.is_active(devices[0][1])
+    assert support.counts(suspects) == ("sent", 6, 5, 1)
+    assert support.counts(over) == ("sent", 6, 0, 6)
+    batches = Batch.objects.filter(notification=lapsed)
+    assert set(batches.values_list("status", "lapses")) == {("ready", 1)}
+
+
+def test_the_tick_rings_for_what_is_due_and_for_nothing_else(channel):
+    support.add_rows(channel, 1)
+    support.notify(channel, scheduled_at=Now() + timedelta(hours=1))
+    support.tick()
+    assert (support.waiting("plan"), support.waiting("web")) == (0, 0)
+
+    Notification.objects.update(scheduled_at=Now())
+    support.tick()
+    assert support.waiting("plan") > 0
+    support.plan()
+    Batch.objects.update(due_at=Now() + timedelta(hours=1))
+    lose_every_message()
+    support.tick()
+    assert (support.waiting("plan"), support.waiting("web")) == (0, 0)
+
+
+def test_a_planner_that_has_not_finished_rings_for_the_next(channel, settings, monkeypatch):
+    monkeypatch.setattr(tasks, "_PLAN_TURN_SECONDS", 0.000_001)
+    settings.PLAN_WINDOW = 2
+    support.add_rows(channel, 20)
+    support.notify(channel)
+
+    tasks.plan()
+
+    assert Plan.objects.filter(status="planning").count() <= 1
+    assert support.waiting("plan") == 1
+    support.plan()
+
+
+def test_a_deliverer_whose_time_is_up_rings_for_the_next(sandbox, channel, monkeypatch):
+    monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.000_001)
+    support.subscribe(sandbox, channel, 1)
+    support.notify(channel)
+    support.plan()
+    lose_every_message()
+
+    tasks.deliver_web()
+
+    assert support.waiting("web") == 1
+    support.deliver()
+
+
+def test_a_notification_that_nobody_ended_is_ended(tampered_channel, sandbox):
+    support.subscribe(sandbox, tampered_channel, 2)
+    notification = support.send(tampered_channel)
+    Notification.objects.update(status="processing", finished_at=None)
+
+    support.tick()
+
+    assert support.counts(notification) == ("sent", 2, 2, 0)
+    assert notification.finished_at is not None
+
+
+def test_sums_that_differ_are_corrected_from_the_batches_and_logged(
+    tampered_channel, sandbox, caplog
+):
+    support.subscribe(sandbox, tampered_channel, 2)
+    notification = support.notify(tampered_channel)
+    support.plan()
+    Notification.objects.update(recipient_count=5)
+
+    support.deliver()
+
+    assert support.counts(notification) == ("sent", 2, 2, 0)
+    (record,) = support.logged(caplog, "counts.corrected")
+    assert record.levelname == "ERROR"
+
+
+def test_sums_that_agree_are_not_logged(channel, sandbox, caplog):
+    support.subscribe(sandbox, channel, 2)
+    support.send(channel)
+
+    assert not support.logged(caplog, "counts.corrected")
+
+
+def test_one_batch_that_cannot_be_written_silences_no_bell(tampered_channel, other_channel, caplog):
+    support.add_rows(tampered_channel, 2)
+    broken = support.notify(tampered_channel)
+    support.plan()
+    Batch.objects.update(recipient_count=F("recipient_count") - 1)  # fewer than its rows
+    support.end_time(broken)
+    support.add_rows(other_channel, 2)
+    over = support.notify(other_channel)
+    support.plan()
+    support.end_time(over)
+    lose_every_message()
+
+    support.tick()
+
+    assert support.logged(caplog, "tick.step_failed")
+    assert support.counts(over) == ("sent", 2, 0, 2)
+    assert support.waiting("web") > 0
+
+
+def test_plans_close_and_are_not_looked_at_again(sandbox, channel):
+    support.subscribe(sandbox, channel, 2)
+    support.send(channel)
+    assert support.open_plans() == 1
+
+    support.tick()
+
+    assert support.open_plans() == 0
+
+
+@pytest.mark.parametrize(("days", "left"), [(29, 3), (31, 0)])
+def test_deliveries_go_by_their_notifications_age(sandbox, tampered_channel, days, left):
+    support.subscribe(sandbox, tampered_channel, 3)
+    notification = support.send(tampered_channel)
+    past = Now() - timedelta(days=days)
+    Notification.objects.update(finished_at=past)
+    Batch.objects.update(finished_at=past)
+
+    tasks.housekeeping()
+
+    assert Delivery.objects.count() == left
+    assert Batch.objects.exists() == bool(left)
+    assert support.counts(notification) == ("sent", 3, 3, 0)
+    support.tick()
+    assert support.counts(notification) == ("sent", 3, 3, 0)
+
+
+def test_an_old_batch_stays_while_its_notification_is_not_old(sandbox, channel, settings):
+    settings.BATCH_SIZE = 1
+    support.subscribe(sandbox, channel, 3)
+    support.send(channel)
+    Batch.objects.update(finished_at=Now() - timedelta(days=40))
+
+    tasks.housekeeping()
+
+    assert Delivery.objects.count() == 3
+
+
+def test_retention_goes_in_steps_until_all_is_gone(sandbox, tampered_channel, settings, caplog):
+    settings.BATCH_SIZE = 1
+    support.add_rows(tampered_channel, 7)
+    notification = support.notify(tampered_channel)
+    support.plan()
+    support.end_time(notification)
+    support.tick()
+    past = Now() - timedelta(days=31)
+    Notification.objects.update(finished_at=past)
+    Batch.objects.update(finished_at=past)
+
+    upkeep.purge()
+
+    assert Delivery.objects.count() == 0
+    (record,) = support.logged(caplog, "retention.purged")
+    assert record.deliveries == 7
+
+
+def test_subscriptions_that_expired_long_ago_go(channel):
+    active, old, recent = support.add_rows(channel, 3)
+    for row, days in ((old, 91), (recent, 89)):
+        subscription_unsubscribe(channel=channel, platform="web", address=row.address)
+        then = Now() - timedelta(days=days)
+        Subscription.objects.filter(pk=row.pk).update(expired_at=then)
+
+    tasks.housekeeping()
+
+    assert set(Subscription.objects.values_list("id", flat=True)) == {active.id, recent.id}
