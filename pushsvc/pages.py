@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.html import format_html, format_html_join
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -56,4 +57,13 @@ def _openapi() -> dict[str, Any]:
 @cache
 def _errors() -> list[dict[str, str]]:
     lines = (settings.BASE_DIR / "docs" / "errors.md").read_text(encoding="utf-8").splitlines()
-    return [row.groupdict() for row in map(_ERROR_ROW.match, lines) if row]
+    rows = [row.groupdict() for row in map(_ERROR_ROW.match, lines) if row]
+    return [{name: _with_code(text) for name, text in row.items()} for row in rows]
+
+
+def _with_code(markdown: str) -> str:
+    """As HTML; of Markdown's marks only backticks are used in the table."""
+    parts = enumerate(markdown.split("`"))
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", part) if i % 2 else part,) for i, part in parts)
+    )

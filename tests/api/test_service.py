@@ -162,6 +162,8 @@ def test_every_error_leads_to_its_explanation(alice):
     page = Client().get(path).content.decode()
 
     assert f'<tr id="{anchor}">' in page
+    assert "<code>X-Channel-ID</code>" in page
+    assert "`" not in page
 
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe", "/web-push-key", "/web-push-key/"])
