@@ -21,7 +21,8 @@ from notifications_app.batches import Lease
 from notifications_app.delivery import web
 from notifications_app.delivery.engine import Engine, Pass
 from notifications_app.delivery.registry import web_push_services
-from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome
+from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome, Rejected
+from notifications_app.delivery.web_answers import VAPID_REFUSED
 from notifications_app.models import Notification
 from notifications_app.outcomes import LeaseLost
 from notifications_app.verdicts import Limits, Recipient, Verdict
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 SOLO_LAPSES = 3
 _RENEW_SECONDS = 10.0
+_MANY_REFUSED = 10
 _LONGEST_RETRY_WAIT = 2.0
 
 Answers = Sequence[tuple[web.Target, Outcome]]
@@ -196,6 +198,7 @@ class _Delivery:
                 self._pause(outcome)
         self._write([self._judge(target.subscription_id, outcome) for target, outcome in answers])
         self._tell_breaker(answers)
+        self._warn_of_refused_keys(answers)
 
     def _judge(self, subscription_id: UUID, outcome: Outcome) -> Verdict:
         return verdicts.judge(
@@ -239,6 +242,14 @@ class _Delivery:
         breakers.record(service, answered=len(answers) - outages, outages=outages)
         if outages:
             self.service_waits = breakers.seconds_open(service)
+
+    def _warn_of_refused_keys(self, answers: Answers) -> None:
+        """One endpoint that refuses our VAPID key proves nothing; a fifth of them says that the
+        channel's keys or its subject may be wrong. Nothing is paused: anyone may subscribe such."""
+        refused = sum(isinstance(o, Rejected) and o.code == VAPID_REFUSED for _, o in answers)
+        if refused >= _MANY_REFUSED and refused * 5 >= len(answers):
+            extra = {"channel": self.lease.channel_id, "refused": refused, "of": len(answers)}
+            logger.warning("vapid.refused_by_many", extra=extra)
 
 
 def shut_down() -> None:

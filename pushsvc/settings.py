@@ -211,7 +211,7 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "notifications_app.tasks.tick",
         "schedule": 1.0,
-        "options": {"queue": "tick", "expires": 2.0},
+        "options": {"queue": "tick", "expires": 10.0},  # hosts' clocks differ
     },
     "housekeeping": {
         "task": "notifications_app.tasks.housekeeping",

@@ -31,7 +31,8 @@ _ACCEPTED: Final = (Verdict.ACCEPTED, "")
 _THROTTLED: Final = (Verdict.THROTTLED, "throttled")
 _DROPPED: Final = (Verdict.REJECTED, "dropped")
 _OTHER_KEY: Final = (Verdict.SUSPECT, "vapid_key_mismatch")
-_REFUSED_VAPID: Final = (Verdict.REJECTED, "vapid_refused")
+VAPID_REFUSED: Final = "vapid_refused"
+_REFUSED_VAPID: Final = (Verdict.REJECTED, VAPID_REFUSED)
 _DEAD: Final = (Verdict.GONE, "endpoint_gone")
 
 # By status, and by what the service adds to it in words of its own (`_reason`), "" for any.

@@ -7,6 +7,7 @@ of memory that they share, made before the fork.
 import logging
 import mmap
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import redis
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 _STOPPING = mmap.mmap(-1, 1)
 _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
+_FORGOTTEN_SECONDS = 3600.0
 
 
 def is_stopping() -> bool:
@@ -47,17 +49,35 @@ class Announce(bootsteps.StartStopStep):
         try:
             for queue in worker.app.amqp.queues.consume_from:
                 value = f"{time.time()}:{worker.concurrency}"
-                redis_client().hset(f"pushsvc:workers:{queue}", worker.hostname, value)
+                redis_client().hset(_key(queue), worker.hostname, value)
+                _forget_dead(queue)
         except redis.RedisError:
             logger.debug("worker.unannounced")
 
 
+def _forget_dead(queue: str) -> None:
+    """Nodes are named after hosts, and hosts may be new at every deployment."""
+    oldest = time.time() - _FORGOTTEN_SECONDS
+    dead = [node for node, at, _ in _nodes(queue) if at < oldest]
+    if dead:
+        redis_client().hdel(_key(queue), *dead)
+
+
 def live_processes(queue: str) -> int:
     """How many worker processes served the queue in the last 15 s; 0 if Redis cannot tell."""
+    oldest = time.time() - _ALIVE_SECONDS
     try:
-        nodes = redis_client().hgetall(f"pushsvc:workers:{queue}")
+        return sum(processes for _, at, processes in _nodes(queue) if at >= oldest)
     except redis.RedisError:
         return 0
-    oldest = time.time() - _ALIVE_SECONDS
-    alive = (str(value).split(":") for value in nodes.values())
-    return sum(int(processes) for at, processes in alive if float(at) >= oldest)
+
+
+def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:
+    """(name, Unix time of its last word, processes)"""
+    for node, value in redis_client().hgetall(_key(queue)).items():
+        at, processes = str(value).split(":")
+        yield str(node), float(at), int(processes)
+
+
+def _key(queue: str) -> str:
+    return f"pushsvc:workers:{queue}"

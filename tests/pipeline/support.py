@@ -39,6 +39,16 @@ def _subscribed(sandbox, channel):
     return device, subscription
 
 
+def register_again(channel, device):
+    subscription_register(
+        channel=channel,
+        platform="web",
+        address=device.endpoint,
+        p256dh=device.p256dh,
+        auth=device.auth,
+    )
+
+
 def add_rows(channel, count, *, platform="web", push_service="fcm"):
     """Subscriptions that nobody calls in the test, in the order of their ids."""
     key = current_vapid_key(channel)

@@ -5,26 +5,14 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from notifications_app import outcomes, settling
+from notifications_app import outcomes
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, HourlyStat, Notification
 from notifications_app.states import DeliveryStatus
 from notifications_app.verdicts import Limits, Recipient, judge
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_register, subscription_unsubscribe
+from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support
-
-APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
-
-
-def register_again(channel, device):
-    subscription_register(
-        channel=channel,
-        platform="web",
-        address=device.endpoint,
-        p256dh=device.p256dh,
-        auth=device.auth,
-    )
 
 
 def database_now():
@@ -240,7 +228,7 @@ def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel
     notification, lease = _planned_and_claimed(channel)
     late = verdict(notification, subscription, Gone("endpoint_gone"))
 
-    register_again(channel, device)
+    support.register_again(channel, device)
     outcomes.record(lease, [late])
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
@@ -274,63 +262,6 @@ def _planned_and_claimed(channel):
     return notification, support.claim()
 
 
-def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 6)
-    suspect, subscription = devices[0]
-    suspect.behave("error", status=400, body=APPLE_MISMATCH)
-
-    notification = support.send(channel)
-    assert support.codes(notification).count("vapid_key_mismatch") == 1
-    assert support.is_active(subscription)  # held until the platform's batches are done
-    support.tick()
-
-    assert not support.is_active(subscription)
-    assert support.open_plans() == 0
-    assert support.counts(notification) == ("sent", 6, 5, 1)
-
-
-def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, settings):
-    settings.BATCH_SIZE = 3
-    devices = support.subscribe(sandbox, channel, 6)
-    devices[0][0].behave("error", status=400, body=APPLE_MISMATCH)
-    devices[5][0].behave("throttled", times=1)
-    notification = support.send(channel)
-
-    support.tick()
-    assert support.is_active(devices[0][1])
-
-    support.make_due(notification)
-    support.deliver()
-    support.tick()
-    assert not support.is_active(devices[0][1])
-
-
-def test_a_fifth_of_suspect_answers_expires_nobody_and_warns(sandbox, channel, caplog):
-    devices = support.subscribe(sandbox, channel, 5)
-    suspect, subscription = devices[0]
-    suspect.behave("error", status=400, body=APPLE_MISMATCH)
-
-    support.send(channel)
-    support.tick()
-
-    assert support.is_active(subscription)
-    assert support.open_plans() == 0
-    (warning,) = support.logged(caplog, "expiry.withheld")
-    assert (warning.levelname, warning.devices) == ("WARNING", 1)
-
-
-def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 6)
-    suspect, subscription = devices[0]
-    suspect.behave("error", status=400, body=APPLE_MISMATCH)
-    support.send(channel)
-
-    register_again(channel, suspect)
-    support.tick()
-
-    assert support.is_active(subscription)
-
-
 def test_a_suspect_that_registered_while_it_was_called_stays(sandbox, channel):
     devices = support.subscribe(sandbox, channel, 6)
     suspect, subscription = devices[0]
@@ -339,25 +270,12 @@ def test_a_suspect_that_registered_while_it_was_called_stays(sandbox, channel):
     gone = Gone("vapid_key_mismatch", suspect=True)
     answers.append(verdict(notification, subscription, gone))
 
-    register_again(channel, suspect)
+    support.register_again(channel, suspect)
     outcomes.record(lease, answers)
     support.tick()
 
     assert support.open_plans() == 0
     assert support.is_active(subscription)
-
-
-def test_more_suspects_than_a_step_holds_are_all_settled(sandbox, channel, monkeypatch):
-    monkeypatch.setattr(settling, "_STEP", 2)
-    devices = support.subscribe(sandbox, channel, 30)
-    for device, _ in devices[:5]:
-        device.behave("error", status=400, body=APPLE_MISMATCH)
-
-    support.send(channel)
-    support.tick()
-
-    assert Subscription.objects.filter(expired_code="vapid_key_mismatch").count() == 5
-    assert support.open_plans() == 0
 
 
 OUTCOMES = [
@@ -450,7 +368,7 @@ def test_concurrent_outcomes_and_registrations_never_block_each_other_for_good(s
 
     def come_and_go():
         for device, _ in devices:
-            register_again(channel, device)
+            support.register_again(channel, device)
             subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
 
     support.in_threads(support.deliver, support.deliver, come_and_go, come_and_go, support.tick)

@@ -1,0 +1,79 @@
+"""Answers that may be our own fault: a few expire their devices, many expire nobody."""
+
+from notifications_app import settling
+from subscriptions_app.models import Subscription
+from tests.pipeline import support
+
+APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
+
+
+def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 6)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+
+    notification = support.send(channel)
+    assert support.codes(notification).count("vapid_key_mismatch") == 1
+    assert support.is_active(subscription)  # held until the platform's batches are done
+    support.tick()
+
+    assert not support.is_active(subscription)
+    assert support.open_plans() == 0
+    assert support.counts(notification) == ("sent", 6, 5, 1)
+
+
+def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, settings):
+    settings.BATCH_SIZE = 3
+    devices = support.subscribe(sandbox, channel, 6)
+    devices[0][0].behave("error", status=400, body=APPLE_MISMATCH)
+    devices[5][0].behave("throttled", times=1)
+    notification = support.send(channel)
+
+    support.tick()
+    assert support.is_active(devices[0][1])
+
+    support.make_due(notification)
+    support.deliver()
+    support.tick()
+    assert not support.is_active(devices[0][1])
+
+
+def test_a_fifth_of_suspect_answers_expires_nobody_and_warns(sandbox, channel, caplog):
+    devices = support.subscribe(sandbox, channel, 5)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+
+    support.send(channel)
+    support.tick()
+
+    assert support.is_active(subscription)
+    assert support.open_plans() == 0
+    (warning,) = support.logged(caplog, "expiry.withheld")
+    assert (warning.levelname, warning.devices) == ("WARNING", 1)
+
+
+def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, channel, monkeypatch):
+    monkeypatch.setattr(settling, "_STEP", 1)
+    devices = support.subscribe(sandbox, channel, 6)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+    support.send(channel)
+
+    support.register_again(channel, suspect)
+    support.tick()
+
+    assert support.is_active(subscription)
+    assert support.open_plans() == 0
+
+
+def test_more_suspects_than_a_step_holds_are_all_settled(sandbox, channel, monkeypatch):
+    monkeypatch.setattr(settling, "_STEP", 2)
+    devices = support.subscribe(sandbox, channel, 30)
+    for device, _ in devices[:5]:
+        device.behave("error", status=400, body=APPLE_MISMATCH)
+
+    support.send(channel)
+    support.tick()
+
+    assert Subscription.objects.filter(expired_code="vapid_key_mismatch").count() == 5
+    assert support.open_plans() == 0

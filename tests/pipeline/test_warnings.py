@@ -1,0 +1,40 @@
+"""What staff are told of, because only they can judge it."""
+
+import time
+
+import pytest
+
+from pushsvc.common import worker
+from pushsvc.common.redis_client import redis_client
+from tests.pipeline import support
+
+EVENT = "vapid.refused_by_many"
+
+
+@pytest.mark.parametrize(("refusing", "warnings"), [(12, 1), (9, 0)])
+def test_many_endpoints_that_refuse_our_vapid_key_are_worth_a_warning_and_pause_nothing(
+    refusing, warnings, sandbox, channel, settings, caplog
+):
+    settings.FLUSH_SECONDS = 10  # all answers in one flush
+    devices = support.subscribe(sandbox, channel, 14)
+    for device, _ in devices[:refusing]:
+        device.behave("error", status=403)
+
+    notification = support.send(channel)
+
+    assert support.counts(notification) == ("sent", 14, 14 - refusing, refusing)
+    assert len(support.logged(caplog, EVENT)) == warnings
+    again = support.send(channel)
+    assert support.counts(again)[1] == 14
+
+
+def test_a_node_that_fell_silent_does_not_count_and_is_forgotten_in_time():
+    now = time.time()
+    nodes = {"web@alive": now, "web@silent": now - 60, "web@long-gone": now - 7200}
+    for node, at in nodes.items():
+        redis_client().hset("pushsvc:workers:web", node, f"{at}:4")
+
+    assert worker.live_processes("web") == 4
+
+    worker._forget_dead("web")
+    assert set(redis_client().hgetall("pushsvc:workers:web")) == {"web@alive", "web@silent"}
