@@ -5,6 +5,7 @@ docs/configuration.md lists the settings. Messages repeat no secret.
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,9 +16,8 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from kombu.transport import TRANSPORT_ALIASES
 
 from channels_app.provider_credentials import is_vapid_subject
+from pushsvc.common.endpoints import EndpointNotAllowed, normalise_origin
 
-UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - the mark of an unset one
-DEFAULT_VAPID_SUBJECT = "mailto:push@example.com"
 _REDIS_SCHEMES = frozenset({"redis", "rediss", "unix"})
 _HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*", re.ASCII)
 
@@ -27,6 +27,17 @@ def register_checks() -> None:
     register(check_deployment, Tags.security, deploy=True)
 
 
+def require_working_settings() -> None:
+    """Ends this process with a message for each setting that cannot work.
+
+    For web and workers: neither a WSGI server nor Celery heeds system checks, and a default in
+    place of what could not be read (SECRET_KEY's, TRUSTED_PROXIES') would be served silently.
+    """
+    faults = check_settings()
+    if faults:
+        sys.exit("\n".join(["The settings are refused:", *map(str, faults)]))
+
+
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     return [*_unreadable(), *_secrets(), *_servers(), *_addresses(), *_push_services()]
 
@@ -34,7 +45,7 @@ def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage]:
     """What works, but not well before the public."""
     found = []
-    if settings.VAPID_SUBJECT == DEFAULT_VAPID_SUBJECT:
+    if settings.VAPID_SUBJECT == settings.DEFAULT_VAPID_SUBJECT:
         hint = "Set it to the mailto: or https: address where push services can reach you."
         found.append(Warning("VAPID_SUBJECT is the example.", hint=hint, id="pushsvc.W001"))
     if not settings.PUBLIC_BASE_URL.startswith("https://"):
@@ -49,7 +60,7 @@ def _unreadable() -> Iterator[CheckMessage]:
 
 
 def _secrets() -> Iterator[CheckMessage]:
-    if settings.SECRET_KEY == UNSET_SECRET_KEY:
+    if settings.SECRET_KEY == settings.UNSET_SECRET_KEY:
         hint = "Any 50 random characters, the same in every process."
         yield Error("SECRET_KEY is not set.", hint=hint, id="pushsvc.E002")
     hint = "One Fernet key or several, newest first: Fernet.generate_key() of cryptography."
@@ -110,9 +121,7 @@ def _scheme(url: str) -> str:
 
 def _is_origin(text: str) -> bool:
     try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
+        normalise_origin(text)
+    except EndpointNotAllowed:
         return False
-    is_bare = not (parts.path or parts.query or parts.fragment or "@" in parts.netloc)
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and is_bare
+    return True

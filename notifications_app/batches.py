@@ -231,14 +231,20 @@ WHERE id IN (
   FOR NO KEY UPDATE OF batch SKIP LOCKED)
 """
 
+# From the notifications past their deadline, so that a long queue that is in time costs nothing.
 _OVERDUE = """
 SELECT batch.id, CASE WHEN batch.status = 'parked' THEN 'credentials_refused' ELSE 'expired' END
 FROM notifications_app_batch batch
-JOIN notifications_app_notification notification ON notification.id = batch.notification_id
-WHERE (batch.status = 'parked' AND (
-         batch.parked_at < statement_timestamp() - %(parked)s
-         OR notification.deadline_at < statement_timestamp()))
-   OR (batch.status = 'ready' AND notification.deadline_at < statement_timestamp())
+WHERE batch.id IN (
+  SELECT parked.id FROM notifications_app_batch parked
+  WHERE parked.status = 'parked' AND parked.parked_at < statement_timestamp() - %(parked)s
+  UNION ALL
+  SELECT late.id
+  FROM notifications_app_notification notification
+  JOIN notifications_app_batch late ON late.notification_id = notification.id
+  WHERE notification.status = 'processing'
+    AND notification.deadline_at < statement_timestamp()
+    AND late.status IN ('ready', 'parked'))
 ORDER BY batch.id LIMIT %(limit)s
 """
 

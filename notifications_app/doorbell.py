@@ -50,7 +50,14 @@ def _waiting(channel: Any, queue: str) -> int:
 
 @functools.cache
 def _connection(_pid: int) -> Connection:
-    quick = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "max_retries": 0}
+    # The first two are Redis's names, the next two RabbitMQ's; each leaves the other's alone.
+    quick = {
+        "socket_timeout": 0.5,
+        "socket_connect_timeout": 0.5,
+        "read_timeout": 0.5,
+        "write_timeout": 0.5,
+        "max_retries": 0,
+    }
     return current_app.connection_for_write(connect_timeout=1, transport_options=quick)
 
 

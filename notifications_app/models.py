@@ -57,6 +57,10 @@ class Notification(models.Model):
                 condition=Q(status__in=NotificationStatus.values), name="notification_status"
             ),
             models.CheckConstraint(
+                condition=Q(target_platforms__contained_by=Platform.values),
+                name="notification_platforms",
+            ),
+            models.CheckConstraint(
                 condition=~Q(status__in=["sent", "failed"])
                 | Q(recipient_count=F("delivered_count") + F("bounced_count")),
                 name="notification_terminal_sums",
@@ -73,11 +77,6 @@ class Notification(models.Model):
             ),
             models.Index(
                 fields=["id"], condition=Q(status="processing"), name="notification_running"
-            ),
-            models.Index(
-                fields=["finished_at"],
-                condition=Q(finished_at__isnull=False),
-                name="notification_ended",
             ),
         ]
 
@@ -113,6 +112,7 @@ class Plan(models.Model):
             models.UniqueConstraint(
                 fields=["notification", "platform"], name="plan_once_per_platform"
             ),
+            models.CheckConstraint(condition=Q(platform__in=Platform.values), name="plan_platform"),
             models.CheckConstraint(condition=Q(status__in=PlanStatus.values), name="plan_status"),
         ]
         indexes = [
@@ -163,6 +163,9 @@ class Batch(models.Model):
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=Platform.values), name="batch_platform"
+            ),
             models.CheckConstraint(condition=Q(status__in=BatchStatus.values), name="batch_status"),
             models.CheckConstraint(
                 condition=Q(recipient_count__gte=F("delivered_count") + F("bounced_count")),
@@ -242,6 +245,13 @@ class HourlyStat(models.Model):
     bounced = models.BigIntegerField(default=0, db_default=0)
     deferred = models.BigIntegerField(default=0, db_default=0)
     clicked = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=Platform.values), name="hourly_platform"
+            ),
+        ]
 
     @override
     def __str__(self) -> str:

@@ -150,7 +150,9 @@ def _count(
     """Adds up what one UPDATE of deliveries changed, from the batch to the hourly rows."""
     by_status = Counter(row.status for row in changed)
     delivered, bounced = by_status[DeliveryStatus.DELIVERED], by_status[DeliveryStatus.BOUNCED]
-    refused = sum(row.code == CREDENTIALS_REFUSED for row in changed)
+    refused = sum(
+        row.status == DeliveryStatus.BOUNCED and row.code == CREDENTIALS_REFUSED for row in changed
+    )
     (done,) = sql.rows(
         _COUNT_BATCH,
         {

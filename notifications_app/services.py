@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from channels_app.models import Channel
 from channels_app.selectors import channel_totals
 from notifications_app import idempotency, selectors
+from notifications_app.addressing import message_of
 from notifications_app.delivery.registry import PAYLOADS, PLATFORMS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import NotCancellable, PayloadTooLarge, SegmentNotFound
@@ -65,7 +66,7 @@ def notification_accept(
 
 def notification_try(*, channel: Channel, draft: Draft) -> dict[str, Any]:
     """All that `notification_accept` checks, and nothing stored: size and audience by platform."""
-    sizes = _payload_sizes(channel, draft, uuid7())
+    sizes = _payload_sizes(_drafted(channel, draft))
     totals = asdict(channel_totals(channel.id))
     return {
         "platforms": {
@@ -96,15 +97,19 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
 
 
 def _store(channel: Channel, draft: Draft) -> dict[str, Any]:
-    notification_id = uuid7()
-    _payload_sizes(channel, draft, notification_id)
-    now = selectors.database_now()
-    scheduled_at = draft.scheduled_at or now
-    values = asdict(draft) | {"scheduled_at": scheduled_at}
-    Notification.objects.create(id=notification_id, channel=channel, created_at=now, **values)
+    notification = _drafted(channel, draft)
+    _payload_sizes(notification)
+    notification.created_at = now = selectors.database_now()
+    notification.scheduled_at = scheduled_at = draft.scheduled_at or now
+    notification.save(force_insert=True)
     if scheduled_at <= now:
         transaction.on_commit(ring_planner)
-    return _accepted(notification_id, scheduled_at)
+    return _accepted(notification.id, scheduled_at)
+
+
+def _drafted(channel: Channel, draft: Draft) -> Notification:
+    """Not stored, and without a time unless the draft has one."""
+    return Notification(id=uuid7(), channel=channel, **asdict(draft))
 
 
 def _accepted(notification_id: UUID, scheduled_at: datetime) -> dict[str, Any]:
@@ -117,18 +122,19 @@ def _accepted(notification_id: UUID, scheduled_at: datetime) -> dict[str, Any]:
     }
 
 
-def _payload_sizes(channel: Channel, draft: Draft, notification_id: UUID) -> dict[str, int]:
+def _payload_sizes(notification: Notification) -> dict[str, int]:
     """Bytes by platform, of a message that may be sent: this is where a draft is judged."""
-    enabled = channel.platforms
-    for platform in draft.target_platforms:
+    enabled = notification.channel.platforms
+    for platform in notification.target_platforms:
         if platform not in PLATFORMS or not enabled[platform]:
             raise PlatformNotEnabled("target_platforms", platform)
-    if draft.segment_id is not None:
+    if notification.segment_id is not None:
         raise SegmentNotFound
-    message = _message(draft, notification_id)
-    token = make_token(notification_id, _ANYBODY)
+    message = message_of(notification, expires_at=0.0)
+    token = make_token(notification.id, _ANYBODY)
     return {
-        platform: _payload_size(platform, message, token) for platform in draft.target_platforms
+        platform: _payload_size(platform, message, token)
+        for platform in notification.target_platforms
     }
 
 
@@ -138,19 +144,3 @@ def _payload_size(platform: str, message: Message, token: str) -> int:
     if size > limit:
         raise PayloadTooLarge(platform, size, limit)
     return size
-
-
-def _message(draft: Draft, notification_id: UUID) -> Message:
-    return Message(
-        notification_id=notification_id,
-        title=draft.title,
-        body=draft.body,
-        icon=draft.icon,
-        url=draft.url,
-        image=draft.image,
-        data=draft.data,
-        ttl=draft.ttl,
-        expires_at=0.0,
-        urgency=draft.urgency,
-        topic=draft.topic,
-    )

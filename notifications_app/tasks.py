@@ -48,12 +48,16 @@ def tick() -> None:
     """Every second: whatever a lost message, a dead worker or the clock made due."""
     _attempt(batches.free_lapsed)
     _attempt(batches.unpark)
-    for batch_id, code in batches.overdue():
-        _attempt(outcomes.bounce_overdue, batch_id, code)
+    _attempt(_bounce_overdue)
     _attempt(outcomes.finish_forgotten)
     _attempt(settling.close_delivered_plans)
     _attempt(_settle)
     _ring()
+
+
+def _bounce_overdue() -> None:
+    for batch_id, code in batches.overdue():
+        _attempt(outcomes.bounce_overdue, batch_id, code)
 
 
 def _attempt(step: Callable[..., Any], *arguments: Any) -> None:

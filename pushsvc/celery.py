@@ -5,8 +5,10 @@ is lost, doubled or late is harmless, results are ignored, and messages that nob
 """
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import import_modules
 
 from pushsvc.common.worker import Announce
 
@@ -17,3 +19,12 @@ app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
+
+
+@import_modules.connect(weak=False)
+def _refuse_bad_settings(**_: Any) -> None:
+    """When a worker or beat starts, before it connects to anything."""
+    # Not above: settings must not be read when this module is imported.
+    from channels_app.checks import require_working_settings
+
+    require_working_settings()

@@ -17,7 +17,8 @@ ENV = Env()
 # --- Django ---------------------------------------------------------------------------------------
 
 DEBUG = False
-SECRET_KEY = ENV.text("SECRET_KEY", "unset-and-refused-by-the-checks")
+UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - the mark of an unset one
+SECRET_KEY = ENV.text("SECRET_KEY", UNSET_SECRET_KEY)
 PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
 ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
@@ -93,6 +94,9 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS
 X_FRAME_OPTIONS = "DENY"
+TRUSTED_PROXIES = ENV.whole("TRUSTED_PROXIES", 0, most=10)
+# Only a proxy of ours may say that a request came by https.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 
 # --- HTTP interface -------------------------------------------------------------------------------
 
@@ -137,7 +141,6 @@ CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]
 CORS_ALLOW_HEADERS = ["content-type", "x-channel-id"]
 CORS_PREFLIGHT_MAX_AGE = 86_400
 
-TRUSTED_PROXIES = ENV.whole("TRUSTED_PROXIES", 0, most=10)
 METRICS_TOKEN = ENV.text("METRICS_TOKEN")
 REFUSED_KEYS_PER_MINUTE = 60
 SUBSCRIBES_PER_MINUTE = 600
@@ -149,13 +152,13 @@ SENDS_PER_SECOND = 100
 def _database(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     query = dict(pair.partition("=")[::2] for pair in parts.query.split("&") if pair)
-    host = unquote(parts.hostname or query.pop("host", ""))
+    host = parts.hostname or query.pop("host", "")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": host or unquote(query.pop("host", "")),
+        "HOST": unquote(host),
         "PORT": parts.port or "",
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
@@ -219,6 +222,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"queue": "tick", "expires": 60.0},
     },
 }
+PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # the Procfile's
 WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
 WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
 
@@ -228,7 +232,8 @@ CREDENTIAL_KEYS = ENV.words("CREDENTIAL_KEYS")  # Fernet keys, newest first
 
 # --- Push services --------------------------------------------------------------------------------
 
-VAPID_SUBJECT = ENV.text("VAPID_SUBJECT", "mailto:push@example.com")
+DEFAULT_VAPID_SUBJECT = "mailto:push@example.com"
+VAPID_SUBJECT = ENV.text("VAPID_SUBJECT", DEFAULT_VAPID_SUBJECT)
 WEBPUSH_TRUSTED_ORIGINS = frozenset(ENV.words("WEBPUSH_TRUSTED_ORIGINS"))
 WEBPUSH_ALLOWED_HOSTS = ENV.words("WEBPUSH_ALLOWED_HOSTS")
 PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")

@@ -1,6 +1,6 @@
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,6 +18,7 @@ from channels_app.http import (
     own_channel,
     require_scope,
 )
+from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound, channel_totals, current_vapid_key
 from channels_app.services import provider_credentials_store
 from pushsvc.common.drf import ApiView
@@ -55,9 +56,6 @@ _PUBLIC_KEY = (
 )
 _MISSPELT = Invalid(
     [Fault("providers_config.apns_kye", "unknown_field", "There is no such field.")]
-)
-CHANNEL_ID_HEADER = OpenApiParameter(
-    "X-Channel-ID", UUID, OpenApiParameter.HEADER, required=True, description="The channel's id."
 )
 
 

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, inline_serializer
 from rest_framework import serializers
-from typing_extensions import override
 
 from pushsvc.common import errors
 from pushsvc.common.drf import PROBLEM_TYPE
@@ -70,17 +68,3 @@ def _response(shown: list[errors.PushsvcError]) -> OpenApiResponse:
             for error in shown
         ],
     )
-
-
-class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "channels_app.http.ApiKeyAuthentication"
-    name = "ApiKey"
-
-    @override
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Authorization",
-            "description": "`Key <API_KEY>`",
-        }

@@ -1,13 +1,13 @@
 """What devices call: public, for the channel that X-Channel-ID names."""
 
 from django.conf import settings
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from channels_app.http import ChannelIdMissing, channel_from_header
 from channels_app.models import Channel
+from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
 from pushsvc.common import ratelimit
 from pushsvc.common.client_address import client_address
@@ -22,9 +22,6 @@ from subscriptions_app.api.serializers import (
 from subscriptions_app.errors import EndpointRefused, PlatformNotEnabled, VapidKeyUnknown
 from subscriptions_app.services import subscription_register, subscription_unsubscribe
 
-_CHANNEL_HEADER = OpenApiParameter(
-    "X-Channel-ID", OpenApiTypes.UUID, OpenApiParameter.HEADER, required=True
-)
 _BROWSER = {
     "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
     "keys": {
@@ -46,7 +43,7 @@ class SubscribeView(ApiView):
         " A browser whose endpoint changed names the old one in `previous_endpoint`.",
         tags=["subscriptions"],
         auth=[],
-        parameters=[_CHANNEL_HEADER],
+        parameters=[CHANNEL_ID_HEADER],
         request=SubscribeInput,
         examples=[
             OpenApiExample("A browser", _BROWSER, request_only=True),
@@ -103,7 +100,7 @@ class UnsubscribeView(ApiView):
         description="The device gets nothing more, whether or not it was known.",
         tags=["subscriptions"],
         auth=[],
-        parameters=[_CHANNEL_HEADER],
+        parameters=[CHANNEL_ID_HEADER],
         request=DeviceInput,
         examples=[
             OpenApiExample("A browser", {"endpoint": _BROWSER["endpoint"]}, request_only=True)

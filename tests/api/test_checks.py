@@ -93,8 +93,12 @@ def test_what_works_but_not_before_the_public_is_told_at_deployment(settings):
 
 
 def check(**environment):
+    return run("django", "check", "--deploy", "--fail-level", "WARNING", **environment)
+
+
+def run(module, *arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "django", "check", "--deploy", "--fail-level", "WARNING"],
+        [sys.executable, "-m", module, *arguments],
         cwd=configured.BASE_DIR,
         env=os.environ | {"DJANGO_SETTINGS_MODULE": "pushsvc.settings"} | environment,
         capture_output=True,
@@ -123,4 +127,21 @@ def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
     assert result.returncode != 0
     assert "WORKER_CONCURRENCY" in result.stderr
     assert "REDIS_URL" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        ("pushsvc.wsgi",),
+        ("celery", "-A", "pushsvc", "worker", "-Q", "plan"),
+        ("celery", "-A", "pushsvc", "beat"),
+    ],
+    ids=["web", "worker", "beat"],
+)
+def test_no_process_serves_with_a_setting_that_cannot_work(process):
+    result = run(*process, **PRODUCTION, TRUSTED_PROXIES="two")
+
+    assert result.returncode != 0
+    assert "TRUSTED_PROXIES is 'two'" in result.stderr
     assert "Traceback" not in result.stderr

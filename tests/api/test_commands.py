@@ -11,8 +11,8 @@ from django.test import Client
 from channels_app.models import ApiKey, Channel, VapidKey
 from channels_app.selectors import credential_for, vapid_private_keys
 from channels_app.services import provider_credentials_store
+from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import owner_of
-from tests.api.test_channel import APPLE, GOOGLE
 from tests.factories import make_channel
 
 pytestmark = pytest.mark.django_db

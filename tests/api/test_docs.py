@@ -64,7 +64,9 @@ def test_every_code_of_the_source_is_explained_once_and_no_other():
 
 def test_every_variable_that_is_read_is_listed():
     source = (settings.BASE_DIR / "pushsvc" / "settings.py").read_text(encoding="utf-8")
-    read = set(re.findall(r"ENV\.\w+\(\s*\"([A-Z_]+)\"", source)) | {"PORT", "PUSHSVC_HOME"}
+    procfile = (settings.BASE_DIR / "Procfile").read_text(encoding="utf-8")
+    read = set(re.findall(r"ENV\.\w+\(\s*\"([A-Z_]+)\"", source)) | {"PUSHSVC_HOME"}
+    read |= set(re.findall(r"\$\{([A-Z_]+)", procfile))
 
     documented = re.findall(r"^\| `([A-Z_]+)` \|", page("configuration.md"), re.MULTILINE)
 

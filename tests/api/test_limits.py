@@ -36,13 +36,6 @@ def test_names_and_keys_are_counted_apart(key):
     assert ratelimit.take("x", key, 1, 60) is not None
 
 
-def test_looking_counts_nothing(key):
-    for _ in range(3):
-        assert ratelimit.peek("x", key, 1, 60) is None
-    assert ratelimit.take("x", key, 1, 60) is None
-    assert ratelimit.peek("x", key, 1, 60) is not None
-
-
 def test_a_limit_of_nothing_allows_nothing(key):
     assert ratelimit.take("x", key, 0, 60) == 60
 

@@ -179,6 +179,7 @@ def test_browsers_of_any_origin_may_call_the_public_endpoints(path):
 
     assert preflight.status_code == 200
     assert preflight.headers["Access-Control-Allow-Origin"] == "*"
+    assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
     assert "Access-Control-Allow-Credentials" not in preflight.headers
     allowed = preflight.headers["Access-Control-Allow-Headers"].split(", ")
     assert sorted(allowed) == ["content-type", "x-channel-id"]

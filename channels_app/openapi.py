@@ -1,0 +1,28 @@
+"""How the OpenAPI document names what every app's views take: the API key, the channel's id."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiParameter
+from typing_extensions import override
+
+from channels_app.http import ApiKeyAuthentication
+
+CHANNEL_ID_HEADER = OpenApiParameter(
+    "X-Channel-ID", UUID, OpenApiParameter.HEADER, required=True, description="The channel's id."
+)
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = ApiKeyAuthentication
+    name = "ApiKey"
+
+    @override
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Key <API_KEY>`",
+        }

@@ -1,0 +1,43 @@
+"""What the database itself refuses, whoever writes."""
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from notifications_app.models import Batch, HourlyStat, Notification, Plan
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def notification():
+    return Notification.objects.create(
+        channel=make_channel(), body="x", ttl=60, target_platforms=["web"], scheduled_at=Now()
+    )
+
+
+def test_no_plan_batch_or_hour_is_of_a_platform_that_does_not_exist(notification):
+    plan = Plan.objects.create(
+        notification=notification, channel=notification.channel, platform="ios"
+    )
+    batch = Batch(
+        plan=plan, notification=notification, channel=notification.channel, platform="fax"
+    )
+    hour = HourlyStat(channel=notification.channel, platform="fax", hour=Now())
+
+    plan.platform = "fax"
+    for row, constraint in ((plan, "plan"), (batch, "batch"), (hour, "hourly")):
+        _refused(row.save, f"{constraint}_platform")
+
+
+@pytest.mark.parametrize("targets", [["web", "fax"], {"web": 1}])
+def test_no_notification_is_for_a_platform_that_does_not_exist(notification, targets):
+    notification.target_platforms = targets
+
+    _refused(notification.save, "notification_platforms")
+
+
+def _refused(write, constraint):
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+        write()

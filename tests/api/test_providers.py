@@ -1,0 +1,258 @@
+"""PUT /channel/:id/providers: what is stored of credentials, and what is refused."""
+
+import json
+import time
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from django.db import connection, transaction
+
+from channels_app.models import Channel, ProviderCredential, VapidKey
+from channels_app.selectors import credential_for, vapid_private_keys
+from channels_app.services import platform_pause
+from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
+from tests.api.support import at_once, faults, owner_of
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+BESIDE = {f"apns_{name}": value for name, value in APPLE.items() if name != "key"}
+
+
+@pytest.fixture
+def alice():
+    return owner_of(make_channel())
+
+
+@pytest.fixture
+def bob():
+    return owner_of(make_channel("Bob's blog"))
+
+
+def store(owner, **config):
+    texts = {n: json.dumps(v) if isinstance(v, dict) else v for n, v in config.items()}
+    return owner.call("PUT", f"/channel/{owner.channel.id}/providers", {"providers_config": texts})
+
+
+def platforms(owner):
+    answer = owner.call("GET", f"/channel/{owner.channel.id}").json()
+    return answer["channel_info"]["platforms"]
+
+
+def test_both_credentials_are_stored_and_their_platforms_enabled(alice):
+    response = store(alice, fcm_service_account=GOOGLE, apns_key=APPLE)
+
+    assert response.status_code == 200
+    assert list(response.json()) == ["message"]
+    assert "updated" in response.json()["message"]
+    assert platforms(alice) == {"web": True, "android": True, "ios": True}
+    android = credential_for(alice.channel.id, "android")
+    assert (android.version, android.is_paused) == (1, False)
+    assert json.loads(android.secret) == {
+        name: GOOGLE[name]
+        for name in ("project_id", "client_email", "private_key", "private_key_id")
+    }
+    assert json.loads(credential_for(alice.channel.id, "ios").secret) == APPLE
+
+
+def test_one_credential_leaves_the_other_as_it_was(alice, bob):
+    store(alice, fcm_service_account=GOOGLE)
+    assert platforms(alice) == {"web": True, "android": True, "ios": False}
+
+    store(alice, apns_key=APPLE)
+
+    assert platforms(alice) == {"web": True, "android": True, "ios": True}
+    assert credential_for(alice.channel.id, "android").version == 1
+    assert platforms(bob) == {"web": True, "android": False, "ios": False}
+
+
+def test_at_rest_no_secret_can_be_read(alice):
+    store(alice, fcm_service_account=GOOGLE, apns_key=APPLE)
+
+    rows = str(list(ProviderCredential.objects.values())) + str(list(VapidKey.objects.values()))
+    assert "PRIVATE KEY" not in rows
+    assert RSA_KEY.splitlines()[1] not in rows
+    private = next(iter(vapid_private_keys(VapidKey.objects.values_list("id", flat=True)).values()))
+    assert private.private_key not in rows
+
+
+def test_storing_again_raises_the_version_and_lifts_the_pause(alice):
+    store(alice, apns_key=APPLE)
+    assert platform_pause(
+        channel_id=alice.channel.id, platform="ios", version=1, code="x", detail="y" * 300
+    )
+    assert credential_for(alice.channel.id, "ios").is_paused
+
+    store(alice, apns_key=APPLE)
+
+    found = credential_for(alice.channel.id, "ios")
+    assert (found.version, found.is_paused) == (2, False)
+
+
+def test_a_late_answer_to_old_credentials_pauses_nothing(alice):
+    store(alice, apns_key=APPLE)
+    store(alice, apns_key=APPLE)
+    pause = {"channel_id": alice.channel.id, "platform": "ios", "code": "x", "detail": ""}
+
+    assert not platform_pause(version=1, **pause)
+    assert not credential_for(alice.channel.id, "ios").is_paused
+    assert platform_pause(version=2, **pause)
+    assert not platform_pause(version=2, **pause)
+
+
+def test_a_bare_p8_takes_the_rest_from_beside_it_or_from_what_is_stored(alice):
+    assert store(alice, apns_key=P8, **BESIDE).status_code == 200
+    assert json.loads(credential_for(alice.channel.id, "ios").secret) == APPLE
+
+    assert store(alice, apns_key=P8, apns_environment="production").status_code == 200
+    stored = json.loads(credential_for(alice.channel.id, "ios").secret)
+    assert stored == {**APPLE, "environment": "production"}
+
+
+def test_a_bare_p8_with_nothing_to_add_to_it_is_refused(alice):
+    assert faults(store(alice, apns_key=P8, apns_topic="com.example.shop")) == [
+        ("providers_config.apns_key_id", "required"),
+        ("providers_config.apns_team_id", "required"),
+        ("providers_config.apns_environment", "required"),
+    ]
+    assert platforms(alice)["ios"] is False
+
+
+def test_where_one_of_two_is_refused_neither_is_stored(alice):
+    assert store(alice, fcm_service_account=GOOGLE, apns_key="nonsense").status_code == 400
+
+    assert not ProviderCredential.objects.exists()
+    assert platforms(alice) == {"web": True, "android": False, "ios": False}
+
+
+WEAK_RSA = pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
+OTHER_CURVE = pem(ec.generate_private_key(ec.SECP384R1()))
+ED25519 = pem(ed25519.Ed25519PrivateKey.generate())
+LOCKED = pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"secret"))
+_FCM, _APNS = "providers_config.fcm_service_account", "providers_config.apns_key"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", (_FCM, "blank")),
+        ("nonsense", (_FCM, "malformed_json")),
+        ("[]", (_FCM, "not_an_object")),
+        ('{"a": 1, "a": 2}', (_FCM, "malformed_json")),
+        ({**GOOGLE, "project_id": "x/../y"}, (f"{_FCM}.project_id", "malformed")),
+        ({**GOOGLE, "project_id": "alices-shop\n"}, (f"{_FCM}.project_id", "malformed")),
+        ({**GOOGLE, "project_id": 5}, (f"{_FCM}.project_id", "not_a_string")),
+        ({**GOOGLE, "client_email": "push"}, (f"{_FCM}.client_email", "malformed")),
+        ({**GOOGLE, "client_email": None}, (f"{_FCM}.client_email", "required")),
+        ({**GOOGLE, "private_key_id": "a b"}, (f"{_FCM}.private_key_id", "malformed")),
+        ({**GOOGLE, "private_key": "x"}, (f"{_FCM}.private_key", "not_a_private_key")),
+        ({**GOOGLE, "private_key": ""}, (f"{_FCM}.private_key", "not_a_private_key")),
+        ({**GOOGLE, "private_key": P8}, (f"{_FCM}.private_key", "not_a_private_key")),
+        ({**GOOGLE, "private_key": WEAK_RSA}, (f"{_FCM}.private_key", "not_a_private_key")),
+        ({**GOOGLE, "private_key": LOCKED}, (f"{_FCM}.private_key", "not_a_private_key")),
+    ],
+)
+def test_a_service_account_that_cannot_work_is_refused(alice, text, fault):
+    assert faults(store(alice, fcm_service_account=text)) == [fault]
+    assert not ProviderCredential.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("nonsense", (_APNS, "not_a_private_key")),
+        ({**APPLE, "key": RSA_KEY}, (f"{_APNS}.key", "not_a_private_key")),
+        ({**APPLE, "key": OTHER_CURVE}, (f"{_APNS}.key", "not_a_private_key")),
+        ({**APPLE, "key": ED25519}, (f"{_APNS}.key", "not_a_private_key")),
+        ({**APPLE, "key_id": "abc"}, (f"{_APNS}.key_id", "malformed")),
+        (
+            {**APPLE, "team_id": "DEF123GHI\N{FULLWIDTH DIGIT ONE}"},
+            (f"{_APNS}.team_id", "malformed"),
+        ),
+        ({**APPLE, "topic": "com/example"}, (f"{_APNS}.topic", "malformed")),
+        ({**APPLE, "environment": "staging"}, (f"{_APNS}.environment", "malformed")),
+        ({**APPLE, "enviroment": "sandbox"}, (f"{_APNS}.enviroment", "unknown_field")),
+        ({n: v for n, v in APPLE.items() if n != "team_id"}, (f"{_APNS}.team_id", "required")),
+        ('{"key": NaN}', (_APNS, "malformed_json")),
+    ],
+)
+def test_an_apns_key_that_cannot_work_is_refused(alice, text, fault):
+    config = BESIDE if text == "nonsense" else {}
+
+    assert faults(store(alice, apns_key=text, **config)) == [fault]
+
+
+def test_no_answer_repeats_a_secret(alice):
+    mangled = RSA_KEY.replace("PRIVATE KEY", "PRIVATE KEX")
+    wrong = [
+        {"fcm_service_account": {**GOOGLE, "private_key": mangled}},
+        {"fcm_service_account": json.dumps(GOOGLE) + mangled},
+        {"apns_key": {**APPLE, "key": RSA_KEY, "key_id": RSA_KEY}},
+        {"apns_key": mangled, **BESIDE},
+    ]
+
+    for config in wrong:
+        response = store(alice, **config)
+        assert response.status_code == 400
+        assert RSA_KEY.splitlines()[1] not in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, [("providers_config", "required")]),
+        ({"providers_config": None}, [("providers_config", "null")]),
+        ({"providers_config": "{}"}, [("providers_config", "not_an_object")]),
+        ({"providers_config": {}}, [("providers_config", "empty")]),
+        ({"providers_config": {"apns_key": None}}, [(_APNS, "null")]),
+        ({"providers_config": {"apns_key": {}}}, [(_APNS, "not_a_string")]),
+        ({"providers_config": {"apns_topic": "a.b"}}, [(_APNS, "required")]),
+        (
+            {"providers_config": {"apns_key": "x", "apns_kye": "y"}},
+            [("providers_config.apns_kye", "unknown_field")],
+        ),
+        (
+            {"provider_config": {}},
+            [("providers_config", "required"), ("provider_config", "unknown_field")],
+        ),
+    ],
+)
+def test_a_body_of_another_shape_is_refused_by_name(alice, body, expected):
+    path = f"/channel/{alice.channel.id}/providers"
+
+    assert faults(alice.call("PUT", path, body)) == expected
+
+
+def test_values_beside_a_key_that_holds_them_are_refused(alice):
+    response = store(alice, apns_key=APPLE, apns_topic="com.example.other")
+
+    assert faults(response) == [("providers_config.apns_topic", "given_twice")]
+
+
+def waiting_for_a_lock():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_credentials_stored_at_the_same_time_each_get_a_version():
+    alice = owner_of(make_channel())
+
+    def hold_both_until_they_wait():
+        with transaction.atomic():
+            Channel.objects.select_for_update(no_key=True).get(pk=alice.channel.pk)
+            for _ in range(1000):
+                if waiting_for_a_lock() == 2:
+                    return
+                time.sleep(0.01)
+        pytest.fail("nobody waits")
+
+    def store_once():
+        return store(alice, fcm_service_account=GOOGLE).status_code
+
+    statuses = at_once(hold_both_until_they_wait, store_once, store_once)[1:]
+
+    assert statuses == [200, 200]
+    assert credential_for(alice.channel.id, "android").version == 2

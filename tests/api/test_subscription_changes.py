@@ -1,0 +1,228 @@
+"""Subscriptions that move, end, come too often, or change at the same time."""
+
+import pytest
+
+from channels_app.models import VapidKey
+from channels_app.selectors import current_vapid_key
+from channels_app.services import vapid_key_rotate
+from subscriptions_app.models import Subscription
+from tests.api.devices import HERE, IOS_TOKEN, THERE, expire, subscribed, subscribers
+from tests.api.support import at_once, browser, code, faults, owner_of
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice(db):
+    return owner_of(make_channel(android_enabled=True, ios_enabled=True))
+
+
+# --- an endpoint that changed ---------------------------------------------------------------------
+
+
+def test_a_changed_endpoint_keeps_id_and_attributes(alice):
+    old = subscribed(alice, browser(HERE, attributes={"plan": "pro"}))
+    body = browser(THERE, previous_endpoint=HERE)
+
+    moved = subscribed(alice, body, status=200)
+
+    assert (moved.id, moved.address, moved.push_service) == (old.id, THERE, "mozilla")
+    assert moved.attributes == {"plan": "pro"}
+    assert moved.p256dh == body["keys"]["p256dh"]
+    assert moved.created_at == old.created_at
+    assert subscribers(alice).web_subscribers == 1
+    assert subscribed(alice, browser(THERE), status=200).id == old.id
+    assert subscribed(alice, browser(HERE)).id != old.id
+
+
+def test_an_expired_subscription_may_move_and_is_active_then(alice):
+    old = subscribed(alice, browser(HERE))
+    expire(old)
+
+    moved = subscribed(alice, browser(THERE, previous_endpoint=HERE), status=200)
+
+    assert (moved.id, moved.expired_at) == (old.id, None)
+    assert subscribers(alice).web_subscribers == 1
+
+
+def test_an_unknown_previous_endpoint_changes_nothing(alice):
+    subscribed(alice, browser(THERE, previous_endpoint=HERE), status=201)
+    assert subscribers(alice).web_subscribers == 1
+
+
+def test_the_previous_endpoint_may_be_the_same(alice):
+    old = subscribed(alice, browser(HERE))
+    assert subscribed(alice, browser(HERE, previous_endpoint=HERE), status=200).id == old.id
+
+
+def test_where_both_endpoints_are_known_the_old_one_expires(alice):
+    old = subscribed(alice, browser(HERE))
+    new = subscribed(alice, browser(THERE))
+
+    stays = subscribed(alice, browser(THERE, previous_endpoint=HERE), status=200)
+
+    old.refresh_from_db()
+    assert stays.id == new.id
+    assert old.expired_at is not None
+    assert old.expired_code == "replaced"
+    assert subscribers(alice).web_subscribers == 1
+
+
+def test_an_expired_new_endpoint_takes_over_from_an_active_old_one(alice):
+    old = subscribed(alice, browser(HERE))
+    new = subscribed(alice, browser(THERE))
+    expire(new)
+
+    stays = subscribed(alice, browser(THERE, previous_endpoint=HERE), status=200)
+
+    old.refresh_from_db()
+    assert (stays.id, stays.expired_at) == (new.id, None)
+    assert old.expired_at is not None
+    assert subscribers(alice).web_subscribers == 1
+
+
+def test_a_previous_endpoint_of_another_channel_is_unknown(alice, bob):
+    theirs = subscribed(bob, browser(HERE))
+    assert subscribed(alice, browser(THERE, previous_endpoint=HERE)).id != theirs.id
+    theirs.refresh_from_db()
+    assert theirs.address == HERE
+
+
+# --- VAPID keys -----------------------------------------------------------------------------------
+
+
+def test_a_known_endpoint_keeps_its_key_when_the_channel_rotates(alice):
+    first = subscribed(alice, browser(HERE))
+    new_key = vapid_key_rotate(channel=alice.channel)
+
+    assert subscribed(alice, browser(HERE), status=200).vapid_key_id == first.vapid_key_id
+    assert subscribed(alice, browser(THERE)).vapid_key_id == new_key.id
+
+
+def test_the_key_that_the_browser_names_is_taken(alice):
+    old_key = current_vapid_key(alice.channel)
+    new_key = vapid_key_rotate(channel=alice.channel)
+
+    row = subscribed(alice, browser(HERE, vapid_public_key=old_key.public_key))
+    assert row.vapid_key == old_key
+    named = browser(HERE, vapid_public_key=new_key.public_key + "=")
+    assert subscribed(alice, named, status=200).vapid_key == new_key
+
+
+def test_a_key_that_is_not_the_channels_is_refused(alice, bob):
+    theirs = VapidKey.objects.get(channel=bob.channel)
+    for key in (theirs.public_key, "x" * 87):
+        response = alice.subscribe(browser(HERE, vapid_public_key=key))
+        assert faults(response) == [("vapid_public_key", "vapid_key_unknown")]
+        assert response.json()["code"] == "vapid_key_unknown"
+    assert not Subscription.objects.exists()
+
+
+# --- unsubscribe ----------------------------------------------------------------------------------
+
+
+def test_unsubscribe_expires_the_subscription_and_may_be_repeated(alice):
+    row = subscribed(alice, browser(HERE))
+
+    for _ in range(2):
+        response = alice.device("/unsubscribe", {"endpoint": HERE})
+        assert response.status_code == 200
+        assert list(response.json()) == ["message"]
+
+    row.refresh_from_db()
+    assert (row.expired_at is not None, row.expired_code) == (True, "unsubscribed")
+    assert subscribers(alice).web_subscribers == 0
+
+
+def test_unsubscribe_of_a_phone_needs_its_platform(alice):
+    row = subscribed(alice, {"platform": "ios", "provider_token": IOS_TOKEN})
+
+    alice.device("/unsubscribe", {"endpoint": IOS_TOKEN})
+    assert subscribers(alice).ios_subscribers == 1
+
+    alice.device("/unsubscribe", {"platform": "ios", "provider_token": IOS_TOKEN.upper()})
+    row.refresh_from_db()
+    assert row.expired_code == "unsubscribed"
+    assert subscribers(alice).ios_subscribers == 0
+
+
+def test_unsubscribe_of_an_unknown_device_is_answered_the_same(alice):
+    assert alice.device("/unsubscribe", {"endpoint": HERE}).status_code == 200
+    assert alice.device("/unsubscribe/", {"endpoint": "not a url"}).status_code == 200
+
+
+def test_another_channels_subscription_is_not_touched(alice, bob):
+    subscribed(bob, browser(HERE))
+    alice.device("/unsubscribe", {"endpoint": HERE})
+    assert subscribers(bob).web_subscribers == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, [("endpoint", "required")]),
+        ({"platform": "ios"}, [("provider_token", "required")]),
+        ({"endpoint": 1}, [("endpoint", "not_a_string")]),
+        ({"endpoint": HERE, "platform": "tv"}, [("platform", "not_a_choice")]),
+    ],
+)
+def test_unsubscribe_needs_to_know_which_device(alice, body, expected):
+    assert faults(alice.device("/unsubscribe", body)) == expected
+
+
+# --- too many -------------------------------------------------------------------------------------
+
+
+def test_an_address_that_subscribes_too_often_has_to_wait():
+    owner = owner_of(make_channel(subscribes_per_minute=3))
+    for number in range(3):
+        subscribed(owner, browser(f"{HERE}{number}"))
+
+    refused = owner.subscribe(browser(HERE))
+    assert code(refused, 429) == "rate_limited"
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+
+    assert owner.subscribe(browser(HERE), address="203.0.113.8").status_code == 201
+    assert owner.device("/unsubscribe", {"endpoint": HERE}).status_code == 200
+
+
+def test_the_installations_limit_is_counted_for_all_channels_together(alice, bob, settings):
+    settings.SUBSCRIBES_PER_MINUTE = 2
+    address = "203.0.113.99"
+    assert alice.subscribe(browser(), address=address).status_code == 201
+    assert bob.subscribe(browser(), address=address).status_code == 201
+    assert code(alice.subscribe(browser(), address=address), 429) == "rate_limited"
+
+
+# --- at the same time -----------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_device_at_the_same_time_is_one_subscription(alice):
+    body = browser(HERE)
+
+    responses = at_once(*[lambda: alice.subscribe(body)] * 8)
+
+    assert sorted(r.status_code for r in responses) == [200] * 7 + [201]
+    assert len({r.json()["subscriptionId"] for r in responses}) == 1
+    assert Subscription.objects.count() == 1
+    assert subscribers(alice).web_subscribers == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_devices_that_come_move_and_go_at_the_same_time_are_counted_exactly(alice):
+    endpoints = [f"{HERE}{number}" for number in range(3)]
+
+    def visit(number):
+        here, there = endpoints[number % 3], endpoints[(number + 1) % 3]
+        if number % 4 == 0:
+            return alice.device("/unsubscribe", {"endpoint": here})
+        return alice.subscribe(browser(here, previous_endpoint=there))
+
+    for _ in range(4):
+        responses = at_once(*[lambda n=n: visit(n) for n in range(8)])
+        assert {r.status_code for r in responses} <= {200, 201}
+
+    active = Subscription.objects.filter(expired_at=None).count()
+    assert subscribers(alice).web_subscribers == active
