@@ -270,6 +270,7 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.request": {"level": "ERROR"},  # a 404 is an answer, not news
+        "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners; they get a 400
         "django.server": {"handlers": [], "propagate": True},
         "celery": {"level": "INFO"},
         "celery.app.trace": {"level": "WARNING"},  # two lines for every doorbell

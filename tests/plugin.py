@@ -6,6 +6,7 @@ set, that one is used instead.
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -26,6 +27,8 @@ ENVIRONMENT = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    # Ended from outside, the run still stops its servers.
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     home = Path(tempfile.mkdtemp(prefix="pushsvc-tests-"))

@@ -61,7 +61,7 @@ CANCELLED: Final = OpenApiExample(
         "notificationId": ID,
     },
 )
-LISTED: Final = OpenApiExample("A page", [_LISTED])
+LISTED: Final = OpenApiExample("A page", _LISTED)
 READ: Final = OpenApiExample(
     "A notification",
     {"notification_id": ID, "channel_id": ID, **_LISTED},

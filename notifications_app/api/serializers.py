@@ -44,11 +44,12 @@ class Topic(Text):
 class SendInput(StrictSerializer):
     """Unknown fields are refused: a misspelt `scheduled_at` must not send to everybody at once."""
 
+    # `default=str` is "", which the schema then does not show: it is no value that may be sent.
     body = Text(min_length=1, max_length=255, help_text="Main text.")
     title = Text(max_length=100, default="")
-    url = HttpUrl(min_length=1, default="", help_text="Opened on click.")
-    icon = HttpUrl(min_length=1, default="")
-    image = HttpUrl(min_length=1, default="")
+    url = HttpUrl(min_length=1, default=str, help_text="Opened on click.")
+    icon = HttpUrl(min_length=1, default=str)
+    image = HttpUrl(min_length=1, default=str)
     scheduled_at = Timestamp(
         default=None, help_text="When omitted or in the past, the notification is sent at once."
     )
@@ -68,7 +69,7 @@ class SendInput(StrictSerializer):
     urgency = Choice(Urgency.values, default=Urgency.NORMAL.value)
     topic = Topic(
         min_length=1,
-        default="",
+        default=str,
         help_text="A newer notification with the same topic replaces an older one on the device.",
     )
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")

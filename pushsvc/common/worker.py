@@ -6,13 +6,14 @@ of memory that they share, made before the fork.
 
 import logging
 import mmap
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import redis
 from celery import bootsteps
-from celery.signals import worker_shutting_down
+from celery.signals import worker_process_init, worker_shutting_down
 from typing_extensions import override
 
 from pushsvc.common.redis_client import redis_client
@@ -33,6 +34,13 @@ def is_stopping() -> bool:
 @worker_shutting_down.connect(weak=False)
 def _remember_stopping(**_: Any) -> None:
     _STOPPING[0] = 1
+
+
+@worker_process_init.connect(weak=False)
+def _outlive_signals_to_the_group(**_: Any) -> None:
+    """Service managers and terminals signal every process of a group. A child that died of it would
+    lose what is under way; it ends when its parent, which heard it too, has no work for it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # billiard replaces any other handler
 
 
 class Announce(bootsteps.StartStopStep):

@@ -133,7 +133,7 @@ def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
 @pytest.mark.parametrize(
     "process",
     [
-        ("pushsvc.wsgi",),
+        ("pushsvc.asgi",),
         ("celery", "-A", "pushsvc", "worker", "-Q", "plan"),
         ("celery", "-A", "pushsvc", "beat"),
     ],

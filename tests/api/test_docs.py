@@ -29,7 +29,12 @@ def listed():
 
 
 def error_codes():
-    for module in ("pushsvc.urls", "pushsvc.common.handlers", "notifications_app.services"):
+    for module in (
+        "pushsvc.asgi",
+        "pushsvc.urls",
+        "pushsvc.common.handlers",
+        "notifications_app.services",
+    ):
         import_module(module)
     pending, codes = [PushsvcError], set()
     while pending:

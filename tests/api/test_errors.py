@@ -3,7 +3,6 @@
 import json
 import logging
 import socket
-from io import BytesIO
 
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
@@ -12,8 +11,6 @@ from django.db import connection
 from django.test import Client
 
 from channels_app.models import VapidKey
-from pushsvc.common.chunked import read_chunked
-from pushsvc.wsgi import application
 from tests.api.support import browser, code, faults, owner_of
 from tests.factories import make_channel
 
@@ -197,52 +194,6 @@ def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(alice):
 
     assert faults(put(alice, fits)) == [("providers_config", "not_an_object")]
     assert code(put(alice, fits + " "), 413) == "body_too_large"
-
-
-def through_wsgi(alice, body, **environ):
-    """Status and body of a PUT whose stream and headers say what they like."""
-    answered = []
-    answer = application(
-        {
-            "REQUEST_METHOD": "PUT",
-            "PATH_INFO": f"/channel/{alice.channel.id}/providers",
-            "SERVER_NAME": "testserver",
-            "SERVER_PORT": "80",
-            "REMOTE_ADDR": "203.0.113.9",
-            "CONTENT_TYPE": "application/json",
-            "HTTP_AUTHORIZATION": f"Key {alice.key}",
-            "wsgi.input": BytesIO(body),
-            "wsgi.url_scheme": "http",
-            "wsgi.input_terminated": True,
-            **environ,
-        },
-        lambda status, headers: answered.append(status),
-    )
-    return int(answered[0][:3]), json.loads(b"".join(answer))["code"]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_body_without_a_length_is_read_and_measured(alice):
-    chunked = {"HTTP_TRANSFER_ENCODING": "chunked"}
-
-    assert through_wsgi(alice, b'{"a": 1}', **chunked) == (400, "validation_error")
-    assert through_wsgi(alice, b" " * 65_537, **chunked) == (413, "body_too_large")
-    assert through_wsgi(alice, b" " * 65_537, CONTENT_LENGTH="2", **chunked)[0] == 413
-
-
-def test_a_chunked_body_is_not_read_from_a_server_that_does_not_end_it():
-    environ = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input": None}
-
-    assert read_chunked(lambda seen, _: [str(seen)])(environ, None) == [str(environ)]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_length_that_lies_is_answered(alice):
-    assert through_wsgi(alice, b" " * 70_000, CONTENT_LENGTH="70000") == (413, "body_too_large")
-    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="999999")[0] in {400, 413}
-    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="3") == (400, "malformed_json")
-    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="many") == (400, "malformed_json")
-    assert through_wsgi(alice, b'{"a": 1}', CONTENT_LENGTH="-1") == (400, "malformed_json")
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Real workers and beats, stopped gently and killed."""
 
+import os
 import signal
 
 import pytest
@@ -75,8 +76,9 @@ def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sa
         assert len(device.receipts) == 1 or subscription.id not in written
 
 
+@pytest.mark.parametrize("tell", [os.kill, os.killpg], ids=["main process", "whole group"])
 def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
-    processes, sandbox, channel
+    tell, processes, sandbox, channel
 ):
     devices = slow_devices(sandbox, channel, 250)
     notification = support.notify(channel)
@@ -84,7 +86,7 @@ def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
     worker = processes.start("worker-web")
     support.until(lambda: sum(received(devices)) > 90, seconds=40)
 
-    worker.send_signal(signal.SIGTERM)
+    tell(worker.pid, signal.SIGTERM)
 
     assert worker.wait(timeout=20) == 0
     batch = Batch.objects.get()

@@ -1,0 +1,143 @@
+"""The web process: the event loop reads a request whole, then Django answers it in a thread.
+
+A thread that waited for a body would be a thread that anybody could hold, by sending slowly. So
+bodies are read here, at most 64 KiB within ten seconds, and Django's WSGI application, whose
+threads keep their database connections, gets what is complete.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from typing import Any
+
+from asgiref.wsgi import WsgiToAsgiInstance
+from django.core.wsgi import get_wsgi_application
+
+from channels_app.checks import require_working_settings
+from pushsvc.common import errors
+from pushsvc.common.handlers import problem_json
+from pushsvc.common.strict_json import MAX_BODY_BYTES
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
+
+THREADS = 16
+BODY_SECONDS = 10.0
+_ENDED_EARLY = "The body ended before its announced length."
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+_Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class BodyTooSlow(errors.PushsvcError):
+    status = 408
+    code = "body_too_slow"
+    title = "The body took too long"
+    detail = f"A request must be complete within {BODY_SECONDS:.0f} seconds."
+
+
+class BufferedApplication:
+    """A WSGI application for an ASGI server (no lifespan, no websockets)."""
+
+    def __init__(self, application: _Application) -> None:
+        self._application = application
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _body(scope, receive)
+        except TimeoutError:
+            await _refuse(send, BodyTooSlow())
+        except errors.PushsvcError as error:
+            await _refuse(send, error)
+        else:
+            loop = asyncio.get_running_loop()
+            reply = _Reply(loop, send)
+            await loop.run_in_executor(self._threads, self._answer, scope, body, reply)
+
+    def _answer(self, scope: _Message, body: bytes, reply: "_Reply") -> None:
+        chunks = self._application(_environ(scope, body), reply.start)
+        try:
+            for chunk in chunks:
+                reply.write(chunk)
+            reply.end()
+        finally:
+            close = getattr(chunks, "close", None)
+            if close is not None:
+                close()
+
+
+class _Reply:
+    """What the application answers, carried from its thread to the loop; the last part together
+    with the end, so that a short answer takes one turn."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, send: _Send) -> None:
+        self._loop = loop
+        self._send = send
+        self._waiting: list[_Message] = []
+
+    def start(self, status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
+        raw = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
+        code = int(status.split(" ", 1)[0])
+        self._waiting = [{"type": "http.response.start", "status": code, "headers": raw}]
+
+    def write(self, chunk: bytes) -> None:
+        if len(self._waiting) > 1:
+            self._flush()
+        self._waiting.append({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    def end(self) -> None:
+        self._waiting.append({"type": "http.response.body", "body": b"", "more_body": False})
+        self._flush()
+
+    def _flush(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._send_all(self._waiting), self._loop).result()
+        self._waiting = []
+
+    async def _send_all(self, messages: list[_Message]) -> None:
+        for message in messages:
+            await self._send(message)
+
+
+async def _body(scope: _Message, receive: _Receive) -> bytes:
+    """The whole body; BodyTooLarge as soon as that is known, BadRequest if it ends early."""
+    announced = dict(scope["headers"]).get(b"content-length", b"")
+    if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
+        raise errors.BodyTooLarge
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise errors.BadRequest(_ENDED_EARLY)
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY_BYTES:
+            raise errors.BodyTooLarge
+        if not message.get("more_body"):
+            break
+    if announced.isdigit() and len(body) < int(announced):
+        raise errors.BadRequest(_ENDED_EARLY)
+    return bytes(body)
+
+
+def _environ(scope: _Message, body: bytes) -> dict[str, Any]:
+    """RFC 9112 section 6: however the length was announced, this is what came."""
+    instance = WsgiToAsgiInstance(None)  # type: ignore[no-untyped-call]
+    instance.scope = scope
+    environ: dict[str, Any] = instance.build_environ(scope, BytesIO(body))  # type: ignore[no-untyped-call]
+    environ["CONTENT_LENGTH"] = str(len(body))
+    return environ
+
+
+async def _refuse(send: _Send, error: errors.PushsvcError) -> None:
+    response = problem_json(error)
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
+
+
+application = BufferedApplication(get_wsgi_application())
+require_working_settings()

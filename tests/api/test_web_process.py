@@ -1,0 +1,125 @@
+"""The web process of the Procfile on a real socket: what clients that misbehave can do to it."""
+
+import json
+import socket
+import time
+
+import pytest
+
+from notifications_app.models import Notification
+from tests.api.support import owner_of
+from tests.factories import make_channel
+from tests.pipeline.processes import Processes
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def web(transactional_db, monkeypatch, tmp_path):
+    """The port of a running web process."""
+    port = free_port()
+    monkeypatch.setenv("PORT", str(port))
+    monkeypatch.setenv("GRANIAN_HOST", "127.0.0.1")
+    with (tmp_path / "web.log").open("w+") as log:
+        processes = Processes(log)
+        processes.start("web")
+        try:
+            _await_health(port)
+            yield port
+        finally:
+            processes.stop()
+            log.seek(0)
+            print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+
+
+def _await_health(port):
+    for _ in range(200):
+        try:
+            if ask(port, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200:
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("the web process did not start")
+
+
+def connect(port, text):
+    connection = socket.create_connection(("127.0.0.1", port), timeout=8)
+    connection.sendall(text.encode())
+    return connection
+
+
+def read(connection):
+    """Status and JSON of the answer."""
+    with connection, connection.makefile("rb") as file:
+        status = int(file.readline().split()[1])
+        length = 0
+        for line in iter(file.readline, b"\r\n"):
+            name, _, value = line.decode().partition(":")
+            length = int(value) if name.lower() == "content-length" else length
+        return status, json.loads(file.read(length))
+
+
+def ask(port, text):
+    return read(connect(port, text))
+
+
+def post(key, body, *, length=None, extra=""):
+    length = len(body) if length is None else length
+    framing = extra or f"Content-Length: {length}\r\n"
+    return (
+        f"POST /send-notification HTTP/1.1\r\nHost: localhost\r\nAuthorization: Key {key}\r\n"
+        f"Content-Type: application/json\r\n{framing}\r\n{body}"
+    )
+
+
+def in_chunks(body):
+    return f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
+
+
+def test_clients_that_send_slowly_hold_up_nobody_else(web):
+    slow = [connect(web, post("none", "{", length=1000)) for _ in range(100)]
+
+    assert ask(web, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200
+
+    for connection in slow:
+        connection.close()
+
+
+def test_a_body_is_refused_by_its_length_before_it_comes(web):
+    status, problem = ask(web, post("none", "{", length=99_999_999_999))
+
+    assert (status, problem["code"]) == (413, "body_too_large")
+
+
+def test_a_body_that_ends_early_is_not_acted_on(web):
+    owner = owner_of(make_channel())
+    whole = json.dumps({"body": "x"})
+
+    connection = connect(web, post(owner.key, whole, length=100))
+    connection.shutdown(socket.SHUT_WR)
+    status, problem = read(connection)
+    assert (status, problem["code"]) == (400, "bad_request")
+
+    assert ask(web, post(owner.key, whole))[0] == 202
+    assert Notification.objects.count() == 1
+
+
+def test_a_chunked_body_is_read_and_measured(web):
+    owner = owner_of(make_channel())
+    chunked = "Transfer-Encoding: chunked\r\n"
+
+    body = json.dumps({"body": "x"})
+    assert (
+        ask(web, post(owner.key, f"{len(body):x}\r\n{body}\r\n0\r\n\r\n", extra=chunked))[0] == 202
+    )
+
+    large = " " * 70_000
+    status, problem = ask(
+        web, post(owner.key, f"{len(large):x}\r\n{large}\r\n0\r\n\r\n", extra=chunked)
+    )
+    assert (status, problem["code"]) == (413, "body_too_large")
+    assert Notification.objects.count() == 1
