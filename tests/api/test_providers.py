@@ -1,6 +1,7 @@
 """PUT /channel/:id/providers: what is stored of credentials, and what is refused."""
 
 import json
+import threading
 import time
 
 import pytest
@@ -239,10 +240,12 @@ def waiting_for_a_lock():
 @pytest.mark.django_db(transaction=True)
 def test_credentials_stored_at_the_same_time_each_get_a_version():
     alice = owner_of(make_channel())
+    is_held = threading.Event()
 
     def hold_both_until_they_wait():
         with transaction.atomic():
             Channel.objects.select_for_update(no_key=True).get(pk=alice.channel.pk)
+            is_held.set()
             for _ in range(1000):
                 if waiting_for_a_lock() == 2:
                     return
@@ -250,6 +253,7 @@ def test_credentials_stored_at_the_same_time_each_get_a_version():
         pytest.fail("nobody waits")
 
     def store_once():
+        assert is_held.wait(10)
         return store(alice, fcm_service_account=GOOGLE).status_code
 
     statuses = at_once(hold_both_until_they_wait, store_once, store_once)[1:]
