@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 SOLO_LAPSES = 3
 _RENEW_SECONDS = 10.0
 _MANY_REFUSED = 10
+_OUTAGE_WAIT = 1.0
 _LONGEST_RETRY_WAIT = 2.0
 
 Answers = Sequence[tuple[web.Target, Outcome]]
@@ -78,6 +79,8 @@ class _Delivery:
     addressed: Addressed
     service_waits: float = 0.0  # seconds for which the push service's breaker is open
     is_refused: bool = False  # the credentials were
+    is_probe: bool = False  # of a service whose breaker is half-open
+    outages_in_a_row: int = 0
     leased_until: float = field(init=False)  # on this process's clock
 
     def __post_init__(self) -> None:
@@ -102,9 +105,12 @@ class _Delivery:
             if not breakers.take_probe(self.lease.push_service):
                 self._give_back(finished_pass=False, wait=1.0)
                 return
+            self.is_probe = True
             targets = targets[: breakers.PROBE_CALLS]
         call = self._call_one_by_one if self.lease.is_careful else self._call
-        self._give_back(finished_pass=call(targets), wait=self.service_waits)
+        is_whole = call(targets)
+        wait = self.service_waits or (_OUTAGE_WAIT if self.outages_in_a_row else 0.0)
+        self._give_back(finished_pass=is_whole, wait=wait)
 
     def _give_back(self, *, finished_pass: bool, wait: float) -> None:
         """Parked where the credentials were refused; if others were stored meanwhile, the next
@@ -159,7 +165,7 @@ class _Delivery:
         client = _client(os.getpid())
         calls = Pass(
             _engine(os.getpid()),
-            lambda target: client.send(self.message, target, self.addressed.credentials),
+            lambda target: self._send(client, target),
             targets,
             may_start=self._may_start,
             most_in_flight=settings.CALLS_IN_FLIGHT,
@@ -176,6 +182,13 @@ class _Delivery:
             calls.stop()
         return calls.is_whole
 
+    async def _send(self, client: web.Client, target: web.Target) -> Outcome:
+        """In the engine's thread."""
+        outcome = await client.send(self.message, target, self.addressed.credentials)
+        is_outage = isinstance(outcome, Deferred) and outcome.outage
+        self.outages_in_a_row = self.outages_in_a_row + 1 if is_outage else 0
+        return outcome
+
     def _may_start(self) -> bool:
         """Called from the engine's thread, before each call."""
         now = time.monotonic()
@@ -185,6 +198,7 @@ class _Delivery:
             now + settings.CALL_SECONDS < self.leased_until
             and now < self.lease.begun + seconds
             and not self.service_waits
+            and self.outages_in_a_row < breakers.LEAST_CALLS
             and not self.is_refused
             and not worker.is_stopping()
         )
@@ -237,9 +251,16 @@ class _Delivery:
         _persistently(pause, until=self.leased_until)
 
     def _tell_breaker(self, answers: Answers) -> None:
+        """Retries are left out: they are the service's worst recipients, not a sample of it. A
+        probe has nothing else."""
         service = self.lease.push_service
-        outages = sum(isinstance(o, Deferred) and o.outage for _, o in answers)
-        breakers.record(service, answered=len(answers) - outages, outages=outages)
+        counted = [
+            isinstance(outcome, Deferred) and outcome.outage
+            for target, outcome in answers
+            if self.is_probe or not self.recipients[target.subscription_id].attempts
+        ]
+        outages = sum(counted)
+        breakers.record(service, answered=len(counted) - outages, outages=outages)
         if outages:
             self.service_waits = breakers.seconds_open(service)
 

@@ -179,3 +179,36 @@ def test_a_probe_with_nobody_left_to_call_is_not_taken(sandbox, channel):
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
     assert breakers.take_probe(service)
+
+
+def test_the_retries_of_a_few_do_not_open_the_breaker_for_everybody(sandbox, channel):
+    devices = support.subscribe(sandbox, channel, 80)
+    for device, _ in devices[:25]:
+        device.behave("error", status=503)
+    notification = support.send(channel)
+    assert support.counts(notification) == ("processing", 80, 55, 0)
+
+    for _ in range(3):
+        support.make_due(notification)
+        support.deliver(notification)
+
+    assert breakers.services_to_skip([devices[0][1].push_service]) == []
+    assert support.send(channel).delivered_count == 55
+
+
+def test_calls_that_all_fail_stop_a_batch_before_it_is_written_that_they_do(
+    sandbox, channel, settings
+):
+    settings.CALLS_IN_FLIGHT = 20
+    settings.FLUSH_SECONDS = 30
+    settings.FLUSH_OUTCOMES = 1000
+    devices = support.subscribe(sandbox, channel, 100)
+    for device, _ in devices:
+        device.behave("reset")
+
+    notification = support.notify(channel)
+    support.plan()
+    support.deliver(notification, seconds=0.01)
+
+    called = sum(len(device.receipts) for device, _ in devices)
+    assert 20 <= called < 60
