@@ -1,11 +1,38 @@
 """Push services on loopback that check what the real ones check, and fail on demand.
 
 For our tests, `make run` and teams that build on pushsvc. Imports nothing of Django or the apps.
-`running_sandbox()` serves in a thread; `manage.py sandbox` serves on its own.
+`running_sandbox()`, `running_fcm_sandbox()` and `running_apns_sandbox()` serve in a thread;
+`manage.py sandbox` serves on its own.
 """
 
-from pushsvc.sandbox.behaviours import Mode
-from pushsvc.sandbox.devices import Device, MismatchAnswer, Receipt
+from pushsvc.sandbox.apns import ApnsSandbox, running_apns_sandbox
+from pushsvc.sandbox.apns_behaviours import ApnsMode, KeyMode
+from pushsvc.sandbox.apns_devices import ApnsDevice, ApnsKey, ApnsReceipt
+from pushsvc.sandbox.devices import Device, MismatchAnswer
+from pushsvc.sandbox.fcm import FcmSandbox, running_fcm_sandbox
+from pushsvc.sandbox.fcm_behaviours import FcmMode
+from pushsvc.sandbox.fcm_devices import FcmDevice, FcmReceipt
+from pushsvc.sandbox.receipts import Receipt
 from pushsvc.sandbox.web import WebSandbox, running_sandbox
+from pushsvc.sandbox.web_behaviours import Mode
 
-__all__ = ["Device", "MismatchAnswer", "Mode", "Receipt", "WebSandbox", "running_sandbox"]
+__all__ = [
+    "ApnsDevice",
+    "ApnsKey",
+    "ApnsMode",
+    "ApnsReceipt",
+    "ApnsSandbox",
+    "Device",
+    "FcmDevice",
+    "FcmMode",
+    "FcmReceipt",
+    "FcmSandbox",
+    "KeyMode",
+    "MismatchAnswer",
+    "Mode",
+    "Receipt",
+    "WebSandbox",
+    "running_apns_sandbox",
+    "running_fcm_sandbox",
+    "running_sandbox",
+]

@@ -1,19 +1,15 @@
-"""A device of the sandbox: its keys, how it behaves, and every request that it was sent.
+"""A device of the web push sandbox: its keys, and what it received."""
 
-All methods are plain reads and writes, one attribute or list at a time, so that another thread
-may call them while the server's own runs.
-"""
-
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypedDict
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pushsvc.sandbox import base64url
-from pushsvc.sandbox.behaviours import Behaviour, behaviour_from
+from pushsvc.sandbox.behaving import Behaving
+from pushsvc.sandbox.receipts import Receipt
+from pushsvc.sandbox.web_behaviours import REPERTOIRE
 from pushsvc.sandbox.webpush_encryption import UserAgentKeys
 
 
@@ -37,40 +33,17 @@ class SubscriptionInfo(TypedDict):
 
 
 @dataclass(slots=True)
-class Receipt:
-    """One request to a device's push resource.
+class WebReceipt(Receipt):
+    """`plaintext` is None where the message could not be read, and where content is not kept."""
 
-    `at` is Unix time in seconds. `plaintext` is None where the message could not be read, and
-    where content is not kept. `status` is None where no HTTP answer was given. `taken`: the
-    service took the message over for the device. `complete`: the answer was written to its end.
-    """
-
-    at: float
-    headers: Mapping[str, str]
     plaintext: bytes | None = None
-    status: int | None = None
-    taken: bool = False
-    complete: bool = False
-
-    @property
-    def accepted(self) -> bool:
-        """The sender can know that the message was taken: a 2xx answer was written to its end."""
-        return self.taken and self.complete
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """How many requests came, by what became of them; `statuses` has None for no answer."""
-
-    requests: int
-    taken: int
-    accepted: int
-    statuses: Mapping[int | None, int]
 
 
 @dataclass(slots=True, eq=False)
-class Device:
+class Device(Behaving[WebReceipt]):
     """A browser with one subscription."""
+
+    repertoire = REPERTOIRE
 
     id: str
     endpoint: str
@@ -78,8 +51,6 @@ class Device:
     application_server_key: str | None = None
     mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN
     is_deleted: bool = False
-    receipts: list[Receipt] = field(default_factory=list)
-    behaviour: Behaviour = field(default_factory=Behaviour)
 
     @property
     def p256dh(self) -> str:
@@ -96,29 +67,3 @@ class Device:
     @property
     def subscription(self) -> SubscriptionInfo:
         return {"endpoint": self.endpoint, "keys": {"p256dh": self.p256dh, "auth": self.auth}}
-
-    def behave(self, mode: str, *, times: int | None = None, **options: object) -> None:
-        """Meet the next `times` valid requests (None: all) with `mode`, then accept again.
-
-        Replaces what was set before. Raises ValueError for options that the mode does not have.
-        """
-        self.behaviour = behaviour_from(mode, times, options)
-
-    def next_behaviour(self) -> Behaviour:
-        """The behaviour of the request at hand; uses up one of its times."""
-        behaviour = self.behaviour
-        if behaviour.remaining is None:
-            return behaviour
-        if behaviour.remaining <= 0:
-            return Behaviour()
-        behaviour.remaining -= 1
-        return behaviour
-
-    def totals(self) -> Totals:
-        receipts = list(self.receipts)
-        return Totals(
-            requests=len(receipts),
-            taken=sum(receipt.taken for receipt in receipts),
-            accepted=sum(receipt.accepted for receipt in receipts),
-            statuses=Counter(receipt.status for receipt in receipts),
-        )

@@ -4,8 +4,6 @@ One JSON line for each device made and each one deleted. The file holds private 
 that do not exist; its mode is 600 all the same.
 """
 
-import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from pushsvc.sandbox import base64url
 from pushsvc.sandbox.devices import Device, MismatchAnswer
+from pushsvc.sandbox.lines import LineFile
 from pushsvc.sandbox.webpush_encryption import UserAgentKeys
 
 _SCALAR_LENGTH = 32
@@ -21,15 +20,12 @@ _SCALAR_LENGTH = 32
 
 class Journal:
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._lines = LineFile(path)
 
     def load(self, endpoint_of: Callable[[str], str]) -> list[Device]:
         """The devices written so far; their endpoints are at the origin of this run."""
-        if not self._path.exists():
-            return []
         devices: dict[str, Device] = {}
-        for line in self._path.read_text(encoding="ascii").splitlines():
-            entry = json.loads(line)
+        for entry in self._lines.entries():
             if "deleted" in entry:
                 devices[entry["deleted"]].is_deleted = True
             else:
@@ -38,7 +34,7 @@ class Journal:
 
     def write_added(self, device: Device) -> None:
         scalar = device.private_key.private_numbers().private_value
-        self._append(
+        self._lines.append(
             {
                 "id": device.id,
                 "private_key": base64url.encode(scalar.to_bytes(_SCALAR_LENGTH, "big")),
@@ -49,18 +45,10 @@ class Journal:
         )
 
     def write_deleted(self, device: Device) -> None:
-        self._append({"deleted": device.id})
+        self._lines.append({"deleted": device.id})
 
     def clear(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        """One write each, so that a killed process leaves whole lines."""
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, f"{json.dumps(entry)}\n".encode("ascii"))
-        finally:
-            os.close(descriptor)
+        self._lines.clear()
 
 
 def _device(entry: dict[str, Any], endpoint: str) -> Device:

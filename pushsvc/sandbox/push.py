@@ -13,11 +13,12 @@ import time
 from aiohttp import StreamReader, web
 
 from pushsvc.sandbox import answers
+from pushsvc.sandbox.answering import response_of, write_answer
 from pushsvc.sandbox.answers import Answer, RefusedError, refused
-from pushsvc.sandbox.behaviours import MAX_BODY, Mode, answer_of
-from pushsvc.sandbox.devices import Device, MismatchAnswer, Receipt
+from pushsvc.sandbox.devices import Device, MismatchAnswer, WebReceipt
 from pushsvc.sandbox.registry import Devices
 from pushsvc.sandbox.vapid import check_restriction, check_vapid
+from pushsvc.sandbox.web_behaviours import MAX_BODY, Mode, answer_of
 from pushsvc.sandbox.webpush_encryption import decrypt, parse_record
 from pushsvc.sandbox.webpush_headers import check_headers
 from pushsvc.sandbox.wire import ACTS
@@ -42,16 +43,16 @@ class PushResource:
     async def post(self, request: web.Request) -> web.StreamResponse:
         device = self._devices.find(request.match_info["id"])
         if device is None:
-            return _response(answers.not_found())
-        receipt = Receipt(time.time(), dict(request.headers) if self._keep_content else {})
+            return response_of(answers.not_found())
+        receipt = WebReceipt(time.time(), dict(request.headers) if self._keep_content else {})
         device.receipts.append(receipt)
         try:
             ttl = await self._check(request, device, receipt)
         except RefusedError as error:
-            return await _answer(request, receipt, error.answer)
+            return await write_answer(request, receipt, error.answer)
         return await self._behave(request, device, receipt, ttl)
 
-    async def _check(self, request: web.Request, device: Device, receipt: Receipt) -> int:
+    async def _check(self, request: web.Request, device: Device, receipt: WebReceipt) -> int:
         """Return the TTL granted, and note the plaintext; raise RefusedError at the first fault."""
         if device.is_deleted:
             raise RefusedError(answers.gone())
@@ -86,7 +87,7 @@ class PushResource:
         return plaintext
 
     async def _behave(
-        self, request: web.Request, device: Device, receipt: Receipt, ttl: int
+        self, request: web.Request, device: Device, receipt: WebReceipt, ttl: int
     ) -> web.StreamResponse:
         behaviour = device.next_behaviour()
         act = ACTS.get(behaviour.mode)
@@ -95,7 +96,7 @@ class PushResource:
         if behaviour.mode is Mode.SLOW:
             await asyncio.sleep(behaviour.seconds)
         answer = answer_of(behaviour, accepted=self._accepted(ttl), now=time.time())
-        return await _answer(request, receipt, answer)
+        return await write_answer(request, receipt, answer)
 
     def _accepted(self, ttl: int) -> Answer:
         location = f"{self._origin}/message/{secrets.token_hex(16)}"
@@ -110,28 +111,3 @@ async def _read(content: StreamReader) -> bytes:
         if len(body) > MAX_BODY:
             raise RefusedError(answers.too_large(MAX_BODY))
     return bytes(body)
-
-
-async def _answer(request: web.Request, receipt: Receipt, answer: Answer) -> web.StreamResponse:
-    """Write the answer and note it in the receipt.
-
-    The receipt is completed before the last byte leaves, and taken back if it could not: whoever
-    has read the answer finds the receipt complete.
-    """
-    response = _response(answer)
-    receipt.status = answer.status
-    try:
-        await response.prepare(request)
-        receipt.taken = answer.taken
-        receipt.complete = True
-        await response.write_eof()
-    except asyncio.CancelledError:
-        receipt.complete = False
-        raise
-    except ConnectionError:
-        receipt.complete = False
-    return response
-
-
-def _response(answer: Answer) -> web.Response:
-    return web.Response(status=answer.status, text=answer.body, headers=answer.headers)

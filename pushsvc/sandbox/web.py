@@ -1,9 +1,6 @@
 """The web push sandbox: an HTTP server that is a push service and its browsers at once."""
 
-import asyncio
-import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +8,11 @@ from pathlib import Path
 from aiohttp import web
 
 from pushsvc.sandbox.control import ControlApi
-from pushsvc.sandbox.devices import Device, MismatchAnswer, Receipt
+from pushsvc.sandbox.devices import Device, MismatchAnswer, WebReceipt
 from pushsvc.sandbox.journal import Journal
 from pushsvc.sandbox.push import PushResource
 from pushsvc.sandbox.registry import Devices
-
-# How long a stop waits for requests at hand, before it cuts those that hang.
-_STOP_SECONDS = 0.2
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+from pushsvc.sandbox.serving import STOP_SECONDS, listen, origin_of, served
 
 
 class WebSandbox:
@@ -39,9 +33,9 @@ class WebSandbox:
         keep_content: bool = True,
         state_file: Path | None = None,
     ) -> None:
-        self._socket = _listen(host, port)
+        self._socket = listen(host, port)
         self._ssl_context = ssl_context
-        self.origin = _origin(host, self._socket.getsockname()[1], is_tls=ssl_context is not None)
+        self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=ssl_context is not None)
         self._devices = Devices(self.origin, Journal(state_file) if state_file else None)
         application = web.Application()
         push = PushResource(self._devices, self.origin, keep_content=keep_content)
@@ -50,7 +44,7 @@ class WebSandbox:
             application,
             access_log=None,
             handler_cancellation=True,
-            shutdown_timeout=_STOP_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
         )
 
     async def start(self) -> None:
@@ -84,7 +78,7 @@ class WebSandbox:
         """Forget every device and every message; the old endpoints answer 404."""
         self._devices.clear()
 
-    def messages(self, device_id: str) -> list[Receipt]:
+    def messages(self, device_id: str) -> list[WebReceipt]:
         """Every request to the device, oldest first; raises KeyError for an unknown one."""
         return list(self._device(device_id).receipts)
 
@@ -117,33 +111,5 @@ def running_sandbox(
         keep_content=keep_content,
         state_file=state_file,
     )
-    with _loop_in_thread() as loop:
-        asyncio.run_coroutine_threadsafe(sandbox.start(), loop).result()
-        try:
-            yield sandbox
-        finally:
-            asyncio.run_coroutine_threadsafe(sandbox.stop(), loop).result()
-
-
-@contextmanager
-def _loop_in_thread() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="web-sandbox", daemon=True)
-    thread.start()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=1024)
-
-
-def _origin(host: str, port: int, *, is_tls: bool) -> str:
-    scheme = "https" if is_tls else "http"
-    name = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{name}" + ("" if port == _DEFAULT_PORTS[scheme] else f":{port}")
+    with served(sandbox):
+        yield sandbox

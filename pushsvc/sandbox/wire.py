@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from aiohttp import web
 
-from pushsvc.sandbox.behaviours import Behaviour, Mode, is_success
-from pushsvc.sandbox.devices import Receipt
+from pushsvc.sandbox.behaviours import Behaviour, is_success
+from pushsvc.sandbox.receipts import Receipt
 
 Act = Callable[[web.Request, Behaviour, Receipt], Awaitable[NoReturn]]
 
@@ -74,10 +74,11 @@ def _transport(request: web.Request) -> asyncio.Transport:
     return request.transport
 
 
-ACTS: Mapping[Mode, Act] = {
-    Mode.HANG: _hang,
-    Mode.RESET: _reset,
-    Mode.CLOSE_AFTER_ACCEPT: _close_after_accept,
-    Mode.GARBAGE: _garbage,
-    Mode.ENDLESS_BODY: _endless_body,
+# By the mode, which has the same name in every sandbox that has it.
+ACTS: Mapping[str, Act] = {
+    "hang": _hang,
+    "reset": _reset,
+    "close_after_accept": _close_after_accept,
+    "garbage": _garbage,
+    "endless_body": _endless_body,
 }

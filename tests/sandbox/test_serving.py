@@ -1,17 +1,11 @@
-"""Where and how long the sandbox serves: threads, TLS, restarts, its command."""
+"""Where and how long the sandbox serves: threads, TLS, restarts."""
 
 import datetime
 import http.client
 import ipaddress
-import json
-import signal
-import socket
 import ssl
 import stat
-import subprocess
-import sys
 import threading
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,9 +16,7 @@ from cryptography.x509.oid import NameOID
 from pywebpush import WebPusher
 
 from pushsvc.sandbox import running_sandbox
-from tests.sandbox.sender import TEXT, encoded, request
-
-ROOT = Path(__file__).parents[2]
+from tests.sandbox.sender import TEXT, encoded
 
 
 def test_the_sandbox_frees_its_address_when_the_block_ends(sender):
@@ -155,59 +147,3 @@ def _send_over_tls(sender, device, context):
         return connection.getresponse().status
     finally:
         connection.close()
-
-
-@pytest.fixture
-def command():
-    """`manage.py sandbox` on a free port, its Django set up as manage.py does it."""
-    program = (
-        "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'pushsvc.settings';"
-        "from django.core.management import execute_from_command_line as execute;"
-        "execute(['manage.py', 'sandbox', *sys.argv[1:]])"
-    )
-
-    def start(*arguments):
-        return subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    return start
-
-
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_serves_until_a_signal_even_with_a_hanging_request(command, signum):
-    with command("--port", "0") as process:
-        introduction = "".join(iter(process.stdout.readline, "\n"))
-        origin = introduction.split(" at ")[1].split(",")[0]
-        usage = "".join(process.stdout.readline() for _ in range(2))
-        hanging = _hanging_request(origin)
-        process.send_signal(signum)
-        _, errors = process.communicate(timeout=10)
-        hanging.close()
-    assert usage.endswith(f"WEBPUSH_TRUSTED_ORIGINS={origin}\n")
-    assert (process.returncode, errors) == (0, "")
-
-
-def _hanging_request(origin):
-    made = json.loads(request("POST", f"{origin}/subscriptions").body)
-    resource = f"{origin}/subscriptions/{made['id']}"
-    assert request("PUT", f"{resource}/behaviour", b'{"mode": "hang"}').status == 204
-    connection = _request_begun(made, {"TTL": "1", "Content-Encoding": "aes128gcm"})
-    while not json.loads(request("GET", f"{resource}/messages").body)["messages"]:
-        threading.Event().wait(0.01)
-    return connection
-
-
-def test_the_command_says_in_one_line_that_the_port_is_taken(command):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        with command("--port", port) as process:
-            output, errors = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert output == ""
-    assert errors.startswith(f"CommandError: Cannot serve on 127.0.0.1:{port}: ")
-    assert len(errors.splitlines()) == 1

@@ -1,59 +1,169 @@
-"""`manage.py sandbox`: the web push sandbox on its own, for teams that build against pushsvc."""
+"""`manage.py sandbox`: the push services' sandboxes, for teams that build against pushsvc."""
 
 import asyncio
 import signal
 from argparse import ArgumentParser
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from aiohttp import web
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from pushsvc.sandbox import WebSandbox
+from pushsvc.sandbox import ApnsSandbox, FcmSandbox, WebSandbox
+from pushsvc.sandbox.serving import STOP_SECONDS, Sandbox, listen, origin_of
+
+T = TypeVar("T")
 
 _INTRODUCTION = """\
-Web push sandbox at {origin}, until Ctrl-C.
+Push services' sandboxes, until Ctrl-C:
+  web      {web}
+  Android  {fcm}
+  iOS      {apns_control} (its APNs: {apns})
 
-Let pushsvc send to it:
-  WEBPUSH_TRUSTED_ORIGINS={origin}
+Let pushsvc send to them:
+  WEBPUSH_TRUSTED_ORIGINS={web}
+  FCM_API_BASE={fcm}
+  GOOGLE_TOKEN_URI={token_uri}
+  APNS_SERVER={apns}
+  PROVIDER_CA_FILE={ca_file}
 
-Make a device, have its next request throttled, read what it received:
-  curl -X POST {origin}/subscriptions
-  curl -X PUT {origin}/subscriptions/ID/behaviour \\
+Web: make a device, have its next request throttled, read what it received.
+  curl -X POST {web}/subscriptions
+  curl -X PUT {web}/subscriptions/ID/behaviour \\
     -d '{{"mode": "throttled", "times": 1, "retry_after": 5}}'
-  curl {origin}/subscriptions/ID/messages
+  curl {web}/subscriptions/ID/messages
+
+Android: the same, and the JSON that fcm_service_account takes.
+  curl -X POST {fcm}/projects/demo-app/service-accounts
+  curl -X POST {fcm}/projects/demo-app/devices
+  curl -X PUT {fcm}/devices/ID/behaviour \\
+    -d '{{"mode": "throttled", "times": 1, "retry_after": 5}}'
+  curl {fcm}/devices/ID/messages
+
+iOS: the same, and the JSON that apns_key takes.
+  curl -X POST {apns_control}/apns/keys
+  curl -X POST {apns_control}/apns/devices
+  curl -X PUT {apns_control}/apns/devices/TOKEN/behaviour \\
+    -d '{{"mode": "throttled", "times": 1, "retry_after": 5}}'
+  curl {apns_control}/apns/devices/TOKEN/messages
 """
 
 
 class Command(BaseCommand):
-    help = "Serve a web push service with made-up devices, for development and tests."
+    help = "Serve push services for web, Android and iOS with made-up devices, for development."
     # It needs neither the settings nor the database to be right.
     requires_system_checks = ()
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-        parser.add_argument("--port", type=int, default=8030, help="0 is any free port")
         parser.add_argument(
-            "--state-file", type=Path, help="keep the devices here over restarts (mode 600)"
+            "--port", type=int, default=8030, help="of web push (default 8030); 0 is any free port"
+        )
+        parser.add_argument("--fcm-port", type=int, help="default: the port after --port")
+        parser.add_argument("--apns-port", type=int, help="of APNs itself; default: the second")
+        parser.add_argument(
+            "--apns-control-port",
+            type=int,
+            help="of the HTTP interface to APNs' keys and devices; default: the third",
+        )
+        parser.add_argument(
+            "--state-dir",
+            type=Path,
+            help="keep devices and credentials here over restarts (files of mode 600)",
+        )
+        parser.add_argument(
+            "--ca-file",
+            type=Path,
+            help="write the certificate that PROVIDER_CA_FILE takes here; else a temporary file",
         )
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        host, port = options["host"], options["port"]
-        try:
-            sandbox = WebSandbox(host=host, port=port, state_file=options["state_file"])
-        except OSError as error:
-            raise CommandError(f"Cannot serve on {host}:{port}: {error}") from error
-        asyncio.run(self._serve(sandbox))
+        if options["state_dir"]:
+            options["state_dir"].mkdir(mode=0o700, parents=True, exist_ok=True)
+        asyncio.run(self._serve(_Sandboxes(options)))
 
-    async def _serve(self, sandbox: WebSandbox) -> None:
+    async def _serve(self, sandboxes: "_Sandboxes") -> None:
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, stopped.set)
-        await sandbox.start()
-        self.stdout.write(_INTRODUCTION.format(origin=sandbox.origin))
+        await sandboxes.start()
+        self.stdout.write(sandboxes.introduction)
         self.stdout.flush()
         await stopped.wait()
-        await sandbox.stop()
+        await sandboxes.stop()
+
+
+class _Sandboxes:
+    """All three, and the HTTP server beside APNs. Raises CommandError where an address is taken."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._web = self._made(WebSandbox, "port", 0, "web")
+        self._fcm = self._made(FcmSandbox, "fcm_port", 1, "fcm")
+        self._control = self._made(_ApnsControl, "apns_control_port", 3)
+        apns = partial(ApnsSandbox, ca_file=options["ca_file"])
+        self._apns = self._made(apns, "apns_port", 2, "apns")
+        self._control.add_routes(self._apns.control_routes())
+
+    @property
+    def introduction(self) -> str:
+        return _INTRODUCTION.format(
+            web=self._web.origin,
+            fcm=self._fcm.origin,
+            token_uri=self._fcm.token_uri,
+            apns=self._apns.server,
+            ca_file=self._apns.ca_file,
+            apns_control=self._control.origin,
+        )
+
+    async def start(self) -> None:
+        await asyncio.gather(*(each.start() for each in self._all()))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(each.stop() for each in self._all()))
+
+    def _all(self) -> tuple[Sandbox, ...]:
+        return self._web, self._fcm, self._apns, self._control
+
+    def _made(self, make: Callable[..., T], option: str, offset: int, state: str = "") -> T:
+        """On the port of this option, else so many after --port."""
+        host, first, port = (self._options[name] for name in ("host", "port", option))
+        if port is None:
+            port = first and first + offset
+        facts: dict[str, object] = {"host": host, "port": port}
+        if state:
+            folder = self._options["state_dir"]
+            facts["state_file"] = folder and folder / f"{state}.jsonl"
+        try:
+            return make(**facts)
+        except (OSError, OverflowError) as error:
+            raise CommandError(f"Cannot serve on {host}:{port}: {error}") from error
+
+
+class _ApnsControl:
+    """APNs' control interface: APNs itself speaks HTTP/2 and nothing but Apple's requests."""
+
+    def __init__(self, *, host: str, port: int) -> None:
+        self._socket = listen(host, port)
+        self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=False)
+        self._application = web.Application()
+        self._runner = web.AppRunner(
+            self._application, access_log=None, shutdown_timeout=STOP_SECONDS
+        )
+
+    def add_routes(self, routes: list[web.RouteDef]) -> None:
+        self._application.add_routes(routes)
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket).start()
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+        self._socket.close()

@@ -1,0 +1,28 @@
+"""A file of JSON lines that a killed process leaves whole. It may hold secrets: mode 600."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class LineFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def entries(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        return [json.loads(line) for line in self._path.read_text(encoding="ascii").splitlines()]
+
+    def append(self, entry: Mapping[str, object]) -> None:
+        """One write each, so that a killed process leaves whole lines."""
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, f"{json.dumps(entry)}\n".encode("ascii"))
+        finally:
+            os.close(descriptor)
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
