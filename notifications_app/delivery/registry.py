@@ -1,20 +1,80 @@
-"""The platforms that a message can be sent to, and how large it may be there."""
+"""The platforms that a message can be sent to: their transports side by side."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
 
-from notifications_app.delivery import web
-from notifications_app.delivery.types import Message
-from pushsvc.common.endpoints import WELL_KNOWN_SERVICES, own_services
+from notifications_app.delivery import android, ios, web
+from notifications_app.delivery.types import Message, Outcome
+from pushsvc.common.endpoints import TOKEN_SERVICES, WELL_KNOWN_SERVICES, own_services
 
-PLATFORMS: Final = ("web",)
+Target: TypeAlias = web.Target | android.Target | ios.Target
+Credentials: TypeAlias = web.Credentials | android.Credentials | ios.Credentials
+
+PLATFORMS: Final = ("web", "android", "ios")
 
 # The body that a device gets, and the most bytes that its push service takes.
 PAYLOADS: Final[Mapping[str, tuple[Callable[[Message, str], bytes], int]]] = {
     "web": (web.payload, web.MAX_PAYLOAD),
+    "android": (android.payload, android.MAX_PAYLOAD),
+    "ios": (ios.payload, ios.MAX_PAYLOAD),
 }
 
 
-def web_push_services(trusted_origins: frozenset[str]) -> list[str]:
-    """Those that have a circuit breaker: the well-known ones and the operator's own."""
-    return sorted(WELL_KNOWN_SERVICES | own_services(trusted_origins))
+class Client(Protocol):
+    """A platform's connections, made and used inside one event loop. `target` and `credentials`
+    are of that platform."""
+
+    async def send(self, message: Message, target: Any, credentials: Any) -> Outcome: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connecting:
+    """How an installation reaches the push services. Seconds are those of a whole call."""
+
+    trusted_origins: frozenset[str]
+    allowed_hosts: tuple[str, ...]
+    ca_file: str
+    fcm_api_base: str
+    google_token_uri: str
+    apns_server: str
+    call_seconds: float
+    stranger_call_seconds: float
+    calls_in_flight: int
+
+
+def make_client(platform: str, how: Connecting) -> Client:
+    """To be called in the event loop that will use it."""
+    match platform:
+        case "web":
+            return web.Client(
+                trusted_origins=how.trusted_origins,
+                allowed_hosts=how.allowed_hosts,
+                ca_file=how.ca_file,
+                call_timeout=how.call_seconds,
+                other_timeout=how.stranger_call_seconds,
+                connections_per_origin=how.calls_in_flight,
+            )
+        case "android":
+            return android.Client(
+                api_base=how.fcm_api_base,
+                token_uri=how.google_token_uri,
+                ca_file=how.ca_file,
+                call_timeout=how.call_seconds,
+                connections_per_origin=how.calls_in_flight,
+            )
+        case "ios":
+            return ios.Client(
+                server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds
+            )
+        case _:
+            raise ValueError(f"no transport for {platform}")
+
+
+def services_with_breaker(platform: str, trusted_origins: frozenset[str]) -> list[str]:
+    """The push services of a platform that fail as one: the well-known and the operator's own."""
+    if platform == "web":
+        return sorted(WELL_KNOWN_SERVICES | own_services(trusted_origins))
+    return [TOKEN_SERVICES[platform]]

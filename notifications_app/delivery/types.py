@@ -63,7 +63,14 @@ class Misconfigured:
 
 
 # Codes of a Gone that is `suspect`.
-SUSPECT_CODES: Final = frozenset({"vapid_key_mismatch"})
+SUSPECT_CODES: Final = frozenset(
+    {
+        "bad_device_token",
+        "device_token_not_for_topic",
+        "sender_id_mismatch",
+        "vapid_key_mismatch",
+    }
+)
 
 Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 

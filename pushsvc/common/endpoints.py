@@ -27,6 +27,8 @@ _SERVICE_BY_SUFFIX: Final = (
     ("push.apple.com", "apple"),
     ("notify.windows.com", "wns"),
 )
+# Who takes messages for a platform's tokens.
+TOKEN_SERVICES: Final = {"android": "fcm_v1", "ios": "apns"}
 WELL_KNOWN_SERVICES: Final = frozenset(_SERVICE_BY_HOST.values()) | {
     service for _, service in _SERVICE_BY_SUFFIX
 }

@@ -1,0 +1,370 @@
+"""What the iOS transport answers, against the APNs sandbox over TLS and HTTP/2."""
+
+import asyncio
+import json
+import logging
+import socket
+import ssl
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from notifications_app.delivery import apns_pool, apns_server, ios
+from notifications_app.delivery.apns_server import Server, tls_for_http2
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
+from pushsvc.sandbox.apns import running_apns_sandbox
+from pushsvc.sandbox.apns_certificate import server_tls
+from tests.delivery.ios_support import (
+    CREDENTIALS,
+    DEVICE,
+    behaving,
+    client_of,
+    credentials_of,
+    deliver,
+    ended,
+    received,
+    target_of,
+)
+from tests.delivery.support import make_message
+
+
+@pytest.fixture
+def sandbox():
+    with running_apns_sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def key(sandbox):
+    return sandbox.key()
+
+
+def test_a_message_arrives(sandbox, key):
+    device = sandbox.register()
+    message = make_message(topic="weather", urgency="low", data={"plan": "gold"})
+    [outcome] = deliver(sandbox, key, device, message=message)
+    [receipt] = sandbox.messages(device.token)
+    assert receipt.accepted
+    assert outcome == Accepted(receipt.headers["apns-id"])
+    assert json.loads(receipt.payload)["data"] == {"plan": "gold"}
+    assert receipt.headers["apns-collapse-id"] == "weather"
+    assert receipt.headers["apns-priority"] == "5"
+    left = int(receipt.headers["apns-expiration"]) - receipt.at
+    assert 3_590 < left < 3_602
+
+
+def test_a_batch_goes_over_one_connection(sandbox, key):
+    devices = [sandbox.register() for _ in range(300)]
+    outcomes = deliver(sandbox, key, *devices, proven=False)
+    assert {type(outcome) for outcome in outcomes} == {Accepted}
+    assert sandbox.connection_count == 1
+    assert {len(device.receipts) for device in devices} == {1}
+
+
+def test_large_messages_wait_for_the_servers_window(sandbox, key):
+    devices = [sandbox.register() for _ in range(60)]
+    message = make_message(data={"text": "x" * 3_700})
+    outcomes = deliver(sandbox, key, *devices, message=message)
+    assert {type(outcome) for outcome in outcomes} == {Accepted}
+    assert {json.loads(device.receipts[0].payload)["data"]["text"] for device in devices} == {
+        "x" * 3_700
+    }
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "outcome"),
+    [
+        ("bad_device_token", {}, Gone("bad_device_token", "400 BadDeviceToken", suspect=True)),
+        ("throttled", {"retry_after": 7}, Deferred("throttled", "429 TooManyRequests", 7.0)),
+        ("unavailable", {}, Deferred("service_error", "503 ServiceUnavailable", 10.0, outage=True)),
+        ("header_only", {"status": 500}, Deferred("service_error", "500", 10.0, outage=True)),
+        ("empty_data", {"status": 413}, Rejected("payload_too_large", "413 ChosenByTheUser")),
+        ("rst_stream", {}, Deferred("stream_reset", "INTERNAL_ERROR", outage=True)),
+        (
+            "close_after_accept",
+            {},
+            Deferred("connection_failed", "ConnectionLostError", outage=True),
+        ),
+        ("reset", {}, Deferred("connection_failed", "ConnectionLostError", outage=True)),
+        ("garbage", {}, Deferred("connection_failed", "ConnectionLostError", outage=True)),
+        ("hang", {}, Deferred("timeout", outage=True)),
+    ],
+)
+def test_an_answer_becomes_its_outcome_and_nothing_is_sent_twice(
+    sandbox, key, mode, options, outcome
+):
+    device = behaving(sandbox, mode, **options)
+    assert deliver(sandbox, key, device, call_timeout=0.5) == [outcome]
+    assert len(device.receipts) == 1
+
+
+def test_of_a_long_answer_the_beginning_is_read(sandbox, key):
+    body = '{"more":"' + "x" * 100_000 + '","reason":"BadTopic"}'
+    device = behaving(sandbox, "error", status=400, body=body)
+    [outcome] = deliver(sandbox, key, device)
+    assert (outcome.code, outcome.detail[:14]) == ("bad_request", '400 {"more":"x')
+
+
+def test_a_dead_token_is_dead_since_apples_timestamp(sandbox, key):
+    device = behaving(sandbox, "unregistered", timestamp=1_700_000_000_000)
+    since = datetime.fromtimestamp(1_700_000_000, UTC)
+    assert deliver(sandbox, key, device) == [Gone("unregistered", "410 Unregistered", since)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome"),
+    [
+        ("revoked", Misconfigured("key_refused", "403 InvalidProviderToken")),
+        ("expired", Deferred("provider_token_expired", "403 ExpiredProviderToken", 60.0)),
+        (
+            "wrong_environment",
+            Misconfigured("key_for_other_environment", "403 BadEnvironmentKeyIdInToken"),
+        ),
+    ],
+)
+def test_refused_credentials_are_told_from_dead_devices(sandbox, key, mode, outcome):
+    key.behave(mode)
+    assert deliver(sandbox, key, sandbox.register(), proven=False) == [outcome]
+
+
+# Keys
+
+
+def test_the_apps_of_a_team_share_a_connection(sandbox, key):
+    key.topics.add("com.example.other")
+    devices = [sandbox.register(), sandbox.register("com.example.other")]
+
+    async def whole():
+        async with client_of(sandbox) as client:
+            for device in devices:
+                credentials = credentials_of(key, topic=device.topic)
+                assert isinstance(
+                    await client.send(make_message(), target_of(device), credentials), Accepted
+                )
+
+    asyncio.run(whole())
+    assert sandbox.connection_count == 1
+
+
+def test_teams_and_environments_have_connections_of_their_own(sandbox, key):
+    async def whole():
+        async with client_of(sandbox) as client:
+            all_of_them = [credentials_of(key), credentials_of(key, environment="production")]
+            for credentials in [*all_of_them, credentials_of(sandbox.key("OTHERTEAM1"))]:
+                outcome = await client.send(
+                    make_message(), target_of(sandbox.register()), credentials
+                )
+                assert isinstance(outcome, Accepted)
+
+    asyncio.run(whole())
+    assert sandbox.connection_count == 3
+
+
+def test_new_credentials_take_over_while_the_old_ones_finish(sandbox, key):
+    slow = behaving(sandbox, "slow", seconds=0.3)
+
+    async def whole():
+        async with client_of(sandbox) as client:
+            old = asyncio.ensure_future(
+                client.send(make_message(), target_of(slow), credentials_of(key, 1))
+            )
+            await received(slow)
+            new = credentials_of(sandbox.key(), 2)
+            return await client.send(make_message(), target_of(sandbox.register()), new), await old
+
+    assert {type(outcome) for outcome in asyncio.run(whole())} == {Accepted}
+    assert len(slow.receipts) == 1
+
+
+def test_connections_of_keys_no_longer_used_are_closed_and_those_in_use_are_not(
+    sandbox, key, monkeypatch
+):
+    monkeypatch.setattr(ios, "MAX_POOLS", 2)
+    monkeypatch.setattr(apns_pool, "CLOSE_SECONDS", 0.0)
+    slow = behaving(sandbox, "slow", seconds=0.5)
+
+    async def whole():
+        async with client_of(sandbox) as client:
+            in_use = asyncio.ensure_future(
+                client.send(make_message(), target_of(slow), credentials_of(key))
+            )
+            await received(slow)
+            for _ in range(4):
+                other = credentials_of(sandbox.key())
+                await client.send(make_message(), target_of(sandbox.register()), other)
+            async with asyncio.timeout(5):
+                while sandbox.open_connection_count > 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)  # the sandbox is in another thread
+            return await in_use
+
+    assert isinstance(asyncio.run(whole()), Accepted)
+    assert len(slow.receipts) == 1
+
+
+# No connection
+
+
+def refused_by(server, *, count=1, ca_file="", **settings):
+    async def whole():
+        client = ios.Client(server=server, ca_file=ca_file, **settings)
+        target = target_of(DEVICE)
+        sends = [client.send(make_message(), target, CREDENTIALS) for _ in range(count)]
+        outcomes = await asyncio.gather(*sends)
+        await client.close()
+        return outcomes
+
+    return asyncio.run(whole())
+
+
+def unused_address():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        return f"127.0.0.1:{closed.getsockname()[1]}"
+
+
+def test_nobody_listening_is_an_outage_for_all_who_wait():
+    outcomes = refused_by(unused_address(), count=20, call_timeout=5.0)
+    failed = Deferred("connection_failed", "ConnectionRefusedError", outage=True)
+    assert set(outcomes) == {failed}
+
+
+def test_an_outage_may_last(monkeypatch):
+    monkeypatch.setattr(apns_pool, "FIRST_WAIT", 0.0)
+
+    async def whole():
+        client = ios.Client(server=unused_address())
+        codes = set()
+        for _ in range(1_100):
+            codes.add((await client.send(make_message(), target_of(DEVICE), CREDENTIALS)).code)
+        await client.close()
+        return codes
+
+    assert asyncio.run(whole()) == {"connection_failed"}
+
+
+def test_a_certificate_of_nobody_known_is_refused(sandbox):
+    assert refused_by(sandbox.server) == [Deferred("tls_failed", outage=True)]
+    assert sandbox.open_connection_count == 0
+
+
+def test_a_certificate_of_another_host_is_refused(sandbox, monkeypatch):
+    port = sandbox.server.split(":")[1]
+    monkeypatch.setattr(
+        "socket.getaddrinfo",
+        lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", int(port)))],
+    )
+    outcomes = refused_by(f"api.push.apple.com:{port}", ca_file=str(sandbox.ca_file))
+    assert outcomes == [Deferred("tls_failed", outage=True)]
+
+
+def test_a_name_that_leads_nowhere_is_an_outage(monkeypatch):
+    def look_up(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+    assert refused_by("apns.example.org:443") == [Deferred("name_not_resolved", outage=True)]
+
+
+def test_a_server_that_never_finishes_its_handshake_does_not_take_the_whole_call(monkeypatch):
+    monkeypatch.setattr(apns_server, "CONNECT_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = Server("127.0.0.1", silent.getsockname()[1])
+
+        async def whole():
+            return await ended(address.connect(tls_for_http2(), lambda: None), 5.0)
+
+        assert asyncio.run(whole()) == "TimeoutError"
+        server = address.authority
+        assert refused_by(server, count=2) == [Deferred("timeout", outage=True)] * 2
+
+
+def test_a_server_that_ends_every_connection_is_not_run_down(sandbox, key):
+    device = behaving(sandbox, "close_after_accept")
+    waiting = [behaving(sandbox, "close_after_accept") for _ in range(20)]
+    outcomes = deliver(sandbox, key, device, *waiting, proven=False, call_timeout=1.0)
+    assert {outcome.outage for outcome in outcomes} == {True}
+    assert sandbox.connection_count < 8
+
+
+def test_apple_is_where_apple_says():
+    assert {name: server.authority for name, server in ios.SERVERS.items()} == {
+        "production": "api.push.apple.com",
+        "sandbox": "api.sandbox.push.apple.com",
+    }
+
+
+def test_tls_is_verified_and_new():
+    context = tls_for_http2()
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
+def test_tls_offers_http2_alone(tmp_path):
+    chosen = []
+
+    async def note(_, writer):
+        chosen.append(writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        writer.close()
+
+    async def whole():
+        tls, pem = server_tls("127.0.0.1")
+        tls.set_alpn_protocols(["http/1.1", "h2"])
+        (tmp_path / "ca.pem").write_text(pem)
+        async with await asyncio.start_server(note, "127.0.0.1", 0, ssl=tls) as server:
+            address = Server("127.0.0.1", server.sockets[0].getsockname()[1])
+            client_tls = tls_for_http2(str(tmp_path / "ca.pem"))
+            connection = await address.connect(client_tls, lambda: None)
+            await connection.wait_closed(1.0)
+
+    asyncio.run(whole())
+    assert chosen == ["h2"]
+
+
+# Faults of our own
+
+
+def test_faults_of_our_own_send_nothing(sandbox, key):
+    async def whole():
+        async with client_of(sandbox) as client:
+            device, good = sandbox.register(), credentials_of(key)
+            large = make_message(data={"text": "x" * 4_096})
+            unreadable = replace(good, key=replace(good.key, private_key="no key"))
+            return [
+                await client.send(make_message(), target_of(device, device_token="x/y"), good),
+                await client.send(large, target_of(device), good),
+                await client.send(make_message(topic="a\nb"), target_of(device), good),
+                await client.send(make_message(), target_of(device), unreadable),
+            ]
+
+    assert asyncio.run(whole()) == [
+        Rejected("malformed_token"),
+        Rejected("payload_too_large", "more than 4096 bytes"),
+        Rejected("bad_request", "a topic is not printable ASCII"),
+        Misconfigured("key_unreadable"),
+    ]
+    assert sandbox.connection_count == 0
+
+
+def test_an_unexpected_error_is_deferred_and_logged_without_the_token(sandbox, key, caplog):
+    async def whole():
+        async with client_of(sandbox) as client:
+            target = target_of(sandbox.register())
+            message = make_message(urgency="unknown")
+            return await client.send(message, target, credentials_of(key)), target.device_token
+
+    with caplog.at_level(logging.DEBUG):
+        outcome, token = asyncio.run(whole())
+    assert outcome == Deferred("unexpected_error", "KeyError")
+    assert [record.error for record in caplog.records if record.levelname == "ERROR"] == [
+        "KeyError"
+    ]
+    assert token not in caplog.text
+
+
+def test_logs_name_no_device(sandbox, key, caplog):
+    devices = [behaving(sandbox, mode) for mode in ("goaway_unprocessed", "reset", "rst_stream")]
+    with caplog.at_level(logging.DEBUG):
+        for device in devices:
+            deliver(sandbox, key, device)
+    shown = " ".join(str(vars(record)) for record in caplog.records)
+    assert not [device for device in devices if device.token in shown]
