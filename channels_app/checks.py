@@ -21,6 +21,8 @@ from pushsvc.common.endpoints import EndpointNotAllowed, normalise_origin
 _REDIS_SCHEMES = frozenset({"redis", "rediss", "unix"})
 _HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*", re.ASCII)
 
+_HOST_AND_PORT = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}", re.ASCII)
+
 
 def register_checks() -> None:
     register(check_settings, Tags.compatibility)
@@ -110,6 +112,15 @@ def _push_services() -> Iterator[CheckMessage]:
         yield Error("VAPID_SUBJECT names no real domain.", hint=hint, id="pushsvc.E010")
     if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
         yield Error("PROVIDER_CA_FILE cannot be read.", id="pushsvc.E011")
+    if not _is_origin(settings.FCM_API_BASE):
+        hint = "https://fcm.googleapis.com, without a path"
+        yield Error("FCM_API_BASE is not an origin.", hint=hint, id="pushsvc.E012")
+    if _scheme(settings.GOOGLE_TOKEN_URI) not in {"http", "https"}:
+        hint = "https://oauth2.googleapis.com/token"
+        yield Error("GOOGLE_TOKEN_URI is not an address.", hint=hint, id="pushsvc.E013")
+    if settings.APNS_SERVER and not _HOST_AND_PORT.fullmatch(settings.APNS_SERVER):
+        hint = "api.push.apple.com:443; empty for Apple's own servers"
+        yield Error("APNS_SERVER is not host:port.", hint=hint, id="pushsvc.E014")
 
 
 def _scheme(url: str) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from channels_app.selectors import vapid_private_keys
-from notifications_app.delivery import web
+from channels_app.selectors import credential_for, vapid_private_keys
+from notifications_app.delivery import android, ios, web
+from notifications_app.delivery.registry import Credentials, Target
 from notifications_app.delivery.types import Message
 from notifications_app.models import Notification
 from notifications_app.tracking import make_token
@@ -17,27 +18,46 @@ from subscriptions_app.selectors import DeliveryTarget, delivery_targets
 logger = logging.getLogger(__name__)
 
 
+class CredentialsMissing(Exception):
+    """There are none for the platform, or they were refused and nobody has replaced them yet."""
+
+
+class CredentialsUnreadable(Exception):
+    """What is stored in this version of them is no credential of the platform."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
 @dataclass(frozen=True)
 class Addressed:
     """`targets` by subscription id: those that still can be reached; `registered_at`: when each of
     them last said so. `credential_version` is what a refusal of the credentials would be about; 0
     where the platform cannot be paused."""
 
-    targets: Mapping[UUID, web.Target]
+    targets: Mapping[UUID, Target]
     registered_at: Mapping[UUID, datetime]
-    credentials: web.Credentials
+    credentials: Credentials
     credential_version: int = 0
 
 
-def address(notification_id: UUID, subscription_ids: Sequence[UUID]) -> Addressed:
-    """Reads the devices as they are now; one that is missing or inactive has no target."""
+def address(
+    platform: str, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
+) -> Addressed:
+    """Reads the devices and the credentials as they are now; a device that is missing or inactive
+    has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable where
+    CREDENTIAL_KEYS lacks a key.
+    """
     active = [device for device in delivery_targets(subscription_ids) if device.active]
-    targets = {device.id: _web_target(notification_id, device) for device in active}
-    return Addressed(
-        targets,
-        {device.id: device.registered_at for device in active},
-        _vapid_keys({target.vapid_key_id for target in targets.values()}),
-    )
+    registered_at = {device.id: device.registered_at for device in active}
+    if platform == "web":
+        browsers = {device.id: _browser(notification_id, device) for device in active}
+        keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
+        return Addressed(browsers, registered_at, keys)
+    credentials = _credentials(platform, channel_id)
+    phones = {device.id: _phone(platform, notification_id, device) for device in active}
+    return Addressed(phones, registered_at, credentials, credentials.version)
 
 
 def message_of(notification: Notification, *, expires_at: float) -> Message:
@@ -70,7 +90,18 @@ def _vapid_keys(ids: set[UUID]) -> web.Credentials:
     return web.Credentials({id_: web.VapidKey(*key) for id_, key in keys.items()})
 
 
-def _web_target(notification_id: UUID, device: DeliveryTarget) -> web.Target:
+def _credentials(platform: str, channel_id: UUID) -> android.Credentials | ios.Credentials:
+    stored = credential_for(channel_id, platform)
+    if stored is None or stored.is_paused:
+        raise CredentialsMissing
+    parse = android.Credentials.parse if platform == "android" else ios.Credentials.parse
+    try:
+        return parse(stored.secret, stored.version)
+    except ValueError:  # its text may hold a part of the secret
+        raise CredentialsUnreadable(stored.version) from None
+
+
+def _browser(notification_id: UUID, device: DeliveryTarget) -> web.Target:
     if device.vapid_key_id is None:
         raise ValueError("a web subscription always has a VAPID key")
     return web.Target(
@@ -81,3 +112,12 @@ def _web_target(notification_id: UUID, device: DeliveryTarget) -> web.Target:
         vapid_key_id=device.vapid_key_id,
         token=make_token(notification_id, device.id),
     )
+
+
+def _phone(
+    platform: str, notification_id: UUID, device: DeliveryTarget
+) -> android.Target | ios.Target:
+    token = make_token(notification_id, device.id)
+    if platform == "android":
+        return android.Target(device.id, device.address, token)
+    return ios.Target(device.id, device.address, token)

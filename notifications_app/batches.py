@@ -50,7 +50,13 @@ class Lease:
         return self.lapses >= CAREFUL_AFTER_LAPSES
 
 
-def claim(platform: str, *, skip_services: Sequence[str], processes: int) -> Lease | None:
+def claim(
+    platform: str,
+    *,
+    skip_services: Sequence[str],
+    processes: int,
+    skip_channels: Sequence[UUID] = (),
+) -> Lease | None:
     """Leases the next due batch, or None when there is none.
 
     The channel that waited longest comes first, within it the notification that waited longest:
@@ -59,7 +65,7 @@ def claim(platform: str, *, skip_services: Sequence[str], processes: int) -> Lea
     begun = time.monotonic()
     with transaction.atomic():
         skip = [*skip_services, *_strangers_to_skip(platform, processes)]
-        for plan_id in _lanes(platform, skip):
+        for plan_id in _lanes(platform, skip, skip_channels):
             claimed = sql.rows(_CLAIM, {"plan": plan_id, "skip": skip, "lease": _lease()})
             if claimed:
                 return dataclasses.replace(Lease(*claimed[0]), begun=begun)
@@ -95,7 +101,7 @@ def free_lapsed(limit: int = 100) -> int:
 
 
 def unpark(limit: int = 1000) -> int:
-    """Makes the batches ready whose platform is not paused any more."""
+    """Makes the batches ready whose platform has credentials that nobody refused."""
     return sql.execute(_UNPARK, {"limit": limit})
 
 
@@ -119,11 +125,17 @@ def _lease() -> timedelta:
     return timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def _lanes(platform: str, skip: list[str]) -> Iterator[int]:
+def _lanes(platform: str, skip: list[str], skip_channels: Sequence[UUID]) -> Iterator[int]:
     """Plans with due batches, fairest first: a few at a time, for mostly the first will do."""
     tried: list[int] = []
     while True:
-        parameters = {"platform": platform, "skip": skip, "tried": tried, "lanes": _LANES}
+        parameters = {
+            "platform": platform,
+            "skip": skip,
+            "channels": list(skip_channels),
+            "tried": tried,
+            "lanes": _LANES,
+        }
         lanes = [int(row[0]) for row in sql.rows(_NEXT_LANES, parameters)]
         yield from lanes
         if len(lanes) < _LANES:
@@ -147,6 +159,7 @@ _NEXT_LANES = """
 SELECT plan.id
 FROM notifications_app_plan plan
 WHERE plan.platform = %(platform)s AND plan.status <> 'done' AND plan.id <> ALL(%(tried)s)
+  AND plan.channel_id <> ALL(%(channels)s)
   AND EXISTS (
     SELECT FROM notifications_app_batch batch
     WHERE batch.plan_id = plan.id AND batch.status = 'ready'
@@ -223,10 +236,10 @@ UPDATE notifications_app_batch
 SET status = 'ready', parked_at = NULL, due_at = statement_timestamp()
 WHERE id IN (
   SELECT batch.id FROM notifications_app_batch batch
-  WHERE batch.status = 'parked' AND NOT EXISTS (
+  WHERE batch.status = 'parked' AND EXISTS (
     SELECT FROM channels_app_providercredential credential
     WHERE credential.channel_id = batch.channel_id AND credential.platform = batch.platform
-      AND credential.paused_at IS NOT NULL)
+      AND credential.paused_at IS NULL)
   ORDER BY batch.id LIMIT %(limit)s
   FOR NO KEY UPDATE OF batch SKIP LOCKED)
 """

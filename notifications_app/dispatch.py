@@ -5,8 +5,8 @@ come. A worker that dies repeats only what was under way or not yet written.
 import contextlib
 import functools
 import logging
-import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -15,28 +15,46 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from channels_app.services import platform_pause
-from notifications_app import batches, breakers, outcomes, verdicts
-from notifications_app.addressing import Addressed, address, message_of
+from notifications_app import batches, breakers, connections, outcomes, verdicts
+from notifications_app.addressing import (
+    Addressed,
+    CredentialsMissing,
+    CredentialsUnreadable,
+    address,
+    message_of,
+)
 from notifications_app.batches import Lease
-from notifications_app.delivery import web
-from notifications_app.delivery.engine import Engine, Pass
-from notifications_app.delivery.registry import web_push_services
+from notifications_app.delivery import android
+from notifications_app.delivery.android_answers import THIRD_PARTY_AUTH
+from notifications_app.delivery.engine import Pass
+from notifications_app.delivery.registry import Client, Target, services_with_breaker
 from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome, Rejected
 from notifications_app.delivery.web_answers import VAPID_REFUSED
 from notifications_app.models import Notification
 from notifications_app.outcomes import LeaseLost
 from notifications_app.verdicts import Limits, Recipient, Verdict
 from pushsvc.common import sql, worker
+from pushsvc.common.crypto import SecretUnreadable
+from pushsvc.common.quota import Quota
 
 logger = logging.getLogger(__name__)
 
 SOLO_LAPSES = 3
 _RENEW_SECONDS = 10.0
 _MANY_REFUSED = 10
+_UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
+_REMEDY = "restore the key in CREDENTIAL_KEYS"
+_UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
 _LONGEST_RETRY_WAIT = 2.0
+# One endpoint that answers so proves nothing, so nothing is paused: anyone may subscribe such. A
+# fifth of them says that the channel's keys may be wrong.
+_WARNINGS = {
+    VAPID_REFUSED: "vapid.refused_by_many",
+    THIRD_PARTY_AUTH: "fcm.third_party_auth_by_many",
+}
 
-Answers = Sequence[tuple[web.Target, Outcome]]
+Answers = Sequence[tuple[Target, Outcome]]
 
 
 def deliver(platform: str, *, seconds: float) -> bool:
@@ -46,8 +64,11 @@ def deliver(platform: str, *, seconds: float) -> bool:
     while time.monotonic() < until and not worker.is_stopping():
         lease = batches.claim(
             platform,
-            skip_services=breakers.services_to_skip(web_push_services(_trusted_origins())),
+            skip_services=breakers.services_to_skip(
+                services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
+            ),
             processes=worker.live_processes(platform),
+            skip_channels=_channels_over_quota(platform),
         )
         if lease is None:
             return False
@@ -61,11 +82,55 @@ def deliver_batch(lease: Lease) -> None:
         _Delivery.of(lease).run()
     except LeaseLost:
         logger.warning("batch.lease_lost", extra={"batch": lease.batch_id})
+    except CredentialsMissing:
+        _end(lease, lambda: batches.park(lease))
+    except CredentialsUnreadable as error:
+        _end(lease, functools.partial(_pause_and_park, lease, error.version))
+    except SecretUnreadable:
+        logger.error("credentials.unreadable", extra={"remedy": _REMEDY})
+        _end(lease, lambda: batches.hand_back(lease, finished_pass=False, wait=_UNREADABLE_WAIT))
     except Exception:
-        with contextlib.suppress(LeaseLost):
-            until = lease.begun + settings.LEASE_SECONDS
-            _persistently(lambda: batches.hand_back_failed(lease), until=until)
+        _end(lease, lambda: batches.hand_back_failed(lease))
         raise
+
+
+def _end(lease: Lease, give_back: Callable[[], object]) -> None:
+    """Gives back a batch that was not worked on; if the database stays away, it lapses."""
+
+    def give() -> bool:
+        give_back()
+        return True
+
+    with contextlib.suppress(LeaseLost):
+        _persistently(give, until=lease.begun + settings.LEASE_SECONDS)
+
+
+def _pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
+    """Only the version that was refused: new credentials stored meanwhile go on."""
+    return platform_pause(
+        channel_id=lease.channel_id,
+        platform=lease.platform,
+        version=version,
+        code=refusal.code,
+        detail=refusal.detail,
+    )
+
+
+def _pause_and_park(lease: Lease, version: int) -> None:
+    _pause(lease, version, _UNREADABLE)
+    batches.park(lease)
+
+
+# (platform, channel) whose project has used up its calls for now, and until when on the monotonic
+# clock. Meanwhile their batches are left alone: to read one and hand it back is work too.
+_over_quota: dict[tuple[str, UUID], float] = {}
+
+
+def _channels_over_quota(platform: str) -> list[UUID]:
+    now = time.monotonic()
+    for key in [key for key, until in _over_quota.items() if until <= now]:
+        del _over_quota[key]
+    return [channel_id for of, channel_id in _over_quota if of == platform]
 
 
 @dataclass
@@ -96,21 +161,40 @@ class _Delivery:
             message=message_of(notification, expires_at=lease.local(limits.deadline)),
             limits=limits,
             recipients={each.subscription_id: each for each in recipients},
-            addressed=address(lease.notification_id, [each.subscription_id for each in recipients]),
+            addressed=address(
+                lease.platform,
+                lease.channel_id,
+                lease.notification_id,
+                [each.subscription_id for each in recipients],
+            ),
         )
 
     def run(self) -> None:
         targets = self._write_what_needs_no_call()
-        if targets and breakers.is_half_open(self.lease.push_service):
-            if not breakers.take_probe(self.lease.push_service):
-                self._give_back(finished_pass=False, wait=1.0)
-                return
-            self.is_probe = True
+        self.is_probe = bool(targets) and breakers.is_half_open(self.lease.push_service)
+        if self.is_probe:
             targets = targets[: breakers.PROBE_CALLS]
+        granted, quota_wait = self._within_quota(targets)
+        if self.is_probe and granted and not breakers.take_probe(self.lease.push_service):
+            self._give_back(finished_pass=False, wait=1.0)
+            return
         call = self._call_one_by_one if self.lease.is_careful else self._call
-        is_whole = call(targets)
-        wait = self.service_waits or (_OUTAGE_WAIT if self.outages_in_a_row else 0.0)
+        is_whole = call(granted) and granted == targets
+        outage_wait = _OUTAGE_WAIT if self.outages_in_a_row else 0.0
+        wait = max(self.service_waits, quota_wait, outage_wait)
         self._give_back(finished_pass=is_whole, wait=wait)
+
+    def _within_quota(self, targets: list[Target]) -> tuple[list[Target], float]:
+        """Those that may be called now, and how long the others have to wait."""
+        credentials = self.addressed.credentials
+        if not targets or not isinstance(credentials, android.Credentials):
+            return targets, 0.0
+        quota = Quota(self.lease.push_service, settings.FCM_CALLS_PER_MINUTE)
+        grant = quota.take(credentials.project_id, len(targets))
+        if grant.wait_seconds:
+            key = (self.lease.platform, self.lease.channel_id)
+            _over_quota[key] = time.monotonic() + grant.wait_seconds
+        return targets[: grant.granted], grant.wait_seconds
 
     def _give_back(self, *, finished_pass: bool, wait: float) -> None:
         """Parked where the credentials were refused; if others were stored meanwhile, the next
@@ -125,7 +209,7 @@ class _Delivery:
 
         _persistently(give, until=self.leased_until)
 
-    def _write_what_needs_no_call(self) -> list[web.Target]:
+    def _write_what_needs_no_call(self) -> list[Target]:
         """Bounces who left, whose time is over, and who broke worker after worker alone."""
         bounces, targets = [], []
         now = self.lease.now()
@@ -143,7 +227,7 @@ class _Delivery:
             self._write(bounces)
         return targets
 
-    def _call_one_by_one(self, targets: Sequence[web.Target]) -> bool:
+    def _call_one_by_one(self, targets: Sequence[Target]) -> bool:
         """Each attempt is noted before the call, so that who breaks a worker is known by name."""
         for target in targets:
             if not self._may_start():
@@ -153,18 +237,18 @@ class _Delivery:
                 return False
         return True
 
-    def _begin_alone(self, target: web.Target) -> None:
+    def _begin_alone(self, target: Target) -> None:
         subscription_id = target.subscription_id
         if not _persistently(
             lambda: outcomes.begin_alone(self.lease, subscription_id), until=self.leased_until
         ):
             raise LeaseLost
 
-    def _call(self, targets: Sequence[web.Target]) -> bool:
+    def _call(self, targets: Sequence[Target]) -> bool:
         """Calls for all targets, writing outcomes as they come; True if all were called."""
-        client = _client(os.getpid())
+        client = connections.client(self.lease.platform)
         calls = Pass(
-            _engine(os.getpid()),
+            connections.engine(),
             lambda target: self._send(client, target),
             targets,
             may_start=self._may_start,
@@ -182,7 +266,7 @@ class _Delivery:
             calls.stop()
         return calls.is_whole
 
-    async def _send(self, client: web.Client, target: web.Target) -> Outcome:
+    async def _send(self, client: Client, target: Target) -> Outcome:
         """In the engine's thread."""
         outcome = await client.send(self.message, target, self.addressed.credentials)
         is_outage = isinstance(outcome, Deferred) and outcome.outage
@@ -238,17 +322,9 @@ class _Delivery:
         self.leased_until = begun + settings.LEASE_SECONDS
 
     def _pause(self, refusal: Misconfigured) -> None:
-        """Only the version that was refused: new credentials stored meanwhile go on."""
         self.is_refused = True
-        pause = functools.partial(
-            platform_pause,
-            channel_id=self.lease.channel_id,
-            platform=self.lease.platform,
-            version=self.addressed.credential_version,
-            code=refusal.code,
-            detail=refusal.detail,
-        )
-        _persistently(pause, until=self.leased_until)
+        version = self.addressed.credential_version
+        _persistently(lambda: _pause(self.lease, version, refusal), until=self.leased_until)
 
     def _tell_breaker(self, answers: Answers) -> None:
         """Retries are left out: they are the service's worst recipients, not a sample of it. A
@@ -265,22 +341,12 @@ class _Delivery:
             self.service_waits = breakers.seconds_open(service)
 
     def _warn_of_refused_keys(self, answers: Answers) -> None:
-        """One endpoint that refuses our VAPID key proves nothing; a fifth of them says that the
-        channel's keys or its subject may be wrong. Nothing is paused: anyone may subscribe such."""
-        refused = sum(isinstance(o, Rejected) and o.code == VAPID_REFUSED for _, o in answers)
-        if refused >= _MANY_REFUSED and refused * 5 >= len(answers):
-            extra = {"channel": self.lease.channel_id, "refused": refused, "of": len(answers)}
-            logger.warning("vapid.refused_by_many", extra=extra)
-
-
-def shut_down() -> None:
-    """Closes the process's connections to push services, if it has any. For its end."""
-    if _client.cache_info().currsize:
-        pid = os.getpid()
-        _engine(pid).run(_client(pid).close())
-        _engine(pid).stop()
-        _client.cache_clear()
-        _engine.cache_clear()
+        refusals = Counter(o.code for _, o in answers if isinstance(o, Rejected))
+        for code, event in _WARNINGS.items():
+            refused = refusals[code]
+            if refused >= _MANY_REFUSED and refused * 5 >= len(answers):
+                extra = {"channel": self.lease.channel_id, "refused": refused, "of": len(answers)}
+                logger.warning(event, extra=extra)
 
 
 def _persistently(write: Callable[[], bool], *, until: float) -> bool:
@@ -311,32 +377,6 @@ def _limits(notification: Notification) -> Limits:
         attempts=settings.HAND_OVER_ATTEMPTS if notification.ttl else 1,
         seconds=settings.HAND_OVER_SECONDS,
     )
-
-
-def _trusted_origins() -> frozenset[str]:
-    return frozenset(settings.WEBPUSH_TRUSTED_ORIGINS)
-
-
-@functools.cache
-def _engine(_pid: int) -> Engine:
-    return Engine()
-
-
-@functools.cache
-def _client(pid: int) -> web.Client:
-    """One for each process, for as long as it lives; made in the engine's loop."""
-
-    async def make() -> web.Client:
-        return web.Client(
-            trusted_origins=_trusted_origins(),
-            allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
-            ca_file=settings.PROVIDER_CA_FILE,
-            call_timeout=settings.CALL_SECONDS,
-            other_timeout=settings.STRANGER_CALL_SECONDS,
-            connections_per_origin=settings.CALLS_IN_FLIGHT,
-        )
-
-    return _engine(pid).run(make())
 
 
 # The longest untried first, so that one that breaks workers does not hold up the others.

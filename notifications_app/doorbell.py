@@ -64,4 +64,6 @@ def _connection(_pid: int) -> Connection:
 _TASKS = {
     "plan": "notifications_app.tasks.plan",
     "web": "notifications_app.tasks.deliver_web",
+    "android": "notifications_app.tasks.deliver_android",
+    "ios": "notifications_app.tasks.deliver_ios",
 }

@@ -13,6 +13,7 @@ from channels_app.models import Channel
 from channels_app.selectors import channel_totals
 from notifications_app import idempotency, selectors
 from notifications_app.addressing import message_of
+from notifications_app.delivery.android import unusable_data_names
 from notifications_app.delivery.registry import PAYLOADS, PLATFORMS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import NotCancellable, PayloadTooLarge, SegmentNotFound
@@ -20,7 +21,9 @@ from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import ring_planner
 from notifications_app.tracking import make_token
+from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.errors import PlatformNotEnabled
 
@@ -130,12 +133,22 @@ def _payload_sizes(notification: Notification) -> dict[str, int]:
             raise PlatformNotEnabled("target_platforms", platform)
     if notification.segment_id is not None:
         raise SegmentNotFound
+    _check_data_names(notification)
     message = message_of(notification, expires_at=0.0)
     token = make_token(notification.id, _ANYBODY)
     return {
         platform: _payload_size(platform, message, token)
         for platform in notification.target_platforms
     }
+
+
+def _check_data_names(notification: Notification) -> None:
+    """On Android `data` shares one level with our own fields and Google's."""
+    if Platform.ANDROID in notification.target_platforms:
+        detail = "This name is ours or Google's on Android; choose another."
+        names = unusable_data_names(notification.data)
+        if names:
+            raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
 
 
 def _payload_size(platform: str, message: Message, token: str) -> int:

@@ -9,7 +9,16 @@ from celery.signals import worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from notifications_app import batches, dispatch, doorbell, outcomes, planning, settling, upkeep
+from notifications_app import (
+    batches,
+    connections,
+    dispatch,
+    doorbell,
+    outcomes,
+    planning,
+    settling,
+    upkeep,
+)
 from pushsvc.common import worker
 
 logger = logging.getLogger(__name__)
@@ -22,7 +31,7 @@ _TIME_LIMIT = 300  # seconds, past every limit of a batch: only what hangs is ki
 
 @worker_process_shutdown.connect(weak=False)
 def _close_connections(**_: Any) -> None:
-    dispatch.shut_down()
+    connections.shut_down()
 
 
 def ring_planner() -> None:
@@ -39,8 +48,23 @@ def plan() -> None:
 
 @shared_task(time_limit=_TIME_LIMIT)
 def deliver_web() -> None:
-    if dispatch.deliver("web", seconds=_TURN_SECONDS) and not worker.is_stopping():
-        doorbell.ring("web")
+    _deliver("web")
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def deliver_android() -> None:
+    _deliver("android")
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def deliver_ios() -> None:
+    _deliver("ios")
+
+
+def _deliver(platform: str) -> None:
+    """Until nothing is due; a worker that has more to do than a turn rings for itself."""
+    if dispatch.deliver(platform, seconds=_TURN_SECONDS) and not worker.is_stopping():
+        doorbell.ring(platform)
 
 
 @shared_task(time_limit=_TIME_LIMIT)

@@ -236,6 +236,9 @@ DEFAULT_VAPID_SUBJECT = "mailto:push@example.com"
 VAPID_SUBJECT = ENV.text("VAPID_SUBJECT", DEFAULT_VAPID_SUBJECT)
 WEBPUSH_TRUSTED_ORIGINS = frozenset(ENV.words("WEBPUSH_TRUSTED_ORIGINS"))
 WEBPUSH_ALLOWED_HOSTS = ENV.words("WEBPUSH_ALLOWED_HOSTS")
+FCM_API_BASE = ENV.text("FCM_API_BASE", "https://fcm.googleapis.com").rstrip("/")
+GOOGLE_TOKEN_URI = ENV.text("GOOGLE_TOKEN_URI", "https://oauth2.googleapis.com/token")
+APNS_SERVER = ENV.text("APNS_SERVER")  # host:port in place of Apple's, for both environments
 PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
 
 # --- Pipeline -------------------------------------------------------------------------------------
@@ -249,6 +252,8 @@ FLUSH_SECONDS = 0.25
 UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
 CALLS_IN_FLIGHT = 100  # of one batch
 CALL_SECONDS = 10.0
+# Google's, of each project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
+FCM_CALLS_PER_MINUTE = 600_000
 BATCH_SECONDS = 60.0  # then what is left of a batch is handed back
 STRANGER_CALL_SECONDS = 5.0
 STRANGER_BATCH_SECONDS = 5.0

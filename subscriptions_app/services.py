@@ -19,7 +19,7 @@ from channels_app.models import Channel
 from channels_app.selectors import current_vapid_key
 from channels_app.services import counter_add
 from pushsvc.common import sql
-from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.platforms import Platform
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
@@ -28,7 +28,6 @@ from subscriptions_app.models import Subscription
 
 UNSUBSCRIBED = "unsubscribed"
 REPLACED = "replaced"
-_SERVICE_OF_TOKENS = {Platform.ANDROID: "fcm", Platform.IOS: "apns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def _address_facts(platform: str, text: str) -> dict[str, Any]:
 
 def _push_service(platform: str, address: str) -> str:
     if platform != Platform.WEB:
-        return _SERVICE_OF_TOKENS[Platform(platform)]
+        return TOKEN_SERVICES[platform]
     try:
         return check_endpoint(
             address,

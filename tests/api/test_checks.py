@@ -42,6 +42,11 @@ WRONG = [
     ("VAPID_SUBJECT", "admin@example.com", "E010"),
     ("VAPID_SUBJECT", "mailto:root@localhost", "E010"),
     ("PROVIDER_CA_FILE", "/nonexistent/ca.pem", "E011"),
+    ("FCM_API_BASE", "fcm.googleapis.com", "E012"),
+    ("FCM_API_BASE", "https://fcm.googleapis.com/v1", "E012"),
+    ("GOOGLE_TOKEN_URI", "oauth2.googleapis.com/token", "E013"),
+    ("APNS_SERVER", "api.push.apple.com", "E014"),
+    ("APNS_SERVER", "https://api.push.apple.com:443", "E014"),
 ]
 
 

@@ -5,7 +5,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from notifications_app.delivery import web
+from notifications_app.delivery.registry import PAYLOADS
 from notifications_app.delivery.types import Message
 from notifications_app.models import IdempotencyRecord, Notification
 from notifications_app.tracking import make_token
@@ -287,6 +287,12 @@ def test_nobody_is_told_of_what_was_refused(alice):
     assert waiting_rings() == 0
 
 
+@pytest.fixture
+def everywhere():
+    """The owner of a channel with every platform enabled."""
+    return owner_of(make_channel(android_enabled=True, ios_enabled=True))
+
+
 # --- to whom --------------------------------------------------------------------------------------
 
 
@@ -298,14 +304,29 @@ def test_no_segment_is_known_yet(alice):
 
 
 @pytest.mark.parametrize("platforms", [["android"], ["ios"], ["web", "ios"]])
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_a_platform_that_nothing_is_sent_to_is_refused(platforms, is_enabled):
-    owner = owner_of(make_channel(android_enabled=is_enabled, ios_enabled=is_enabled))
-    response = owner.send({"body": "x", "target_platforms": platforms})
+def test_a_platform_that_the_channel_has_not_enabled_is_refused(alice, platforms):
+    response = alice.send({"body": "x", "target_platforms": platforms})
     assert faults(response) == [("target_platforms", "platform_not_enabled")]
     assert response.json()["code"] == "platform_not_enabled"
     assert platforms[-1] in response.json()["detail"]
     assert not Notification.objects.exists()
+
+
+def test_every_platform_that_is_enabled_can_be_sent_to(everywhere):
+    row = accepted(everywhere, {"body": "x", "target_platforms": ["ios", "web", "android"]})
+    assert row.target_platforms == ["ios", "web", "android"]
+
+
+@pytest.mark.parametrize(
+    "name", ["notification_id", "url", "icon", "token", "from", "message_type", "google.x", "gcm.y"]
+)
+def test_data_cannot_take_the_names_of_others_on_android(everywhere, name):
+    body = {"body": "x", "data": {name: "1", "mine": "2"}}
+
+    refused = everywhere.send(body | {"target_platforms": ["web", "android"]})
+
+    assert faults(refused) == [(f"data.{name}", "reserved_name")]
+    accepted(everywhere, body | {"target_platforms": ["web", "ios"]})
 
 
 def test_a_channel_without_web_cannot_send_to_it():
@@ -316,7 +337,7 @@ def test_a_channel_without_web_cannot_send_to_it():
 # --- how much -------------------------------------------------------------------------------------
 
 
-def payload_bytes(body):
+def payload_bytes(body, platform="web"):
     """What the device would get, tracking token included."""
     message = Message(
         notification_id=uuid7(),
@@ -331,20 +352,23 @@ def payload_bytes(body):
         urgency="normal",
         topic="",
     )
-    return len(web.payload(message, make_token(uuid7(), uuid7())))
+    payload, _ = PAYLOADS[platform]
+    return len(payload(message, make_token(uuid7(), uuid7())))
 
 
 @pytest.mark.parametrize("unit", ["x", "😀"])
-def test_a_payload_fits_up_to_the_last_byte(alice, unit):
-    body = {"body": unit, "data": {"k": ""}}
-    body["data"]["k"] = "x" * (web.MAX_PAYLOAD - payload_bytes(body))
-    assert payload_bytes(body) == web.MAX_PAYLOAD
-    accepted(alice, body)
+@pytest.mark.parametrize(("platform", "limit"), [("web", 3993), ("android", 4096), ("ios", 4096)])
+def test_a_payload_fits_up_to_the_last_byte(everywhere, platform, limit, unit):
+    body = {"body": unit, "data": {"k": ""}, "target_platforms": [platform]}
+    body["data"]["k"] = "x" * (limit - payload_bytes(body, platform))
+    assert payload_bytes(body, platform) == limit
+    accepted(everywhere, body)
 
     body["data"]["k"] += "x"
-    for refused in (alice.send(body), alice.send(body | {"dry_run": True})):
+    for refused in (everywhere.send(body), everywhere.send(body | {"dry_run": True})):
         assert faults(refused) == [("target_platforms", "payload_too_large")]
         assert refused.json()["code"] == "payload_too_large"
+        assert platform in refused.json()["detail"]
     assert Notification.objects.count() == 1
 
 
@@ -365,6 +389,23 @@ def test_a_dry_run_tells_size_and_audience_and_stores_nothing(alice, bob):
     }
     assert not Notification.objects.exists()
     assert not IdempotencyRecord.objects.exists()
+
+
+def test_a_dry_run_tells_the_audience_of_each_platform(everywhere):
+    everywhere.subscribe(browser())
+    for token in ("a", "b"):
+        everywhere.device("/subscribe", {"platform": "android", "provider_token": token})
+
+    response = everywhere.send(
+        {"body": "x", "target_platforms": ["web", "android", "ios"], "dry_run": True}
+    )
+
+    found = response.json()["platforms"]
+    assert {name: trial["audience"] for name, trial in found.items()} == {
+        "web": 1,
+        "android": 2,
+        "ios": 0,
+    }
 
 
 # --- who ------------------------------------------------------------------------------------------

@@ -269,9 +269,9 @@ def test_attributes_beyond_their_limits_are_refused(alice, attributes, expected)
 @pytest.mark.parametrize(
     ("platform", "token", "service"),
     [
-        ("android", ANDROID_TOKEN, "fcm"),
-        ("android", "x", "fcm"),
-        ("android", "x" * 4096, "fcm"),
+        ("android", ANDROID_TOKEN, "fcm_v1"),
+        ("android", "x", "fcm_v1"),
+        ("android", "x" * 4096, "fcm_v1"),
         ("ios", IOS_TOKEN, "apns"),
         ("ios", "a" * 32, "apns"),
         ("ios", "a" * 200, "apns"),

@@ -1,9 +1,7 @@
-import os
-
 import pytest
 
 from channels_app.services import channel_create
-from notifications_app import dispatch
+from notifications_app import connections
 from pushsvc.common.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
 from tests.pipeline import support
@@ -45,7 +43,7 @@ def _other_sandbox():
 @pytest.fixture
 def sandbox(sandbox, _other_sandbox, settings):
     settings.WEBPUSH_TRUSTED_ORIGINS = frozenset({sandbox.origin, _other_sandbox.origin})
-    dispatch._client(os.getpid())  # made here, so that threads of a test do not each make one
+    connections.client("web")  # made here, so that threads of a test do not each make one
     return sandbox
 
 

@@ -56,5 +56,9 @@ def _environment():
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "DATABASE_URL": database._replace(path=f"/{name}").geturl(),
         "WEBPUSH_TRUSTED_ORIGINS": ",".join(settings.WEBPUSH_TRUSTED_ORIGINS),
+        "FCM_API_BASE": settings.FCM_API_BASE,
+        "GOOGLE_TOKEN_URI": settings.GOOGLE_TOKEN_URI,
+        "APNS_SERVER": settings.APNS_SERVER,
+        "PROVIDER_CA_FILE": settings.PROVIDER_CA_FILE,
         "WORKER_CONCURRENCY": "2",
     }

@@ -1,0 +1,58 @@
+"""A process's event loop and its connections to push services, kept for as long as it lives.
+
+Made when first needed, so after the fork; `shut_down` belongs to the end of the process.
+"""
+
+import functools
+import os
+
+from django.conf import settings
+
+from notifications_app.delivery.engine import Engine
+from notifications_app.delivery.registry import Client, Connecting, make_client
+
+
+def engine() -> Engine:
+    return _engine(os.getpid())
+
+
+def client(platform: str) -> Client:
+    """The platform's transport; what it answers is to be awaited in the engine's loop."""
+    pid = os.getpid()
+    if (pid, platform) not in _clients:
+        _clients[pid, platform] = engine().run(_made(platform))
+    return _clients[pid, platform]
+
+
+def shut_down() -> None:
+    """Closes what was made. Safe to repeat; what is needed later is made anew."""
+    pid = os.getpid()
+    own = [key for key in _clients if key[0] == pid]
+    for key in own:
+        engine().run(_clients.pop(key).close())
+    if own:
+        engine().stop()
+        _engine.cache_clear()
+
+
+@functools.cache
+def _engine(_pid: int) -> Engine:
+    return Engine()
+
+
+_clients: dict[tuple[int, str], Client] = {}
+
+
+async def _made(platform: str) -> Client:
+    how = Connecting(
+        trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
+        allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
+        ca_file=settings.PROVIDER_CA_FILE,
+        fcm_api_base=settings.FCM_API_BASE,
+        google_token_uri=settings.GOOGLE_TOKEN_URI,
+        apns_server=settings.APNS_SERVER,
+        call_seconds=settings.CALL_SECONDS,
+        stranger_call_seconds=settings.STRANGER_CALL_SECONDS,
+        calls_in_flight=settings.CALLS_IN_FLIGHT,
+    )
+    return make_client(platform, how)

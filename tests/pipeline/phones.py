@@ -1,0 +1,129 @@
+"""Android phones and iPhones of the sandboxes, subscribed to a channel with good credentials."""
+
+import contextlib
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from django.db import connection, transaction
+
+from channels_app.models import ProviderCredential
+from channels_app.services import provider_credentials_store
+from notifications_app import connections, dispatch, tasks
+from pushsvc.common import sql
+from pushsvc.sandbox.apns_devices import DEFAULT_TEAM, DEFAULT_TOPIC
+from subscriptions_app.services import subscription_register
+from tests.pipeline import support
+
+PROJECT = "alices-shop"
+
+
+def store_google(fcm, channel, project=PROJECT):
+    """A new service account of the project, stored for the channel; `fcm.revoke` ends it."""
+    account = fcm.service_account(project)
+    provider_credentials_store(channel=channel, fcm_service_account=json.dumps(account))
+    _ready("android", channel)
+    return account
+
+
+def store_apple(apns, channel, *, topic=DEFAULT_TOPIC, team=DEFAULT_TEAM, key=None, **changed):
+    """A key, new where none is given, stored for the channel; `key.behave` ends it."""
+    key = key or apns.key(team, topic)
+    provider_credentials_store(channel=channel, apns_key=json.dumps(key.credential | changed))
+    _ready("ios", channel)
+    return key
+
+
+def _ready(platform, channel):
+    channel.refresh_from_db()
+    connections.client(platform)  # made here, so that threads of a test do not each make one
+
+
+def credential(channel):
+    return ProviderCredential.objects.get(channel=channel)
+
+
+def android(fcm, channel, count=1, project=PROJECT):
+    return [register(channel, "android", fcm.register(project)) for _ in range(count)]
+
+
+def iphones(apns, channel, count=1, topic=DEFAULT_TOPIC):
+    return [register(channel, "ios", apns.register(topic)) for _ in range(count)]
+
+
+def register(channel, platform, device):
+    subscription, _ = subscription_register(
+        channel=channel, platform=platform, address=device.token
+    )
+    return device, subscription
+
+
+def plan(channel, *platforms, **fields):
+    """A notification that is planned, and not yet delivered to anybody."""
+    notification = support.notify(channel, target_platforms=list(platforms), **fields)
+    support.plan(notification)
+    return notification
+
+
+def deliver(notification, *platforms):
+    for platform in platforms:
+        dispatch.deliver(platform, seconds=30)
+    notification.refresh_from_db()
+
+
+def send(channel, *platforms, **fields):
+    """Plans and delivers as far as it goes at once."""
+    notification = plan(channel, *platforms, **fields)
+    deliver(notification, *platforms)
+    return notification
+
+
+def send_again(notification, *platforms):
+    """Once the waits of deferred recipients are over."""
+    support.make_due(notification)
+    deliver(notification, *platforms)
+
+
+def deliver_to_the_end(notification, platform, seconds=30):
+    """As worker and beat do between them, until the notification is sent or failed."""
+    end = time.monotonic() + seconds
+    while notification.status == "processing":
+        assert time.monotonic() < end, "it did not end"
+        tasks.tick()
+        deliver(notification, platform)
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def meanwhile(call):
+    """Makes the call in another thread, on a database connection of its own, until the block and
+    the call have both ended."""
+
+    def run():
+        try:
+            call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        yield
+        running.result()
+
+
+@contextlib.contextmanager
+def held(row):
+    """Nobody else writes the row before the block ends; then what the block did is committed."""
+    with transaction.atomic():
+        type(row).objects.select_for_update().get(pk=row.pk)
+        yield
+
+
+def is_anybody_held_up():
+    """Whether a lock is waited for."""
+    return sql.rows("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)", {})[0][0]
+
+
+def received(devices):
+    """How many messages each device was given."""
+    return [device.totals().taken for device, _ in devices]

@@ -1,0 +1,190 @@
+"""Android and iOS through the pipeline: real credentials, sandboxes that check what is sent."""
+
+import json
+from uuid import uuid5
+
+import pytest
+
+from notifications_app.tracking import read_token
+from tests.pipeline import phones, support
+
+PICTURE = "https://shop.example/bread.jpg"
+ICON = "https://shop.example/icon.png"
+
+
+@pytest.fixture
+def google(fcm, channel):
+    phones.store_google(fcm, channel)
+    return fcm
+
+
+@pytest.fixture
+def apple(apns, channel):
+    phones.store_apple(apns, channel)
+    return apns
+
+
+def message_to(fcm, channel, **fields):
+    """What one Android phone gets, its subscription and the notification."""
+    ((device, subscription),) = phones.android(fcm, channel)
+    notification = phones.send(channel, "android", **fields)
+    return device.receipts[0].message, subscription, notification
+
+
+def receipt_of(apns, channel, **fields):
+    """What one iPhone gets, its subscription and the notification."""
+    ((device, subscription),) = phones.iphones(apns, channel)
+    notification = phones.send(channel, "ios", **fields)
+    return device.receipts[0], subscription, notification
+
+
+def test_one_notification_reaches_every_platform_once(sandbox, google, apple, channel):
+    browsers = support.subscribe(sandbox, channel, 3)
+    androids = phones.android(google, channel, 4)
+    iphones = phones.iphones(apple, channel, 5)
+
+    notification = phones.send(channel, "web", "android", "ios", title="Bread")
+
+    assert support.counts(notification) == ("sent", 12, 12, 0)
+    assert [len(device.receipts) for device, _ in browsers] == [1] * 3
+    assert phones.received(androids) == [1] * 4
+    assert phones.received(iphones) == [1] * 5
+
+
+def test_what_an_android_phone_gets(google, channel):
+    message, subscription, notification = message_to(
+        google,
+        channel,
+        title="Bread",
+        body="Fresh",
+        url="https://shop.example/bread",
+        icon=ICON,
+        data={"order": "7"},
+        ttl=600,
+        topic="bread",
+    )
+
+    assert read_token(message["data"].pop("token")) == (notification.id, subscription.id)
+    assert message["notification"] == {"title": "Bread", "body": "Fresh", "image": ICON}
+    assert message["data"] == {
+        "notification_id": str(notification.id),
+        "url": "https://shop.example/bread",
+        "icon": ICON,
+        "order": "7",
+    }
+    android = message["android"]
+    assert 590 <= int(android["ttl"].removesuffix("s")) <= 600
+    assert android["collapse_key"] == "bread"
+    assert android["notification"]["tag"] == str(notification.id)
+
+
+def test_what_an_iphone_gets(apple, channel):
+    receipt, subscription, notification = receipt_of(
+        apple,
+        channel,
+        title="Bread",
+        body="Fresh",
+        url="https://shop.example/bread",
+        icon=ICON,
+        image=PICTURE,
+        data={"order": "7"},
+        topic="bread",
+    )
+
+    content = json.loads(receipt.payload)
+    assert read_token(content.pop("token")) == (notification.id, subscription.id)
+    assert content == {
+        "aps": {"alert": {"title": "Bread", "body": "Fresh"}, "mutable-content": 1},
+        "notification_id": str(notification.id),
+        "url": "https://shop.example/bread",
+        "icon": ICON,
+        "image": PICTURE,
+        "data": {"order": "7"},
+    }
+    assert receipt.headers["apns-push-type"] == "alert"
+    assert receipt.headers["apns-topic"] == "com.example.app"
+    assert receipt.headers["apns-collapse-id"] == "bread"
+    assert receipt.headers["apns-id"] == str(uuid5(notification.id, str(subscription.id)))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({}, None),
+        ({"icon": ICON}, ICON),
+        ({"image": PICTURE}, PICTURE),
+        ({"icon": ICON, "image": PICTURE}, PICTURE),
+    ],
+)
+def test_an_android_phone_shows_the_image_or_else_the_icon(given, shown, google, channel):
+    message, _, _ = message_to(google, channel, **given)
+
+    assert message["notification"].get("image") == shown
+
+
+@pytest.mark.parametrize(
+    ("urgency", "android", "ios"),
+    [
+        ("very-low", "NORMAL", "1"),
+        ("low", "NORMAL", "5"),
+        ("normal", "HIGH", "10"),
+        ("high", "HIGH", "10"),
+    ],
+)
+def test_urgency_is_each_platforms_priority(urgency, android, ios, google, apple, channel):
+    ((phone, _),) = phones.android(google, channel)
+    ((iphone, _),) = phones.iphones(apple, channel)
+
+    phones.send(channel, "android", "ios", urgency=urgency)
+
+    assert phone.receipts[0].message["android"]["priority"] == android
+    assert iphone.receipts[0].headers["apns-priority"] == ios
+
+
+def test_without_a_topic_nothing_on_an_android_phone_is_replaced(google, channel):
+    message, _, _ = message_to(google, channel)
+
+    assert "collapse_key" not in message["android"]
+
+
+def test_without_a_topic_an_iphone_replaces_nothing_but_a_repetition(apple, channel):
+    receipt, _, notification = receipt_of(apple, channel)
+
+    assert receipt.headers["apns-collapse-id"] == str(notification.id)
+
+
+def test_ttl_zero_is_now_or_never_on_both_platforms(google, apple, channel):
+    ((phone, _),) = phones.android(google, channel)
+    ((iphone, _),) = phones.iphones(apple, channel)
+
+    phones.send(channel, "android", "ios", ttl=0)
+
+    assert phone.receipts[0].message["android"]["ttl"] == "0s"
+    assert iphone.receipts[0].headers["apns-expiration"] == "0"
+
+
+def test_apns_keeps_a_notification_until_the_deadline(apple, channel):
+    receipt, _, notification = receipt_of(apple, channel, ttl=600)
+
+    deadline = notification.deadline_at.timestamp()
+    assert abs(int(receipt.headers["apns-expiration"]) - deadline) < 10
+
+
+def test_every_attempt_carries_the_same_names(google, apple, channel):
+    """By which APNs and the phones know a repetition."""
+    ((phone, _),) = phones.android(google, channel)
+    ((iphone, _),) = phones.iphones(apple, channel)
+    for device in (phone, iphone):
+        device.behave("unavailable", times=2)
+
+    notification = phones.send(channel, "android", "ios")
+    for _ in range(2):
+        phones.send_again(notification, "android", "ios")
+
+    assert support.counts(notification) == ("sent", 2, 2, 0)
+    assert len(iphone.receipts) == len(phone.receipts) == 3
+    for name in ("apns-id", "apns-collapse-id"):
+        assert len({receipt.headers[name] for receipt in iphone.receipts}) == 1
+    messages = [receipt.message for receipt in phone.receipts]
+    assert len({message["android"]["notification"]["tag"] for message in messages}) == 1
+    assert len({message["data"]["token"] for message in messages}) == 1

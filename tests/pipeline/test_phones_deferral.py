@@ -1,0 +1,253 @@
+"""What may pass is tried again at the right time, and reaches each phone once."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifications_app import breakers, connections, dispatch
+from notifications_app.models import Batch
+from notifications_app.states import DeliveryStatus
+from pushsvc.common.redis_client import redis_client
+from tests.pipeline import phones, support
+
+SERVICES = {"android": "fcm_v1", "ios": "apns"}
+
+
+@pytest.fixture(autouse=True)
+def _one_window(monkeypatch):
+    """So that no test's calls fall into two of the breaker's."""
+    monkeypatch.setattr(breakers, "WINDOW_SECONDS", 36_000)
+
+
+@pytest.fixture
+def quick_calls(settings):
+    """Calls end after half a second."""
+    connections.shut_down()
+    settings.CALL_SECONDS = 0.5
+    yield
+    connections.shut_down()
+
+
+@pytest.fixture
+def subscribe(platform, fcm, apns, channel):
+    """Makes phones of the platform, which has its credentials."""
+    if platform == "android":
+        phones.store_google(fcm, channel)
+        return lambda count: phones.android(fcm, channel, count)
+    phones.store_apple(apns, channel)
+    return lambda count: phones.iphones(apns, channel, count)
+
+
+def deferred(notification):
+    """The one recipient that waits for its next attempt."""
+    row = support.deliveries(notification).get(status=DeliveryStatus.WAITING)
+    assert row.attempts == 1
+    return row
+
+
+@pytest.mark.parametrize(
+    ("platform", "mode", "options", "code", "given"),
+    [
+        ("android", "throttled", {}, "throttled", 1),
+        ("android", "internal", {}, "service_error", 1),
+        ("android", "unavailable", {}, "service_error", 1),
+        ("android", "error", {"status": 307}, "redirected", 1),
+        ("android", "reset", {}, "connection_failed", 1),
+        ("android", "garbage", {}, "connection_failed", 1),
+        ("android", "close_after_accept", {}, "connection_failed", 2),
+        ("ios", "throttled", {}, "throttled", 1),
+        ("ios", "internal_error", {}, "service_error", 1),
+        ("ios", "unavailable", {}, "service_error", 1),
+        ("ios", "shutdown", {}, "service_error", 1),
+        ("ios", "header_only", {"status": 503}, "service_error", 1),
+        ("ios", "empty_data", {"status": 500}, "service_error", 1),
+        ("ios", "rst_stream", {}, "stream_reset", 1),
+        ("ios", "reset", {}, "connection_failed", 1),
+        ("ios", "garbage", {}, "connection_failed", 1),
+        ("ios", "close_after_accept", {}, "connection_failed", 2),
+    ],
+)
+def test_what_may_pass_is_tried_again_later_and_then_delivered(
+    platform, mode, options, code, given, subscribe, channel
+):
+    devices = subscribe(1)
+    devices[0][0].behave(mode, times=1, **options)
+
+    notification = phones.send(channel, platform)
+    assert support.counts(notification) == ("processing", 1, 0, 0)
+    assert deferred(notification).code == code
+    phones.deliver(notification, platform)
+    assert len(devices[0][0].receipts) == 1  # not due yet
+
+    phones.send_again(notification, platform)
+    assert support.counts(notification) == ("sent", 1, 1, 0)
+    assert phones.received(devices) == [given]
+
+
+@pytest.mark.usefixtures("quick_calls")
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_a_call_that_is_never_answered_ends_and_holds_up_nobody(platform, channel, subscribe):
+    devices = subscribe(12)
+    phones.send(channel, platform)
+    devices[5][0].behave("hang", times=1)
+
+    notification = phones.send(channel, platform)
+
+    assert support.counts(notification) == ("processing", 12, 11, 0)
+    assert deferred(notification).code == "timeout"
+    phones.send_again(notification, platform)
+    assert support.counts(notification) == ("sent", 12, 12, 0)
+    assert phones.received(devices) == [2] * 12
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("slow", {"seconds": 0.5}),
+        ("no_apns_id", {}),
+        ("refused_stream", {}),
+        ("goaway", {}),
+        ("goaway_first", {"seconds": 0.3}),
+        ("goaway_unprocessed", {}),
+    ],
+)
+@pytest.mark.parametrize("platform", ["ios"])
+def test_what_http2_can_mend_takes_one_attempt(mode, options, platform, subscribe, channel):
+    devices = subscribe(60)
+    for device, _ in devices[20:60:20]:
+        device.behave(mode, times=1, **options)
+
+    notification = phones.send(channel, platform)
+
+    assert support.counts(notification) == ("sent", 60, 60, 0)
+    assert phones.received(devices) == [1] * 60
+    assert set(support.deliveries(notification).values_list("attempts", flat=True)) == {1}
+
+
+@pytest.mark.parametrize("platform", ["ios"])
+def test_a_server_that_allows_one_stream_and_then_many_again_gets_all(platform, subscribe, channel):
+    devices = subscribe(80)
+    devices[10][0].behave("streams", streams=1, times=1)
+    devices[50][0].behave("streams", streams=100, times=1)
+
+    notification = phones.send(channel, platform)
+
+    assert support.counts(notification) == ("sent", 80, 80, 0)
+    assert phones.received(devices) == [1] * 80
+
+
+@pytest.mark.parametrize(
+    ("platform", "mode", "options", "least"),
+    [
+        ("android", "throttled", {}, 60),
+        ("android", "throttled", {"retry_after": 900}, 900),
+        ("android", "throttled", {"retry_after": 900, "as_date": True}, 898),
+        ("android", "unavailable", {}, 10),
+        ("android", "unavailable", {"retry_after": 900}, 900),
+        ("android", "internal", {"retry_after": 900, "as_date": True}, 898),
+        ("ios", "throttled", {}, 4),
+        ("ios", "throttled", {"retry_after": 900}, 900),
+        ("ios", "unavailable", {"retry_after": 900, "as_date": True}, 898),
+    ],
+)
+def test_the_wait_is_what_the_push_service_asks_for(
+    platform, mode, options, least, subscribe, channel
+):
+    ((device, _),) = subscribe(1)
+    device.behave(mode, **options)
+
+    notification = phones.send(channel, platform)
+
+    row = deferred(notification)
+    wait = row.due_at - row.first_attempt_at
+    assert timedelta(seconds=least - 1) <= wait < timedelta(seconds=1.5 * least + 10)
+    batch = Batch.objects.get()
+    assert (batch.status, batch.due_at) == ("ready", row.due_at)
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_a_phone_that_stays_busy_is_given_up_after_twelve_attempts(platform, subscribe, channel):
+    (busy, subscription), _ = devices = subscribe(2)
+    busy.behave("throttled")
+
+    notification = phones.send(channel, platform)
+    for _ in range(12):
+        phones.send_again(notification, platform)
+
+    assert support.counts(notification) == ("sent", 2, 1, 1)
+    assert support.codes(notification) == ["", "expired"]
+    assert len(busy.receipts) == 12
+    assert phones.received(devices) == [0, 1]
+    assert support.is_active(subscription)
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
+    platform, subscribe, sandbox, channel, settings
+):
+    settings.UNWRITTEN_OUTCOMES = 20
+    ailing = subscribe(60)
+    for device, _ in ailing:
+        device.behave("unavailable")
+    browsers = support.subscribe(sandbox, channel, 30)
+
+    notification = phones.send(channel, platform, "web")
+
+    assert support.counts(notification) == ("processing", 90, 30, 0)
+    assert phones.received(browsers) == [1] * 30
+    called = sum(len(device.receipts) for device, _ in ailing)
+    assert 20 <= called < 60
+    assert breakers.services_to_skip(["apns", "fcm_v1"]) == [SERVICES[platform]]
+    phones.send_again(notification, platform)
+    assert sum(len(device.receipts) for device, _ in ailing) == called  # not even claimed
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_after_an_outage_twenty_calls_try_and_then_all_get_theirs(platform, subscribe, channel):
+    devices = subscribe(50)
+    service = SERVICES[platform]
+    breakers.record(service, answered=0, outages=20)
+    redis_client().delete(breakers._key(service, "open"))
+    notification = phones.plan(channel, platform)
+
+    dispatch.deliver_batch(support.claim(platform))
+    assert sum(phones.received(devices)) == breakers.PROBE_CALLS
+    assert not breakers.is_half_open(service)
+
+    phones.deliver(notification, platform)
+    assert support.counts(notification) == ("sent", 50, 50, 0)
+    assert phones.received(devices) == [1] * 50
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "least"),
+    [
+        ("unavailable", {}, 10),
+        ("unavailable", {"retry_after": 900}, 900),
+        ("throttled", {}, 60),
+        ("reset", {}, 10),
+    ],
+)
+@pytest.mark.parametrize("platform", ["android"])
+def test_a_token_endpoint_that_fails_defers_and_pauses_nothing(
+    mode, options, least, platform, subscribe, fcm, channel, settings
+):
+    settings.CALLS_IN_FLIGHT = 1
+    devices = subscribe(3)
+    endpoint = fcm.project(phones.PROJECT).tokens
+    endpoint.behave(mode, **options)
+
+    notification = phones.send(channel, platform)
+
+    assert support.counts(notification) == ("processing", 3, 0, 0)
+    assert set(support.deliveries(notification).values_list("code", flat=True)) == {
+        "token_unavailable"
+    }
+    assert phones.credential(channel).paused_at is None
+    batch = Batch.objects.get()
+    assert batch.due_at - batch.claimed_at >= timedelta(seconds=least - 1)
+    assert len(endpoint.receipts) == 1  # not once for each phone
+    endpoint.behave("accept")
+    connections.shut_down()  # and with them the rest after a failure
+    phones.send_again(notification, platform)
+    assert phones.received(devices) == [1] * 3

@@ -1,0 +1,164 @@
+"""No project is called more often than FCM allows: what is over that waits, uncounted."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifications_app import batches, breakers, dispatch
+from notifications_app.models import Batch
+from pushsvc.common.quota import Quota
+from pushsvc.common.redis_client import redis_client
+from tests.pipeline import phones, support
+
+BURST = 100
+
+
+@pytest.fixture
+def google(fcm, channel, settings):
+    """A project that is granted BURST calls at first, and more of them little by little."""
+    settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
+    phones.store_google(fcm, channel)
+    return fcm
+
+
+def use_up(settings, project=phones.PROJECT):
+    """As another worker does; the bucket stays empty for the test."""
+    settings.FCM_CALLS_PER_MINUTE = 1
+    Quota("fcm_v1", 1).take(project, 1)
+
+
+def refill(settings):
+    settings.FCM_CALLS_PER_MINUTE = 600_000
+    redis_client().flushdb()
+    dispatch._over_quota.clear()
+
+
+@pytest.fixture
+def claims(monkeypatch):
+    """The channels of the batches that were claimed."""
+    claimed = []
+    claim = batches.claim
+
+    def noted(*arguments, **options):
+        lease = claim(*arguments, **options)
+        if lease is not None:
+            claimed.append(lease.channel_id)
+        return lease
+
+    monkeypatch.setattr(batches, "claim", noted)
+    return claimed
+
+
+def test_a_batch_is_cut_to_what_is_granted_and_the_rest_comes_later(google, channel):
+    devices = phones.android(google, channel, BURST + 30)
+
+    notification = phones.send(channel, "android")
+
+    assert support.counts(notification) == ("processing", BURST + 30, BURST, 0)
+    batch = Batch.objects.get()
+    assert (batch.status, batch.lapses) == ("ready", 0)
+    waiting = support.deliveries(notification).filter(status=0)
+    assert set(waiting.values_list("attempts", "code", "first_attempt_at")) == {(0, "", None)}
+    phones.deliver_to_the_end(notification, "android")
+    assert support.counts(notification) == ("sent", BURST + 30, BURST + 30, 0)
+    assert phones.received(devices) == [1] * (BURST + 30)
+    assert set(support.deliveries(notification).values_list("attempts", flat=True)) == {1}
+
+
+def test_nobody_is_called_while_the_quota_is_used_up(google, channel, settings):
+    devices = phones.android(google, channel, 3)
+    use_up(settings)
+
+    notification = phones.send(channel, "android")
+
+    assert phones.received(devices) == [0, 0, 0]
+    assert support.counts(notification) == ("processing", 3, 0, 0)
+    batch = Batch.objects.get()
+    assert batch.due_at - batch.claimed_at >= timedelta(seconds=1)  # the longest of a quota's waits
+    refill(settings)
+    phones.send_again(notification, "android")
+    assert phones.received(devices) == [1, 1, 1]
+
+
+def test_what_waits_for_the_quota_ends_at_the_deadline(google, channel, settings):
+    phones.android(google, channel, 3)
+    use_up(settings)
+    notification = phones.send(channel, "android")
+
+    support.end_time(notification)
+    support.tick()
+
+    assert support.counts(notification) == ("sent", 3, 0, 3)
+    assert support.codes(notification) == ["expired"] * 3
+
+
+def test_batches_over_the_quota_are_left_alone_while_others_are_served(
+    google, channel, other_channel, settings, claims
+):
+    settings.BATCH_SIZE = 1
+    phones.store_google(google, other_channel, "bobs-news")
+    waiting = phones.android(google, channel, 20)
+    served = phones.android(google, other_channel, 1, "bobs-news")
+    use_up(settings)
+    phones.plan(channel, "android")
+    notification = phones.plan(other_channel, "android")
+
+    phones.deliver(notification, "android")
+
+    assert claims.count(channel.id) == 1
+    assert claims.count(other_channel.id) == 1
+    assert phones.received(waiting) == [0] * 20
+    assert phones.received(served) == [1]
+
+
+def test_iphones_and_browsers_have_no_quota(sandbox, google, apns, channel, settings):
+    phones.store_apple(apns, channel)
+    browsers = support.subscribe(sandbox, channel, 2)
+    iphones = phones.iphones(apns, channel, 2)
+    phones.android(google, channel, 1)
+    use_up(settings)
+
+    phones.send(channel, "android", "web", "ios")
+
+    assert phones.received(iphones) == phones.received(browsers) == [1, 1]
+
+
+def test_all_is_granted_while_redis_is_away(google, channel, settings):
+    devices = phones.android(google, channel, BURST + 30)
+    notification = phones.plan(channel, "android")
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+
+    phones.deliver(notification, "android")
+
+    assert support.counts(notification) == ("sent", BURST + 30, BURST + 30, 0)
+    assert phones.received(devices) == [1] * (BURST + 30)
+
+
+def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
+    settings.FCM_CALLS_PER_MINUTE = 60 * 10 * 3  # three at first
+    devices = phones.android(google, channel, 5)
+    notification = phones.plan(channel, "android")
+    Batch.objects.update(lapses=batches.CAREFUL_AFTER_LAPSES)
+
+    phones.deliver(notification, "android")
+
+    assert sum(phones.received(devices)) == 3
+    assert Batch.objects.get().lapses == batches.CAREFUL_AFTER_LAPSES  # it is not over
+    assert set(support.deliveries(notification).values_list("solo_attempts", flat=True)) == {0}
+    phones.deliver_to_the_end(notification, "android")
+    assert phones.received(devices) == [1] * 5
+
+
+def test_a_call_that_tries_an_ailing_service_is_not_taken_by_who_may_not_call(
+    google, channel, settings
+):
+    phones.android(google, channel, 3)
+    breakers.record("fcm_v1", answered=0, outages=20)
+    redis_client().delete(breakers._key("fcm_v1", "open"))
+    notification = phones.plan(channel, "android")
+    use_up(settings)
+
+    phones.deliver(notification, "android")
+
+    assert support.counts(notification) == ("processing", 3, 0, 0)
+    assert breakers.take_probe("fcm_v1")

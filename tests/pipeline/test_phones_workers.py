@@ -1,0 +1,87 @@
+"""Real workers of every platform, as the Procfile starts them."""
+
+import signal
+
+import pytest
+
+from notifications_app.models import Batch
+from tests.pipeline import phones, support
+from tests.pipeline.processes import Processes
+
+PLATFORMS = ["android", "ios"]
+
+
+@pytest.fixture
+def processes(channel, tmp_path):
+    with (tmp_path / "processes.log").open("w+") as log:
+        processes = Processes(log)
+        yield processes
+        processes.stop()
+        log.seek(0)
+        print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+
+
+def is_sent(notification):
+    notification.refresh_from_db()
+    return notification.status == "sent"
+
+
+def test_a_worker_for_each_platform_delivers_to_its_devices(sandbox, fcm, apns, channel, processes):
+    phones.store_google(fcm, channel)
+    phones.store_apple(apns, channel)
+    browsers = support.subscribe(sandbox, channel, 5)
+    androids = phones.android(fcm, channel, 5)
+    iphones = phones.iphones(apns, channel, 5)
+    for device, _ in (androids[0], iphones[0]):
+        device.behave("unavailable", times=1, retry_after=1)  # ticks find its retry
+    notification = support.notify(channel, target_platforms=["web", *PLATFORMS])
+
+    for name in ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat"):
+        processes.start(name)
+    support.until(lambda: is_sent(notification), seconds=60)
+
+    assert support.counts(notification) == ("sent", 15, 15, 0)
+    assert phones.received(browsers + androids + iphones) == [1] * 15
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
+    platform, fcm, apns, channel, processes
+):
+    if platform == "android":
+        phones.store_google(fcm, channel)
+        devices = phones.android(fcm, channel, 250)
+    else:
+        phones.store_apple(apns, channel)
+        devices = phones.iphones(apns, channel, 250)
+    for device, _ in devices[80:]:
+        device.behave("slow", seconds=1.0)
+    notification = phones.plan(channel, platform)
+    worker = processes.start(f"worker-{platform}")
+    support.until(lambda: sum(phones.received(devices)) > 60, seconds=40)
+
+    worker.send_signal(signal.SIGTERM)
+
+    assert worker.wait(timeout=20) == 0
+    batch = Batch.objects.get()
+    assert (batch.status, batch.lapses) == ("ready", 0)
+    assert batch.delivered_count == sum(phones.received(devices)) < 250
+    phones.deliver(notification, platform)
+    assert phones.received(devices) == [1] * 250
+    assert support.counts(notification) == ("sent", 250, 250, 0)
+
+
+def test_the_workers_of_a_platform_resume_when_its_credentials_are_replaced(
+    fcm, channel, processes
+):
+    fcm.revoke(phones.store_google(fcm, channel))
+    devices = phones.android(fcm, channel, 5)
+    notification = support.notify(channel, target_platforms=["android"])
+    for name in ("worker-plan", "worker-android", "beat"):
+        processes.start(name)
+    support.until(lambda: Batch.objects.filter(status="parked").exists(), seconds=60)
+
+    phones.store_google(fcm, channel)
+
+    support.until(lambda: is_sent(notification), seconds=30)
+    assert phones.received(devices) == [1] * 5
