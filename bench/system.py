@@ -125,7 +125,7 @@ def _opened(home: Home, port: int, supervisor_pid: int) -> Iterator[System]:
         redis=not embedded.is_given("REDIS_URL"),
     )
     addresses = {**os.environ, **servers.environment}
-    demo, sandbox_port = home.read_json("demo.json"), home.read_json("run/sandbox.json")["port"]
+    demo, sandbox_port = home.read_json("demo.json"), home.read_json("run/sandbox.json")["web"]
     try:
         with (
             psycopg.connect(addresses["DATABASE_URL"], autocommit=True) as database,

@@ -1,19 +1,18 @@
 """`make run`: everything on this machine, in one process that owns the rest and their order.
 
-Starts PostgreSQL and Redis where none are given, migrates, starts the Procfile and a push service
-sandbox, sends a notification to a sandbox device through the HTTP interface, and stays until
-SIGINT, SIGTERM or SIGHUP. Then web, beat and workers drain before the sandbox, Redis and PostgreSQL
-go: within 10 seconds altogether.
+Starts PostgreSQL and Redis where none are given, migrates, starts the Procfile and a sandbox of the
+push services, sends a notification to the sandbox's devices through the HTTP interface, and stays
+until SIGINT, SIGTERM or SIGHUP. Then web, beat and workers drain before the sandbox, Redis and
+PostgreSQL go: within 10 seconds altogether.
 """
 
 import fcntl
 import os
-import shlex
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -23,11 +22,11 @@ from honcho.environ import parse_procfile
 
 from pushsvc import embedded
 from pushsvc.embedded import EmbeddedError, Home, Servers
-from pushsvc.embedded.server import free_port
 from pushsvc.supervisor import database, screen
 from pushsvc.supervisor.children import Children
 from pushsvc.supervisor.demo import TERMINAL, Demo
 from pushsvc.supervisor.http import Origin, UnreachableError
+from pushsvc.supervisor.sandbox import PROBES, Sandbox
 from pushsvc.supervisor.screen import say
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -39,7 +38,6 @@ SANDBOX_STOP_SECONDS = 0.5
 SERVER_STOP_SECONDS = 1.0
 
 _SANDBOX = "sandbox"
-_SANDBOX_PORT = 8030  # what `manage.py sandbox` takes too
 
 
 class StopRequest:
@@ -66,7 +64,7 @@ class Supervisor:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.service = _service()
-        self.sandbox: Origin | None = None
+        self.sandbox: Sandbox | None = None
         self._children = Children(home, CHECKOUT)
         self._servers: Servers | None = None
         self._stop_request = StopRequest()
@@ -76,10 +74,10 @@ class Supervisor:
         if self._children.end_leftovers():
             say("ended what an earlier run had left behind")
         _require_free(self.service)
-        self._start_servers()
         self._choose_settings()
-        if self.sandbox is not None:
-            self._start_sandbox(self.sandbox)
+        self._start_sandbox()
+        self._start_servers()
+        self._await_sandbox()
         say("preparing the database")
         database.migrate()
         self._start_procfile()
@@ -87,7 +85,8 @@ class Supervisor:
         self._await(self.service, "/readyz", "web")
         demo = Demo.open(self.home, self.service, database.create_channel)
         database.disconnect()
-        result = self._deliver(demo, self.sandbox) if self.sandbox else ""
+        demo.subscribe(self._controls)
+        result = self._deliver(demo) if self._controls else ""
         say(screen.banner(demo, password, self.sandbox, result))
 
     def stay(self) -> NoReturn:
@@ -123,10 +122,8 @@ class Supervisor:
         if not embedded.is_given("PUBLIC_BASE_URL"):
             chosen["PUBLIC_BASE_URL"] = self.service.public_url
         if os.environ.get("SANDBOX") != "off":
-            self.sandbox = _sandbox(self.home)
-            given = os.environ.get("WEBPUSH_TRUSTED_ORIGINS", "")
-            origins = [word.strip() for word in given.split(",") if word.strip()]
-            chosen["WEBPUSH_TRUSTED_ORIGINS"] = ",".join([*origins, self.sandbox.public_url])
+            self.sandbox = Sandbox.of(self.home, taken=self.service.port)
+            chosen |= self.sandbox.settings()
         self.home.save_settings(chosen)
         embedded.make_secrets(self.home)
         os.environ.update(chosen)
@@ -134,13 +131,19 @@ class Supervisor:
         os.environ.update(PORT=str(self.service.port), PYTHONUNBUFFERED="1")
         os.environ.setdefault("GRANIAN_HOST", self.service.host)
 
-    def _start_sandbox(self, sandbox: Origin) -> None:
-        state = self.home.root / "sandbox.json"
-        self._children.start(
-            _SANDBOX,
-            f"python manage.py sandbox --host {sandbox.host} --port {sandbox.port}"
-            f" --state-file {shlex.quote(str(state))}",
-        )
+    @property
+    def _controls(self) -> Mapping[str, Origin]:
+        """Of the platforms that go to the sandbox; none without one."""
+        return self.sandbox.controls if self.sandbox else {}
+
+    def _start_sandbox(self) -> None:
+        if self.sandbox is not None:
+            self._children.start(_SANDBOX, self.sandbox.command)
+
+    def _await_sandbox(self) -> None:
+        """Before anything reads PROVIDER_CA_FILE, which the sandbox writes."""
+        for platform, control in self._controls.items():
+            self._await(control, PROBES[platform], _SANDBOX)
 
     def _start_procfile(self) -> None:
         processes = parse_procfile((CHECKOUT / "Procfile").read_text(encoding="utf-8")).processes
@@ -165,17 +168,16 @@ class Supervisor:
             f" (see {self.home.root}/log/{name}.log)"
         )
 
-    def _deliver(self, demo: Demo, sandbox: Origin) -> str:
+    def _deliver(self, demo: Demo) -> str:
         """Sends one notification to the demo devices; what the statistics endpoint says of it."""
-        say("sending a notification to the sandbox device")
-        self._await(sandbox, "/messages", _SANDBOX)
-        demo.subscribe_web(sandbox)
-        sent = demo.send()
+        say(f"sending a notification to the sandbox's devices: {', '.join(self._controls)}")
+        sent = demo.send(self._controls)
         shown = demo.notification(sent)
         for _ in self._while_patient(DEMO_SECONDS):
             shown = demo.notification(sent)
             if shown["status"] in TERMINAL:
                 break
+        demo.note_result(shown)
         counts = f"delivered {shown['delivered_count']} of {shown['recipient_count']}"
         return counts if shown["status"] == "sent" else f"{counts}, status {shown['status']}"
 
@@ -250,14 +252,6 @@ def _require_free(service: Origin) -> None:
                 f"port {service.port} on {service.host} cannot be had ({error.strerror}); "
                 f"choose another: make run PORT={service.port + 1}"
             ) from error
-
-
-def _sandbox(home: Home) -> Origin:
-    """On the port of the last start if it is free, so that its devices' endpoints stay good."""
-    saved = home.read_json("run/sandbox.json")
-    port = free_port(saved["port"] if isinstance(saved, dict) else _SANDBOX_PORT)
-    home.write_json("run/sandbox.json", {"port": port})
-    return Origin("127.0.0.1", port, f"http://127.0.0.1:{port}")
 
 
 if __name__ == "__main__":

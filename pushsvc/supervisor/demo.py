@@ -1,27 +1,58 @@
 """The demo channel of `make run`, used as a client would: over HTTP only."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from pushsvc.embedded.home import EmbeddedError, Home
 from pushsvc.supervisor.http import Origin, Reply
 
 CHANNEL_NAME = "Demo"
 TERMINAL = frozenset({"sent", "failed", "cancelled"})
-_FILE = "demo.json"  # mode 600: it holds the API key
+_FILE = "demo.json"  # mode 600: it holds the API key and the sandbox's credentials
+_PROJECT = "pushsvc-demo"
+
+Device = dict[str, Any]
+
+
+class _Maker(NamedTuple):
+    """Requests to a platform's sandbox, and the `providers_config` entry that its credential is."""
+
+    devices: str
+    received: str  # to be filled in from a device
+    credentials: str = ""
+    entry: str = ""
+
+
+_MAKERS = {
+    "web": _Maker("/subscriptions", "/subscriptions/{id}/messages"),
+    "android": _Maker(
+        f"/projects/{_PROJECT}/devices",
+        "/devices/{id}/messages",
+        f"/projects/{_PROJECT}/service-accounts",
+        "fcm_service_account",
+    ),
+    "ios": _Maker("/apns/devices", "/apns/devices/{token}/messages", "/apns/keys", "apns_key"),
+}
 
 
 @dataclass
 class Demo:
-    """One channel, its API key, and the sandbox devices subscribed to it."""
+    """One channel, its API key, and the sandbox devices that are or were subscribed to it.
+
+    `credentials` are of the same sandbox as the device. `is_proven`: the last notification reached
+    all of its recipients, so that devices and credentials may be used again.
+    """
 
     home: Home
     service: Origin
     channel_id: str
     api_key: str
     vapid_public_key: str
-    devices: dict[str, dict[str, Any]]  # the sandbox's of each platform, as last subscribed
+    devices: dict[str, Device] = field(default_factory=dict)  # by platform, as last subscribed
+    credentials: dict[str, dict[str, str]] = field(default_factory=dict)
+    is_proven: bool = True
 
     @classmethod
     def open(cls, home: Home, service: Origin, create: Callable[[str], dict[str, Any]]) -> "Demo":
@@ -32,28 +63,30 @@ class Demo:
             if demo._call("GET", f"/channel/{demo.channel_id}").status == 200:
                 return demo
         made = create(CHANNEL_NAME)
-        demo = cls(home, service, made["channel_id"], made["api_key"], made["vapid_public_key"], {})
+        demo = cls(home, service, made["channel_id"], made["api_key"], made["vapid_public_key"])
         demo._save()
         return demo
 
-    def subscribe_web(self, sandbox: Origin) -> None:
-        """Puts one sandbox browser on the channel: the last start's if the sandbox still has it."""
-        known = self.devices.get("web")
-        device = known if known and _is_there(sandbox, known) else self._new_browser(sandbox)
-        body = {"endpoint": device["endpoint"], "keys": device["keys"]}
-        if known and known is not device:
-            body["previous_endpoint"] = known["endpoint"]
-        headers = {"X-Channel-ID": self.channel_id}
-        _expect(self.service.request("POST", "/subscribe", body, headers), 200, 201)
-        self.devices["web"] = device
+    def subscribe(self, sandboxes: Mapping[str, Origin]) -> None:
+        """Puts one device of each platform's sandbox on the channel, and no other of the sandbox.
+
+        It is the last start's where that was good and the sandbox still has it.
+        """
+        self._unsubscribe_others(sandboxes)
+        before = dict(self.devices)
+        for platform, sandbox in sandboxes.items():
+            self._choose(platform, sandbox)
+        self._store_credentials(sandboxes)
+        for platform in sandboxes:
+            self._subscribe(platform, before.get(platform))
         self._save()
 
-    def send(self) -> str:
-        """Sends one notification to the devices; returns its id."""
+    def send(self, platforms: Mapping[str, Origin]) -> str:
+        """Sends one notification to the devices of these platforms; returns its id."""
         message = {
             "title": "pushsvc",
             "body": "Hello from make run.",
-            "target_platforms": sorted(self.devices),
+            "target_platforms": list(platforms),
         }
         accepted = _expect(self._call("POST", "/send-notification", message), 202)
         return str(accepted["notification_id"])
@@ -63,25 +96,57 @@ class Demo:
         shown: dict[str, Any] = _expect(self._call("GET", f"/notification/{notification_id}"), 200)
         return shown
 
-    def _new_browser(self, sandbox: Origin) -> dict[str, Any]:
-        key = {"application_server_key": self.vapid_public_key}
-        made: dict[str, Any] = _expect(sandbox.request("POST", "/subscriptions", key), 201)
-        return made
+    def note_result(self, shown: Mapping[str, Any]) -> None:
+        """Remembers whether the notification reached everybody."""
+        counts = shown["delivered_count"], shown["recipient_count"]
+        self.is_proven = shown["status"] == "sent" and counts[0] == counts[1]
+        self._save()
+
+    def _unsubscribe_others(self, sandboxes: Mapping[str, Origin]) -> None:
+        """No message leaves for the real push services that only the sandbox could take."""
+        for platform in self.devices.keys() - sandboxes.keys():
+            body = _as_client(platform, self.devices[platform])
+            _expect(self._call_as_device("/unsubscribe", body), 200)
+
+    def _choose(self, platform: str, sandbox: Origin) -> None:
+        maker, known = _MAKERS[platform], self.devices.get(platform)
+        if known and self.is_proven and _is_there(sandbox, maker, known):
+            return
+        key = {"application_server_key": self.vapid_public_key} if platform == "web" else {}
+        self.devices[platform] = _expect(sandbox.request("POST", maker.devices, key), 201)
+        if maker.credentials:
+            made = _expect(sandbox.request("POST", maker.credentials), 201)
+            self.credentials[platform] = made
+
+    def _store_credentials(self, sandboxes: Mapping[str, Origin]) -> None:
+        """At every start: others may have been stored since, or these have been refused."""
+        given = self.credentials.keys() & sandboxes.keys()
+        entries = {_MAKERS[each].entry: json.dumps(self.credentials[each]) for each in given}
+        if entries:
+            body = {"providers_config": entries}
+            _expect(self._call("PUT", f"/channel/{self.channel_id}/providers", body), 200)
+
+    def _subscribe(self, platform: str, before: Device | None) -> None:
+        device = self.devices[platform]
+        body = _as_client(platform, device)
+        if before and before != device:
+            body["previous_endpoint"] = _address(before)
+        _expect(self._call_as_device("/subscribe", body), 200, 201)
+
+    def _call_as_device(self, path: str, body: object) -> Reply:
+        return self.service.request("POST", path, body, {"X-Channel-ID": self.channel_id})
 
     def _call(self, method: str, path: str, body: object = None) -> Reply:
         headers = {"Authorization": f"Key {self.api_key}"}
         return self.service.request(method, path, body, headers)
 
     def _save(self) -> None:
-        self.home.write_json(
-            _FILE,
-            {
-                "channel_id": self.channel_id,
-                "api_key": self.api_key,
-                "vapid_public_key": self.vapid_public_key,
-                "devices": self.devices,
-            },
-        )
+        kept = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in {"home", "service"}
+        }
+        self.home.write_json(_FILE, kept)
 
 
 def _expect(reply: Reply, *statuses: int) -> Any:
@@ -90,7 +155,18 @@ def _expect(reply: Reply, *statuses: int) -> Any:
     return reply.body
 
 
-def _is_there(sandbox: Origin, device: dict[str, Any]) -> bool:
-    path = f"/subscriptions/{device['id']}/messages"
-    is_here = str(device["endpoint"]).startswith(f"{sandbox.public_url}/")
-    return is_here and sandbox.request("GET", path).status == 200
+def _address(device: Device) -> str:
+    return str(device.get("endpoint") or device["token"])
+
+
+def _as_client(platform: str, device: Device) -> dict[str, Any]:
+    """The device as it names itself to the service."""
+    if platform == "web":
+        return {"endpoint": device["endpoint"], "keys": device["keys"]}
+    return {"platform": platform, "provider_token": device["token"]}
+
+
+def _is_there(sandbox: Origin, maker: _Maker, device: Device) -> bool:
+    endpoint = device.get("endpoint")
+    is_here = endpoint is None or str(endpoint).startswith(f"{sandbox.public_url}/")
+    return is_here and sandbox.request("GET", maker.received.format(**device)).status == 200

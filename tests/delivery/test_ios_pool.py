@@ -78,7 +78,7 @@ def test_connections_that_ended_are_forgotten(sandbox):
 
     def connections():
         gc.collect()
-        return sum(isinstance(thing, Connection) for thing in gc.get_objects())
+        return sum(type(thing) is Connection for thing in gc.get_objects())
 
     async def whole():
         before = connections()

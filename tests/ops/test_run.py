@@ -16,8 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
+from pushsvc.embedded import Home
+from pushsvc.supervisor.demo import Demo
+from pushsvc.supervisor.http import Origin
 from tests.ops.helpers import (
     eventually,
     eventually_none_running,
@@ -29,6 +33,7 @@ from tests.ops.helpers import (
 )
 
 LAST_LINE = "Ctrl-C stops everything."
+PHONE_SETTINGS = {"FCM_API_BASE", "GOOGLE_TOKEN_URI", "APNS_SERVER", "PROVIDER_CA_FILE"}
 
 
 @dataclass
@@ -37,13 +42,34 @@ class Run:
     home: Path
     port: int
     screen: str
+    demo_at_start: dict
 
     def shown(self, label):
         return re.search(rf"^  {label} +(\S+)", self.screen, re.MULTILINE).group(1)
 
     def child(self, name):
+        """Its pid; KeyError if there is no such child."""
         records = json.loads((self.home / "run" / "children.json").read_text())
         return {child: pid for child, pid, _ in records}[name]
+
+    @property
+    def settings(self):
+        lines = (self.home / "settings.env").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    @property
+    def demo(self):
+        return read_demo(self.home)
+
+    @property
+    def control_ports(self):
+        """Of the sandbox's HTTP interfaces, by platform."""
+        ports = json.loads((self.home / "run" / "sandbox.json").read_text())
+        return {"web": ports["web"], "android": ports["fcm"], "ios": ports["apns_control"]}
+
+
+def read_demo(home):
+    return json.loads((home / "demo.json").read_text())
 
 
 def free_port():
@@ -58,7 +84,7 @@ def make_run(home, **more):
     process = spawn(["-m", "pushsvc.run"], home, PORT=str(port), **more)
     try:
         screen = "\n".join(read_until(process, LAST_LINE))
-        yield Run(process, home, port, screen)
+        yield Run(process, home, port, screen, read_demo(home))
     finally:
         if process.poll() is None:
             process.terminate()
@@ -80,15 +106,53 @@ def get(run, path, **headers):
         return json.load(response)
 
 
+def as_owner(run, path):
+    return get(run, path, Authorization=f"Key {run.shown('API key')}")
+
+
+def origin(port):
+    return Origin("127.0.0.1", port, f"http://127.0.0.1:{port}")
+
+
+def subscriber_count(run):
+    return as_owner(run, f"/channel/{run.shown('Channel')}")["subscriber_count"]
+
+
 def first_notification(run):
-    headers = {"Authorization": f"Key {run.shown('API key')}"}
-    return get(run, f"/notifications/{run.shown('Channel')}", **headers)[-1]
+    return as_owner(run, f"/notifications/{run.shown('Channel')}")[-1]
 
 
 def test_the_demo_notification_was_delivered_by_the_word_of_the_interface(run):
-    assert "delivered 1 of 1." in run.screen
+    assert "delivered 3 of 3." in run.screen
     shown = first_notification(run)
-    assert (shown["delivered_count"], shown["recipient_count"]) == (1, 1)
+    assert shown["target_platforms"] == ["web", "android", "ios"]
+    assert (shown["delivered_count"], shown["recipient_count"]) == (3, 3)
+
+
+def test_the_demo_notification_reached_one_sandbox_device_of_each_platform(run):
+    notification = first_notification(run)["notification_id"]
+    devices = run.demo_at_start["devices"]
+    paths = {
+        "web": f"/subscriptions/{devices['web']['id']}/messages",
+        "android": f"/devices/{devices['android']['id']}/messages",
+        "ios": f"/apns/devices/{devices['ios']['token']}/messages",
+    }
+    for platform, path in paths.items():
+        first = origin(run.control_ports[platform]).request("GET", path).body["messages"][0]
+        assert (notification in json.dumps(first), first["accepted"]) == (True, True), platform
+
+
+def test_the_banner_says_that_phones_go_to_the_sandbox(run):
+    assert re.search(r"^  Android +the sandbox, http://127.0.0.1:\d+, not Google$", *in_screen(run))
+    assert re.search(r"^  iOS +the sandbox, http://127.0.0.1:\d+, not Apple$", *in_screen(run))
+
+
+def in_screen(run):
+    return run.screen, re.MULTILINE
+
+
+def test_what_leads_to_the_sandbox_is_saved_for_later_commands(run):
+    assert set(run.settings) == {"PUBLIC_BASE_URL", "WEBPUSH_TRUSTED_ORIGINS", *PHONE_SETTINGS}
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -130,6 +194,20 @@ def test_a_command_uses_the_running_servers_and_leaves_them_running(run):
     headers = {"Authorization": f"Key {made['api_key']}"}
     shown = get(run, f"/channel/{made['channel_id']}", **headers)
     assert shown["channel_info"]["name"] == "Another"
+
+
+def test_demo_devices_that_did_not_all_get_the_last_notification_are_replaced(run):
+    demo = Demo.open(Home(run.home), origin(run.port), None)
+    sandboxes = {platform: origin(port) for platform, port in run.control_ports.items()}
+    before = run.demo
+    demo.subscribe(sandboxes)
+    assert run.demo == before
+    demo.note_result({"status": "sent", "delivered_count": 2, "recipient_count": 3})
+    demo.subscribe(sandboxes)
+    for kind in ("devices", "credentials"):
+        kept = [name for name in before[kind] if run.demo[kind][name] == before[kind][name]]
+        assert kept == [], kind
+    assert subscriber_count(run) == 3
 
 
 @pytest.mark.parametrize("name", ["worker-web", "web"])
@@ -175,10 +253,28 @@ def test_a_killed_run_is_cleared_up_by_the_next_and_a_stopped_one_leaves_nothing
         first.process.wait()
         left = running(home)
     assert any("celery" in line for line in left)
-    with make_run(home) as second:
+    with make_run(home) as second:  # on the same devices, with the same credentials
         assert "ended what an earlier run had left behind" in second.screen
         assert second.shown("API key") == first.shown("API key")
-        assert "delivered 1 of 1." in second.screen
+        assert "delivered 3 of 3." in second.screen
+        assert second.demo == first.demo_at_start
         os.killpg(second.process.pid, signal.SIGINT)
         assert second.process.wait(timeout=15) == 0
         assert not eventually_none_running(home)
+
+
+def test_without_the_sandbox_nothing_leads_to_it_and_nothing_is_sent_to_its_devices(home):
+    with make_run(home) as run:
+        assert set(run.settings) > PHONE_SETTINGS
+        assert subscriber_count(run) == 3
+    with make_run(home, SANDBOX="off") as run:
+        assert re.search(r"^  Android +Google$", *in_screen(run))
+        assert re.search(r"^  iOS +Apple$", *in_screen(run))
+        assert "delivered" not in run.screen
+        assert set(run.settings) == {"PUBLIC_BASE_URL"}
+        for child in ("web", "worker-plan", "worker-web", "worker-android", "worker-ios"):
+            given = psutil.Process(run.child(child)).environ()
+            assert not given.keys() & {*PHONE_SETTINGS, "WEBPUSH_TRUSTED_ORIGINS"}, child
+        with pytest.raises(KeyError):
+            run.child("sandbox")
+        assert subscriber_count(run) == 0
