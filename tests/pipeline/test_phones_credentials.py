@@ -9,7 +9,7 @@ from django.db.models import F
 from channels_app.models import ProviderCredential
 from channels_app.services import channel_create, provider_credentials_store
 from notifications_app import connections, dispatch
-from notifications_app.delivery import google_token, ios
+from notifications_app.delivery import ios
 from notifications_app.models import Batch
 from pushsvc.common.crypto import encrypt
 from subscriptions_app.models import Subscription
@@ -461,20 +461,6 @@ def test_connections_to_apple_are_kept_for_the_keys_used_last(transactional_db, 
     support.until(lambda: apns.open_connection_count <= 5)
     again = phones.send(cast[0], "ios")
     assert support.counts(again) == ("sent", 2, 2, 0)
-
-
-def test_access_tokens_are_kept_for_the_accounts_used_last(transactional_db, fcm, monkeypatch):
-    monkeypatch.setattr(google_token, "MAX_CACHED", 3)
-    cast = channels(6)
-    for number, each in enumerate(cast):
-        phones.store_google(fcm, each, f"project-{number}")
-        phones.android(fcm, each, 2, f"project-{number}")
-
-    for each in [*cast, cast[-1], cast[0]]:
-        assert support.counts(phones.send(each, "android")) == ("sent", 2, 2, 0)
-
-    asked = [len(fcm.project(f"project-{number}").tokens.receipts) for number in range(6)]
-    assert asked == [2, 1, 1, 1, 1, 1]
 
 
 def test_a_new_version_of_credentials_gets_a_token_of_its_own(google, channel):
