@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 from typing_extensions import override
@@ -18,6 +19,44 @@ class Account(models.Model):
     @override
     def __str__(self) -> str:
         return self.name
+
+
+class Role(models.TextChoices):
+    """What a member of an account may do. Each may also do what those before it may."""
+
+    VIEWER = "viewer", "Viewer: reads everything but secrets"
+    SENDER = "sender", "Sender: composes, schedules, tests and cancels notifications"
+    MANAGER = "manager", "Manager: changes channels, keys, credentials, segments, subscribers"
+    OWNER = "owner", "Owner: chooses the account's members and their roles"
+
+    def includes(self, other: "Role") -> bool:
+        """Whether who has this role may do what `other` may."""
+        ranks = list(Role)
+        return ranks.index(self) >= ranks.index(other)
+
+
+class Membership(models.Model):
+    """A member of staff in an account (channels_app/access.py says what that allows)."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
+    role = models.CharField(max_length=7, choices=Role.choices, default=Role.VIEWER)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["account", "user"], name="membership_once"),
+            models.CheckConstraint(
+                condition=models.Q(role__in=["viewer", "sender", "manager", "owner"]),
+                name="membership_role",
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.user} in {self.account}: {self.role}"
 
 
 class Channel(models.Model):

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from kombu import Exchange, Queue
 
 from pushsvc.common.env import Env
+from pushsvc.theme import THEME
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = Env()
@@ -24,6 +25,8 @@ ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
 
 INSTALLED_APPS = [
+    "unfold",  # before the admin, whose templates it replaces
+    "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -80,7 +83,9 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+UNFOLD = THEME
 STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "pushsvc" / "static"]
 WHITENOISE_USE_FINDERS = True  # served from the packages: no collectstatic, nothing on a local disk
 WHITENOISE_AUTOREFRESH = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -1,22 +1,17 @@
-"""Channels in the console. Secrets are never shown; commands make keys and show them once."""
+"""Channels in the console. Secrets are never shown; keys are shown once, when they are made."""
 
 from django.contrib import admin
-from django.http import HttpRequest
-from typing_extensions import override
 
-from channels_app.models import Account, ApiKey, Channel, ProviderCredential, VapidKey
-from pushsvc.common.admin import ModelAdmin, ReadOnlyAdmin
-
-
-@admin.register(Account)
-class AccountAdmin(ModelAdmin):
-    list_display = ("name", "created_at")
-    search_fields = ("name",)
+from channels_app.console import ScopedAdmin
+from channels_app.models import ApiKey, Channel, ProviderCredential, Role, VapidKey
 
 
 @admin.register(Channel)
-class ChannelAdmin(ReadOnlyAdmin):
+class ChannelAdmin(ScopedAdmin):
     """Only what nothing else depends on may be changed here: the name and the channel's limits."""
+
+    channel_path = ""
+    change_role = Role.MANAGER
 
     readonly_fields = (
         "id",
@@ -31,27 +26,23 @@ class ChannelAdmin(ReadOnlyAdmin):
     list_select_related = ("account",)
     search_fields = ("name", "id")
 
-    @override
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return admin.ModelAdmin.has_change_permission(self, request, obj)
-
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin):
+class ApiKeyAdmin(ScopedAdmin):
     list_display = ("__str__", "channel", "scopes", "expires_at", "revoked_at", "last_used_at")
     list_select_related = ("channel",)
     exclude = ("secret_sha256",)
 
 
 @admin.register(VapidKey)
-class VapidKeyAdmin(ReadOnlyAdmin):
+class VapidKeyAdmin(ScopedAdmin):
     list_display = ("public_key", "channel", "created_at", "retired_at")
     list_select_related = ("channel",)
     exclude = ("private_key_encrypted",)
 
 
 @admin.register(ProviderCredential)
-class ProviderCredentialAdmin(ReadOnlyAdmin):
+class ProviderCredentialAdmin(ScopedAdmin):
     list_display = ("channel", "platform", "version", "facts", "updated_at", "paused_at")
     list_select_related = ("channel",)
     exclude = ("secret_encrypted",)

@@ -1,0 +1,141 @@
+"""What the console's lists and pages share: nobody sees or changes another account's channels."""
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import ForeignKey, QuerySet
+from django.forms import ModelChoiceField
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
+from django.views.generic import TemplateView
+from typing_extensions import override
+
+from channels_app.access import channels_of, may, may_anywhere
+from channels_app.models import Channel, Role
+from pushsvc.common.admin import ModelAdmin, site
+
+
+class ScopedAdmin(ModelAdmin):
+    """A list and pages of rows that belong to a channel, limited to the channels of the user.
+
+    `channel_path`: how a query leads from the model to its channel ("" for Channel itself).
+    `*_role`: the role that may; None: nobody here, superusers included.
+    """
+
+    channel_path: ClassVar[str] = "channel"
+    view_role: ClassVar[Role] = Role.VIEWER
+    add_role: ClassVar[Role | None] = None
+    change_role: ClassVar[Role | None] = None
+    delete_role: ClassVar[Role | None] = None
+    actions = None
+
+    def channel_of(self, obj: Any) -> Channel:
+        """The channel that the row belongs to."""
+        found: Any = obj
+        for name in filter(None, self.channel_path.split("__")):
+            found = getattr(found, name)
+        channel: Channel = found
+        return channel
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        if request.user.is_superuser:
+            return rows
+        return rows.filter(**{f"{self.channel_path or 'pk'}__in": channels_of(request.user)})
+
+    def _has(self, request: HttpRequest, role: Role | None, obj: Any) -> bool:
+        if role is None:
+            return False
+        if obj is None:
+            return may_anywhere(request.user, role)
+        return may(request.user, self.channel_of(obj).account_id, role)
+
+    @override
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return may_anywhere(request.user, self.view_role)
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._has(request, self.view_role, obj)
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._has(request, self.add_role, None)
+
+    @override
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._has(request, self.change_role, obj)
+
+    @override
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._has(request, self.delete_role, obj)
+
+    @override
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelChoiceField[Any] | None":
+        if db_field.related_model is Channel:
+            kwargs["queryset"] = channels_of(request.user, self.change_role or self.view_role)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def page(self, route: str, view: type["ConsolePage"], name: str) -> URLPattern:
+        """A page of the console beside this model's own; `admin:{name}` is its address."""
+        return path(route, site.admin_view(view.as_view(model_admin=self)), name=name)
+
+
+class ConsolePage(TemplateView):
+    """A page that only those with `role` in some account may open."""
+
+    title: ClassVar[str]
+    role: ClassVar[Role] = Role.VIEWER
+    model_admin: Any = None
+
+    @override
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.check_access(request, **kwargs)
+        return super().dispatch(request, *args, **kwargs)
+
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        """Raises PermissionDenied, or Http404 where even that would tell something."""
+        require(may_anywhere(request.user, self.role), self.role)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = site.each_context(self.request) | {"title": self.title}
+        if self.model_admin is not None:
+            context["opts"] = self.model_admin.model._meta
+        return context | super().get_context_data(**kwargs)
+
+
+class ChannelPage(ConsolePage):
+    """A page about the channel `channel_id` of its address, which it finds as `self.channel`.
+
+    404 for a channel that the user may not see: whether there is such a one is not told.
+    """
+
+    channel: Channel
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        self.channel = channel_or_404(request, kwargs["channel_id"])
+        require(may(request.user, self.channel.account_id, self.role), self.role)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(channel=self.channel, **kwargs)
+
+
+def channel_or_404(request: HttpRequest, channel_id: UUID) -> Channel:
+    """The channel, if the user may see it."""
+    seen = channels_of(request.user).select_related("account")
+    return get_object_or_404(seen, pk=channel_id)
+
+
+def require(is_allowed: bool, role: Role) -> None:
+    """Raises PermissionDenied, saying which role it takes."""
+    if not is_allowed:
+        raise PermissionDenied(f"This takes the role “{role.value}” in the channel's account.")

@@ -1,0 +1,30 @@
+import pytest
+
+from pushsvc.common.redis_client import redis_client
+from tests.admin.support import make_house, make_root
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers():
+    redis_client().flushdb()
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings):
+    """The real hash takes half a second for each of the cast."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def alice(db):
+    return make_house("Alice")
+
+
+@pytest.fixture
+def bob(db):
+    return make_house("Bob")
+
+
+@pytest.fixture
+def root(db):
+    return make_root()
