@@ -8,6 +8,7 @@ For our tests, `make run` and teams that build on pushsvc. Imports nothing of Dj
 from pushsvc.sandbox.apns import ApnsSandbox, running_apns_sandbox
 from pushsvc.sandbox.apns_behaviours import ApnsMode, KeyMode
 from pushsvc.sandbox.apns_devices import ApnsDevice, ApnsKey, ApnsReceipt
+from pushsvc.sandbox.browsers import BrowserDevice
 from pushsvc.sandbox.devices import Device, MismatchAnswer
 from pushsvc.sandbox.fcm import FcmSandbox, running_fcm_sandbox
 from pushsvc.sandbox.fcm_behaviours import FcmMode
@@ -22,6 +23,7 @@ __all__ = [
     "ApnsMode",
     "ApnsReceipt",
     "ApnsSandbox",
+    "BrowserDevice",
     "Device",
     "FcmDevice",
     "FcmMode",

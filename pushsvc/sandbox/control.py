@@ -7,6 +7,7 @@
 | `PUT /subscriptions/{id}/behaviour` `{"mode", "times"?, options}` | 204 |
 | `GET /subscriptions/{id}/messages` | `{"messages": […]}`, oldest first |
 | `DELETE /subscriptions/{id}` | 204; from then on its endpoint answers 410 |
+| `POST /subscriptions/{id}/renew`, of a real browser | 204; it gets new endpoints |
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
 | `POST /reset` | 204; every device and message is forgotten |
 
@@ -17,6 +18,7 @@ from typing import Any
 
 from aiohttp import web
 
+from pushsvc.sandbox.browsers import BrowserDevice, Browsers
 from pushsvc.sandbox.control_json import (
     all_totals_json,
     bad_request,
@@ -27,15 +29,16 @@ from pushsvc.sandbox.control_json import (
     refuse_unknown,
     set_behaviour,
 )
-from pushsvc.sandbox.devices import Device, MismatchAnswer, WebReceipt
+from pushsvc.sandbox.devices import Device, MismatchAnswer, Subscriber, WebReceipt
 from pushsvc.sandbox.registry import Devices
 
 _SUBSCRIPTION_FIELDS = frozenset({"application_server_key", "mismatch_answer", "count"})
 
 
 class ControlApi:
-    def __init__(self, devices: Devices) -> None:
+    def __init__(self, devices: Devices, browsers: Browsers) -> None:
         self._devices = devices
+        self._browsers = browsers
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -43,6 +46,7 @@ class ControlApi:
             web.put("/subscriptions/{id}/behaviour", self.behave),
             web.get("/subscriptions/{id}/messages", self.messages),
             web.delete("/subscriptions/{id}", self.delete),
+            web.post("/subscriptions/{id}/renew", self.renew),
             web.get("/messages", self.totals),
             web.post("/reset", self.reset),
         ]
@@ -80,6 +84,13 @@ class ControlApi:
         self._devices.delete(self._device(request.match_info["id"]))
         return web.Response(status=204)
 
+    async def renew(self, request: web.Request) -> web.Response:
+        device = self._device(request.match_info["id"])
+        if not isinstance(device, BrowserDevice):
+            raise bad_request("no real browser has this subscription")
+        self._browsers.forget(device.browser)
+        return web.Response(status=204)
+
     async def totals(self, request: web.Request) -> web.Response:
         wanted = request.query.getall("id", [])
         devices = [self._device(each) for each in wanted] if wanted else self._devices.all()
@@ -88,9 +99,10 @@ class ControlApi:
 
     async def reset(self, _request: web.Request) -> web.Response:
         self._devices.clear()
+        self._browsers.clear()
         return web.Response(status=204)
 
-    def _device(self, device_id: str) -> Device:
+    def _device(self, device_id: str) -> Subscriber:
         device = self._devices.find(device_id)
         if device is None:
             raise not_found("no such subscription")
@@ -104,4 +116,4 @@ def _subscription_json(device: Device) -> dict[str, object]:
 def _receipt_json(receipt: WebReceipt) -> dict[str, object]:
     plaintext = receipt.plaintext
     payload = None if plaintext is None else plaintext.decode("utf-8", "backslashreplace")
-    return receipt_json(receipt) | {"payload": payload}
+    return receipt_json(receipt) | {"payload": payload, "ack_code": receipt.ack_code}

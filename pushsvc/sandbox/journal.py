@@ -57,7 +57,7 @@ def _device(entry: dict[str, Any], endpoint: str) -> Device:
     return Device(
         entry["id"],
         endpoint,
-        UserAgentKeys.of(private_key, base64url.decode(entry["auth"])),
         entry["application_server_key"],
         MismatchAnswer(entry["mismatch_answer"]),
+        keys=UserAgentKeys.of(private_key, base64url.decode(entry["auth"])),
     )

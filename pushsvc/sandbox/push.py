@@ -15,11 +15,11 @@ from aiohttp import StreamReader, web
 from pushsvc.sandbox import answers
 from pushsvc.sandbox.answering import response_of, write_answer
 from pushsvc.sandbox.answers import Answer, RefusedError, refused
-from pushsvc.sandbox.devices import Device, MismatchAnswer, WebReceipt
+from pushsvc.sandbox.devices import MismatchAnswer, PushMessage, Subscriber, WebReceipt
 from pushsvc.sandbox.registry import Devices
 from pushsvc.sandbox.vapid import check_restriction, check_vapid
 from pushsvc.sandbox.web_behaviours import MAX_BODY, Mode, answer_of
-from pushsvc.sandbox.webpush_encryption import decrypt, parse_record
+from pushsvc.sandbox.webpush_encryption import parse_record
 from pushsvc.sandbox.webpush_headers import check_headers
 from pushsvc.sandbox.wire import ACTS
 
@@ -47,24 +47,32 @@ class PushResource:
         receipt = WebReceipt(time.time(), dict(request.headers) if self._keep_content else {})
         device.receipts.append(receipt)
         try:
-            ttl = await self._check(request, device, receipt)
+            message = await self._check(request, device, receipt)
         except RefusedError as error:
             return await write_answer(request, receipt, error.answer)
-        return await self._behave(request, device, receipt, ttl)
+        try:
+            return await self._behave(request, device, message)
+        finally:
+            # Also where the answer was lost on its way: what was taken reaches the browser.
+            if receipt.taken:
+                device.take(message)
 
-    async def _check(self, request: web.Request, device: Device, receipt: WebReceipt) -> int:
-        """Return the TTL granted, and note the plaintext; raise RefusedError at the first fault."""
+    async def _check(
+        self, request: web.Request, device: Subscriber, receipt: WebReceipt
+    ) -> PushMessage:
+        """The message, its plaintext noted if readable; raise RefusedError at the first fault."""
         if device.is_deleted:
             raise RefusedError(answers.gone())
         ttl = check_headers(request.headers)
         body = await _read(request.content)
         self._check_sender(request, device)
-        plaintext = self._decrypt(body, device)
+        plaintext = self._read_record(body, device)
         if self._keep_content:
             receipt.plaintext = plaintext
-        return ttl
+        topic = request.headers.get("Topic")
+        return PushMessage(secrets.token_hex(16), body, topic, ttl, receipt)
 
-    def _check_sender(self, request: web.Request, device: Device) -> None:
+    def _check_sender(self, request: web.Request, device: Subscriber) -> None:
         authorization = request.headers.getall("Authorization", [])
         key = check_vapid(authorization, origin=self._origin, now=time.time())
         required = device.application_server_key
@@ -74,33 +82,33 @@ class PushResource:
             raise RefusedError(answers.apple_key_mismatch())
         check_restriction(key, required)
 
-    def _decrypt(self, body: bytes, device: Device) -> bytes:
+    def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:
         """RFC 8291 §2 and §3.1: a key pair for each message, a retry included.
 
         The same key with the same salt to the same device would repeat an AES-GCM nonce.
         """
         record = parse_record(body)
-        plaintext = decrypt(record, device.keys)
+        plaintext = device.read(record)
         if not self._devices.is_first_use(record.sender_key):
             logger.warning("sandbox.sender_key_reused", extra={"device": device.id})
             raise refused(400, 110, "Invalid encryption: the sender's key was used before")
         return plaintext
 
     async def _behave(
-        self, request: web.Request, device: Device, receipt: WebReceipt, ttl: int
+        self, request: web.Request, device: Subscriber, message: PushMessage
     ) -> web.StreamResponse:
         behaviour = device.next_behaviour()
         act = ACTS.get(behaviour.mode)
         if act is not None:
-            await act(request, behaviour, receipt)
+            await act(request, behaviour, message.receipt)
         if behaviour.mode is Mode.SLOW:
             await asyncio.sleep(behaviour.seconds)
-        answer = answer_of(behaviour, accepted=self._accepted(ttl), now=time.time())
-        return await write_answer(request, receipt, answer)
+        answer = answer_of(behaviour, accepted=self._accepted(message), now=time.time())
+        return await write_answer(request, message.receipt, answer)
 
-    def _accepted(self, ttl: int) -> Answer:
-        location = f"{self._origin}/message/{secrets.token_hex(16)}"
-        return Answer(201, headers={"Location": location, "TTL": str(ttl)}, taken=True)
+    def _accepted(self, message: PushMessage) -> Answer:
+        location = f"{self._origin}/message/{message.id}"
+        return Answer(201, headers={"Location": location, "TTL": str(message.ttl)}, taken=True)
 
 
 async def _read(content: StreamReader) -> bytes:

@@ -1,11 +1,12 @@
-"""All devices of one push service, and the sender keys that it has seen."""
+"""All subscribers of one push service, and the sender keys that it has seen."""
 
 import secrets
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pushsvc.sandbox import vapid
-from pushsvc.sandbox.devices import Device, MismatchAnswer
+from pushsvc.sandbox.browsers import Browser, BrowserDevice
+from pushsvc.sandbox.devices import Device, MismatchAnswer, Subscriber
 from pushsvc.sandbox.journal import Journal
 from pushsvc.sandbox.webpush_encryption import UserAgentKeys
 
@@ -13,14 +14,17 @@ _AUTH_LENGTH = 16
 
 
 class Devices:
-    """With a journal, devices (not what they received) outlive the process."""
+    """With a journal, devices (not what they received) outlive the process.
+
+    Those of real browsers do not: a browser whose id is forgotten subscribes again by itself.
+    """
 
     def __init__(self, origin: str, journal: Journal | None) -> None:
         self._origin = origin
         self._journal = journal
         self._sender_keys: set[bytes] = set()
         saved = journal.load(self._endpoint) if journal else []
-        self._by_id = {device.id: device for device in saved}
+        self._by_id: dict[str, Subscriber] = {device.id: device for device in saved}
 
     def add(
         self,
@@ -31,32 +35,36 @@ class Devices:
 
         With an `application_server_key` the subscription is restricted to it (RFC 8292 §4).
         """
-        if application_server_key is not None:
-            application_server_key = application_server_key.rstrip("=")
-            vapid.public_key(application_server_key)
-        device_id = secrets.token_hex(16)
-        device = Device(
-            device_id,
-            self._endpoint(device_id),
-            _new_keys(),
-            application_server_key,
-            mismatch_answer,
-        )
-        self._by_id[device_id] = device
+        key = _checked_key(application_server_key)
+        id_ = secrets.token_hex(16)
+        device = Device(id_, self._endpoint(id_), key, mismatch_answer, keys=_new_keys())
+        self._by_id[id_] = device
         if self._journal:
             self._journal.write_added(device)
         return device
 
-    def find(self, device_id: str) -> Device | None:
+    def add_for(
+        self, browser: Browser, channel_id: str, application_server_key: str | None
+    ) -> BrowserDevice:
+        """Subscribe a real browser under an id that it chose; ValueError as above."""
+        key = _checked_key(application_server_key)
+        id_ = secrets.token_hex(16)
+        device = BrowserDevice(
+            id_, self._endpoint(id_), key, browser=browser, channel_id=channel_id
+        )
+        self._by_id[id_] = browser.devices[channel_id] = device
+        return device
+
+    def find(self, device_id: str) -> Subscriber | None:
         return self._by_id.get(device_id)
 
-    def all(self) -> list[Device]:
+    def all(self) -> list[Subscriber]:
         return list(self._by_id.values())
 
-    def delete(self, device: Device) -> None:
+    def delete(self, device: Subscriber) -> None:
         """End the subscription: its endpoint answers 410 from now on. Safe to repeat."""
         device.is_deleted = True
-        if self._journal:
+        if self._journal and isinstance(device, Device):
             self._journal.write_deleted(device)
 
     def clear(self) -> None:
@@ -76,6 +84,15 @@ class Devices:
 
     def _endpoint(self, device_id: str) -> str:
         return f"{self._origin}/push/{device_id}"
+
+
+def _checked_key(application_server_key: str | None) -> str | None:
+    """Without padding, with which Firefox sends it."""
+    if application_server_key is None:
+        return None
+    key = application_server_key.rstrip("=")
+    vapid.public_key(key)
+    return key
 
 
 def _new_keys() -> UserAgentKeys:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from aiohttp import web
 
+from pushsvc.sandbox.autopush import AutopushResource
+from pushsvc.sandbox.browsers import BrowserDevice, Browsers
 from pushsvc.sandbox.control import ControlApi
-from pushsvc.sandbox.devices import Device, MismatchAnswer, WebReceipt
+from pushsvc.sandbox.devices import Device, MismatchAnswer, Subscriber, WebReceipt
 from pushsvc.sandbox.journal import Journal
 from pushsvc.sandbox.push import PushResource
 from pushsvc.sandbox.registry import Devices
@@ -22,6 +24,9 @@ class WebSandbox:
     `origin` is known; requests are answered from `start` to `stop`. Everything but `start` and
     `stop` may be called from any thread. `keep_content=False` keeps counts and statuses but
     neither headers nor plaintexts; `state_file` keeps the devices over restarts.
+
+    Firefox can have it as its push service (`browser_url`): its subscriptions are beside those
+    that `subscribe` makes, and misbehave and are read in the same ways.
     """
 
     def __init__(
@@ -37,9 +42,13 @@ class WebSandbox:
         self._ssl_context = ssl_context
         self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=ssl_context is not None)
         self._devices = Devices(self.origin, Journal(state_file) if state_file else None)
+        self._browsers = Browsers()
         application = web.Application()
         push = PushResource(self._devices, self.origin, keep_content=keep_content)
-        application.add_routes([*push.routes(), *ControlApi(self._devices).routes()])
+        control = ControlApi(self._devices, self._browsers)
+        autopush = AutopushResource(self._devices, self._browsers)
+        application.add_routes([*push.routes(), *control.routes(), *autopush.routes()])
+        application.on_shutdown.append(autopush.close)
         self._runner = web.AppRunner(
             application,
             access_log=None,
@@ -67,16 +76,31 @@ class WebSandbox:
         """
         return self._devices.add(application_server_key, mismatch_answer)
 
-    def devices(self) -> list[Device]:
-        return self._devices.all()
+    @property
+    def browser_url(self) -> str:
+        """For Firefox's preference `dom.push.serverURL` (`pushsvc.sandbox.autopush`)."""
+        return f"ws{self.origin.removeprefix('http')}/ws"
 
-    def delete(self, device: Device) -> None:
-        """End the device's subscription: its endpoint answers 410 from now on."""
+    def devices(self) -> list[Device]:
+        """Those that `subscribe` made."""
+        return [device for device in self._devices.all() if isinstance(device, Device)]
+
+    def browser_devices(self) -> list[BrowserDevice]:
+        """Those that real browsers subscribed."""
+        return [device for device in self._devices.all() if isinstance(device, BrowserDevice)]
+
+    def delete(self, device: Subscriber) -> None:
+        """End the subscription: its endpoint answers 410 from now on. No browser is told."""
         self._devices.delete(device)
 
+    def renew(self, device: BrowserDevice) -> None:
+        """Make its browser drop all its subscriptions and fire `pushsubscriptionchange`."""
+        self._browsers.forget(device.browser)
+
     def reset(self) -> None:
-        """Forget every device and every message; the old endpoints answer 404."""
+        """Forget every device, browser and message; the old endpoints answer 404."""
         self._devices.clear()
+        self._browsers.clear()
 
     def messages(self, device_id: str) -> list[WebReceipt]:
         """Every request to the device, oldest first; raises KeyError for an unknown one."""
@@ -84,10 +108,10 @@ class WebSandbox:
 
     def accepted_count(self, device_id: str | None = None) -> int:
         """How many messages the device, or all devices together, accepted."""
-        devices = self.devices() if device_id is None else [self._device(device_id)]
+        devices = self._devices.all() if device_id is None else [self._device(device_id)]
         return sum(device.totals().accepted for device in devices)
 
-    def _device(self, device_id: str) -> Device:
+    def _device(self, device_id: str) -> Subscriber:
         device = self._devices.find(device_id)
         if device is None:
             raise KeyError(device_id)

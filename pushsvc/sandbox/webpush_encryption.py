@@ -69,6 +69,14 @@ def parse_record(body: bytes) -> EncryptedRecord:
     return record
 
 
+def sender_public_key(record: EncryptedRecord) -> ec.EllipticCurvePublicKey:
+    """The key of this message; raise RefusedError (400, errno 110) if it is no point on P-256."""
+    try:
+        return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), record.sender_key)
+    except ValueError as error:
+        raise _unreadable("the key id is not a point on P-256") from error
+
+
 def decrypt(record: EncryptedRecord, keys: UserAgentKeys) -> bytes:
     """The plaintext; raise RefusedError (400, errno 110) where a browser would drop the message."""
     content_key, nonce = _content_key_and_nonce(record, keys)
@@ -84,11 +92,7 @@ def decrypt(record: EncryptedRecord, keys: UserAgentKeys) -> bytes:
 
 def _content_key_and_nonce(record: EncryptedRecord, keys: UserAgentKeys) -> tuple[bytes, bytes]:
     """RFC 8291 §3.4."""
-    try:
-        sender = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), record.sender_key)
-    except ValueError as error:
-        raise _unreadable("the key id is not a point on P-256") from error
-    shared = keys.private_key.exchange(ec.ECDH(), sender)
+    shared = keys.private_key.exchange(ec.ECDH(), sender_public_key(record))
     info = b"WebPush: info\0" + keys.public_key + record.sender_key
     secret = _hkdf(shared, keys.auth_secret, info, 32)
     content_key = _hkdf(secret, record.salt, b"Content-Encoding: aes128gcm\0", 16)
