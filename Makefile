@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-pg16 lint format requirements openapi \
-	bench-latency bench-lateness bench-throughput
+	soak bench-latency bench-lateness bench-throughput bench-events bench-console
 
 BIN := .venv/bin
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
@@ -30,6 +30,9 @@ format: .venv/dev.stamp ## put the code into the form that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+soak: .venv/dev.stamp ## break everything at random moments, for long (ARGS="--seed 7 --count 100")
+	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
+
 bench-latency: .venv/run.stamp ## print how long a send takes to its first receipt (ARGS="--sends 50")
 	@exec $(BIN)/python -m bench.latency $(ARGS)
 
@@ -38,6 +41,12 @@ bench-lateness: .venv/run.stamp ## print how late scheduled notifications are (A
 
 bench-throughput: .venv/run.stamp ## print recipients a second (ARGS="--devices 5000 --rounds 3")
 	@exec $(BIN)/python -m bench.throughput $(ARGS)
+
+bench-events: .venv/run.stamp ## print clicks a second that one web process counts (ARGS="--devices 2000")
+	@exec $(BIN)/python -m bench.events $(ARGS)
+
+bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--subscribers 1000000")
+	@exec $(BIN)/python -m bench.console $(ARGS)
 
 openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml

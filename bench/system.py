@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,6 +55,23 @@ class System:
         while (shown := self.notification(notification_id))["status"] != "sent":
             time.sleep(0.05)
         return shown
+
+    def subscribe(self, count: int) -> list[str]:
+        """As many devices more, through the HTTP interface, without its limit for one address;
+        their ids in the sandbox."""
+        self.database.execute("UPDATE channels_app_channel SET subscribes_per_minute = 1000000")
+        made = self.sandbox.request("POST", "/subscriptions", {"count": count})
+        devices: list[dict[str, Any]] = made.body["subscriptions"]
+        headers = {"X-Channel-ID": self.channel_id}
+
+        def subscribe(device: dict[str, Any]) -> int:
+            return self.service.request("POST", "/subscribe", device, headers).status
+
+        with ThreadPoolExecutor(8) as pool:
+            statuses = set(pool.map(subscribe, devices))
+        if statuses != {201}:
+            raise RuntimeError(f"subscribing answered {statuses}")
+        return [device["id"] for device in devices]
 
     def receipts(self) -> dict[str, float]:
         """When the device first got each notification: seconds since the epoch, by id."""

@@ -8,9 +8,7 @@ POSTs a second one aiohttp client makes to the same server, which answers them u
 import argparse
 import asyncio
 import time
-from concurrent.futures import ThreadPoolExecutor
 from statistics import median
-from typing import Any
 
 import aiohttp
 import psutil
@@ -34,7 +32,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     with running_system() as system:
-        _subscribe(system, arguments.devices)
+        system.subscribe(arguments.devices)
         rates, loops = [], []
         for _ in range(arguments.rounds):
             rates.append(_round(system))
@@ -42,21 +40,6 @@ def main() -> None:
             print(f"{rates[-1]:.0f} recipients/s; bare POST loop {loops[-1]:.0f}/s")
     print(f"median: {median(rates):.0f} recipients/s")
     print(f"ratio to the POST loop: {median(rates) / median(loops):.2f}")
-
-
-def _subscribe(system: System, count: int) -> None:
-    """As many devices more, through the HTTP interface, without its limit for one address."""
-    system.database.execute("UPDATE channels_app_channel SET subscribes_per_minute = 1000000")
-    made = system.sandbox.request("POST", "/subscriptions", {"count": count}).body["subscriptions"]
-    headers = {"X-Channel-ID": system.channel_id}
-
-    def subscribe(device: dict[str, Any]) -> int:
-        return system.service.request("POST", "/subscribe", device, headers).status
-
-    with ThreadPoolExecutor(8) as pool:
-        statuses = set(pool.map(subscribe, made))
-    if statuses != {201}:
-        raise RuntimeError(f"subscribing answered {statuses}")
 
 
 def _round(system: System) -> float:

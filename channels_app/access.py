@@ -16,29 +16,30 @@ Person = User | AnonymousUser
 
 def accounts_of(user: Person, role: Role = Role.VIEWER) -> QuerySet[Account]:
     """The accounts in which the user may do what `role` may."""
-    if _is_superuser(user):
+    if is_superuser(user):
         return Account.objects.all()
     return Account.objects.filter(id__in=_account_ids(user, role))
 
 
 def channels_of(user: Person, role: Role = Role.VIEWER) -> QuerySet[Channel]:
     """The channels of those accounts."""
-    if _is_superuser(user):
+    if is_superuser(user):
         return Channel.objects.all()
     return Channel.objects.filter(account_id__in=_account_ids(user, role))
 
 
 def may(user: Person, account_id: UUID, role: Role) -> bool:
     """Whether the user may do in this account what `role` may."""
-    return _is_superuser(user) or account_id in _account_ids(user, role)
+    return is_superuser(user) or account_id in _account_ids(user, role)
 
 
 def may_anywhere(user: Person, role: Role) -> bool:
     """Whether there is an account in which the user may do what `role` may."""
-    return _is_superuser(user) or bool(_account_ids(user, role))
+    return is_superuser(user) or bool(_account_ids(user, role))
 
 
-def _is_superuser(user: Person) -> bool:
+def is_superuser(user: Person) -> bool:
+    """Whether the user may do everything, in all accounts."""
     return user.is_active and user.is_staff and user.is_superuser
 
 

@@ -13,12 +13,21 @@ from django.urls import URLPattern, path
 from django.views.generic import TemplateView
 from typing_extensions import override
 
-from channels_app.access import channels_of, may, may_anywhere
+from channels_app.access import channels_of, is_superuser, may, may_anywhere
 from channels_app.models import Channel, Role
-from pushsvc.common.admin import ModelAdmin, site
+from pushsvc.common.admin import DropdownFilter, ModelAdmin, ReadOnlyAdmin, site
+from pushsvc.common.ids import parse_uuid
 
 
-class ScopedAdmin(ModelAdmin):
+class WithPages:
+    """For a model's admin that has pages of its own."""
+
+    def page(self, route: str, view: type["ConsolePage"], name: str) -> URLPattern:
+        """A page of the console beside the model's; `admin:{name}` is its address."""
+        return path(route, site.admin_view(view.as_view(model_admin=self)), name=name)
+
+
+class ScopedAdmin(WithPages, ModelAdmin):
     """A list and pages of rows that belong to a channel, limited to the channels of the user.
 
     `channel_path`: how a query leads from the model to its channel ("" for Channel itself).
@@ -82,9 +91,38 @@ class ScopedAdmin(ModelAdmin):
             kwargs["queryset"] = channels_of(request.user, self.change_role or self.view_role)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    def page(self, route: str, view: type["ConsolePage"], name: str) -> URLPattern:
-        """A page of the console beside this model's own; `admin:{name}` is its address."""
-        return path(route, site.admin_view(view.as_view(model_admin=self)), name=name)
+
+class ChannelFilter(DropdownFilter):
+    """One of the user's own channels; for models that have a `channel`."""
+
+    title = "channel"
+    parameter_name = "channel__id__exact"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        channels = channels_of(request.user).order_by("name", "pk")
+        return [(str(pk), name) for pk, name in channels.values_list("pk", "name")[:500]]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() is None:
+            return queryset
+        try:
+            return queryset.filter(channel_id=parse_uuid(self.value() or ""))
+        except ValueError:
+            return queryset.none()
+
+
+class SuperuserAdmin(WithPages, ReadOnlyAdmin):
+    """What concerns the installation as a whole."""
+
+    @override
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request.user)
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return is_superuser(request.user)
 
 
 class ConsolePage(TemplateView):
@@ -109,6 +147,15 @@ class ConsolePage(TemplateView):
         if self.model_admin is not None:
             context["opts"] = self.model_admin.model._meta
         return context | super().get_context_data(**kwargs)
+
+
+class SuperuserPage(ConsolePage):
+    """A page about the installation as a whole."""
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        if not is_superuser(request.user):
+            raise PermissionDenied("Only superusers may open this page.")
 
 
 class ChannelPage(ConsolePage):
@@ -139,3 +186,16 @@ def require(is_allowed: bool, role: Role) -> None:
     """Raises PermissionDenied, saying which role it takes."""
     if not is_allowed:
         raise PermissionDenied(f"This takes the role “{role.value}” in the channel's account.")
+
+
+def shows_accounts(request: HttpRequest) -> bool:
+    """For the side bar, as the following: whether the link leads anywhere."""
+    return may_anywhere(request.user, Role.OWNER)
+
+
+def shows_audit_log(request: HttpRequest) -> bool:
+    return may_anywhere(request.user, Role.VIEWER)
+
+
+def shows_installation(request: HttpRequest) -> bool:
+    return is_superuser(request.user)

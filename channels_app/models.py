@@ -191,3 +191,33 @@ class ChannelCounter(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.channel_id} shard {self.shard}"
+
+
+class ChannelHour(models.Model):
+    """A share of what an hour (UTC) changed in a channel's totals, for charts. Of a change that a
+    transaction makes only the sum counts: a device that moved to another address neither came nor
+    went. Shares of hours that are over are merged into share 0."""
+
+    pk = models.CompositePrimaryKey("channel_id", "hour", "shard")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)
+    hour = models.DateTimeField()
+    shard = models.SmallIntegerField()
+    web_gained = models.BigIntegerField(default=0, db_default=0)
+    web_lost = models.BigIntegerField(default=0, db_default=0)
+    android_gained = models.BigIntegerField(default=0, db_default=0)
+    android_lost = models.BigIntegerField(default=0, db_default=0)
+    ios_gained = models.BigIntegerField(default=0, db_default=0)
+    ios_lost = models.BigIntegerField(default=0, db_default=0)
+    notifications_sent = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["hour"], name="channel_hour"),
+            models.Index(
+                fields=["hour"], condition=~models.Q(shard=0), name="channel_hour_unmerged"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.channel_id} {self.hour:%Y-%m-%d %H:00} shard {self.shard}"

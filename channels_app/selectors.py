@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Sum
+from django.db.models import Case, QuerySet, Sum, When
 from django.db.models.functions import Now
 
 from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
@@ -108,6 +108,19 @@ def credential_for(channel_id: UUID, platform: str) -> Credential | None:
     if row is None:
         return None
     return Credential(row.version, decrypt(row.secret_encrypted), row.paused_at is not None)
+
+
+def channel_credentials(channel_id: UUID) -> dict[str, ProviderCredential]:
+    """By platform, without their secrets."""
+    rows = ProviderCredential.objects.filter(channel_id=channel_id).defer("secret_encrypted")
+    return {row.platform: row for row in rows}
+
+
+def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:
+    """Newest first; `is_expired` by the database's clock."""
+    is_expired = Case(When(expires_at__lte=Now(), then=True), default=False)
+    keys = ApiKey.objects.filter(channel_id=channel_id).defer("secret_sha256")
+    return keys.annotate(is_expired=is_expired).order_by("-created_at", "-id")
 
 
 def channel_totals(channel_id: UUID) -> ChannelTotals:

@@ -1,4 +1,4 @@
-"""What can be done to a channel: made, given keys and credentials, counted for."""
+"""What can be done to a channel: made, given keys and credentials."""
 
 import base64
 from collections.abc import Sequence
@@ -12,12 +12,11 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from channels_app import keys
+from channels_app import audit, keys
 from channels_app.models import (
     Account,
     ApiKey,
     Channel,
-    ChannelCounter,
     ProviderCredential,
     Scope,
     VapidKey,
@@ -30,15 +29,12 @@ from channels_app.provider_credentials import (
     parse_service_account,
     secret_json,
 )
-from channels_app.selectors import ChannelTotals, FoundKey
+from channels_app.selectors import FoundKey
 from pushsvc.common.crypto import decrypt, encrypt, is_current
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
-from pushsvc.common.sql import execute
 
 DEFAULT_ACCOUNT = "default"
-_SHARDS = 8
-_COUNTERS = frozenset(ChannelTotals.__dataclass_fields__)
 
 
 @transaction.atomic
@@ -54,8 +50,49 @@ def channel_create(
     if account is None:
         account, _ = Account.objects.get_or_create(name=DEFAULT_ACCOUNT)
     channel = Channel.objects.create(account=account, name=name, vapid_subject=subject)
+    audit.record(channel, audit.Action.CREATE, after=audit.fields_of(channel))
     _vapid_key_create(channel)
     return channel
+
+
+@transaction.atomic
+def channel_update(
+    *,
+    channel_id: UUID,
+    name: str,
+    vapid_subject: str,
+    enabled: Sequence[str],
+    sends_per_second: int | None,
+    subscribes_per_minute: int | None,
+) -> Channel:
+    """The channel with these settings; limits that are None are the installation's.
+
+    `enabled` platforms take subscriptions and notifications, others none; what is being sent goes
+    on. Safe to repeat. Invalid for a bad name or subject, or a platform that has no credentials.
+    """
+    _check_channel(name, vapid_subject)
+    channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
+    before = audit.fields_of(channel)
+    _check_enabled(channel, enabled)
+    values = {
+        "name": name,
+        "vapid_subject": vapid_subject,
+        "sends_per_second": sends_per_second,
+        "subscribes_per_minute": subscribes_per_minute,
+        **{f"{platform}_enabled": platform in enabled for platform in Platform.values},
+    }
+    for field, value in values.items():
+        setattr(channel, field, value)
+    channel.save(update_fields=list(values))
+    audit.record(channel, audit.Action.UPDATE, before, audit.fields_of(channel))
+    return channel
+
+
+def _check_enabled(channel: Channel, enabled: Sequence[str]) -> None:
+    stored = ProviderCredential.objects.filter(channel=channel).values_list("platform", flat=True)
+    for platform in set(enabled) - {Platform.WEB.value, *stored}:
+        detail = f"{platform} has no credentials yet; store them first."
+        raise Invalid([Fault("enabled", "not_a_choice", detail)])
 
 
 def _check_channel(name: str, subject: str) -> None:
@@ -69,6 +106,7 @@ def _check_channel(name: str, subject: str) -> None:
         raise Invalid(faults)
 
 
+@transaction.atomic
 def api_key_issue(
     *,
     channel: Channel,
@@ -87,6 +125,8 @@ def api_key_issue(
         scopes=[scope for scope in Scope.values if scope in scopes],
         expires_at=expires_at,
     )
+    note = "An API key was issued."
+    audit.record(api_key, audit.Action.CREATE, after=audit.fields_of(api_key), note=note)
     return api_key, text
 
 
@@ -101,10 +141,15 @@ def _check_api_key(name: str, scopes: Sequence[str]) -> None:
         raise Invalid(faults)
 
 
+@transaction.atomic
 def api_key_revoke(*, api_key: ApiKey) -> bool:
     """True: revoked now. False: it had been. From the next request on it is refused."""
     live = ApiKey.objects.filter(pk=api_key.pk, revoked_at__isnull=True)
-    return live.update(revoked_at=Now()) == 1
+    if not live.update(revoked_at=Now()):
+        return False
+    after = {"revoked_at": ApiKey.objects.get(pk=api_key.pk).revoked_at}
+    audit.record(api_key, audit.Action.UPDATE, after=after, note="The API key was revoked.")
+    return True
 
 
 def api_key_note_use(found: FoundKey) -> None:
@@ -120,8 +165,13 @@ def api_key_note_use(found: FoundKey) -> None:
 def vapid_key_rotate(*, channel: Channel) -> VapidKey:
     """A new key pair for new subscriptions; those of the old one go on being served with it."""
     _lock(channel)
-    VapidKey.objects.filter(channel=channel, retired_at__isnull=True).update(retired_at=Now())
-    return _vapid_key_create(channel)
+    current = VapidKey.objects.filter(channel=channel, retired_at__isnull=True)
+    before = current.values("public_key").first()
+    current.update(retired_at=Now())
+    key = _vapid_key_create(channel)
+    after = {"public_key": key.public_key}
+    audit.record(key, audit.Action.UPDATE, before, after, note="The VAPID key was rotated.")
+    return key
 
 
 def _vapid_key_create(channel: Channel) -> VapidKey:
@@ -174,9 +224,21 @@ def _credential_store(
         "paused_detail": "",
     }
     own = ProviderCredential.objects.filter(channel=channel, platform=platform)
+    stored = own.first()
     if not own.update(version=F("version") + 1, **new):
         ProviderCredential.objects.create(channel=channel, platform=platform, **new)
     Channel.objects.filter(pk=channel.pk).update(**{f"{platform.value}_enabled": True})
+    _audit_credential(stored, own.get())
+
+
+def _audit_credential(before: ProviderCredential | None, after: ProviderCredential) -> None:
+    audit.record(
+        after,
+        audit.Action.UPDATE if before else audit.Action.CREATE,
+        audit.fields_of(before) if before else None,
+        audit.fields_of(after),
+        note=f"Credentials for {after.platform} were stored.",
+    )
 
 
 def _lock(channel: Channel) -> None:
@@ -211,28 +273,3 @@ def _reencrypt(model: type[VapidKey] | type[ProviderCredential], field: str) -> 
             unchanged = model.objects.filter(pk=pk, **{field: token})
             changed += unchanged.update(**{field: encrypt(decrypt(token))})
     return changed
-
-
-def counter_add(channel_id: UUID, **deltas: int) -> None:
-    """Adds to the channel's totals, in the caller's transaction.
-
-    The share is the database connection's, so that a transaction that counts twice for a channel
-    locks one row. A transaction that counts for several channels does so in the order of their ids.
-    """
-    added = {name: delta for name, delta in deltas.items() if delta}
-    if unknown := added.keys() - _COUNTERS:
-        raise ValueError(f"no such counters: {sorted(unknown)}")
-    if added:
-        execute(_counter_statement(tuple(added)), {"channel_id": channel_id, **added})
-
-
-def _counter_statement(names: tuple[str, ...]) -> str:
-    table = ChannelCounter._meta.db_table
-    columns = ", ".join(names)
-    values = ", ".join(f"%({name})s" for name in names)
-    sums = ", ".join(f"{name} = {table}.{name} + EXCLUDED.{name}" for name in names)
-    return f"""
-        INSERT INTO {table} (channel_id, shard, {columns})
-        VALUES (%(channel_id)s, pg_backend_pid() %% {_SHARDS}, {values})
-        ON CONFLICT (channel_id, shard) DO UPDATE SET {sums}
-    """  # noqa: S608 - names are of _COUNTERS

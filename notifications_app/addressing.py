@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from channels_app.selectors import credential_for, vapid_private_keys
+from channels_app.selectors import Credential, credential_for, vapid_private_keys
 from notifications_app.delivery import android, ios, web
 from notifications_app.delivery.registry import Credentials, Target
 from notifications_app.delivery.types import Message
@@ -55,7 +55,7 @@ def address(
         browsers = {device.id: _browser(notification_id, device) for device in active}
         keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
         return Addressed(browsers, registered_at, keys)
-    credentials = _credentials(platform, channel_id)
+    credentials = _usable_credentials(platform, channel_id)
     phones = {device.id: _phone(platform, notification_id, device) for device in active}
     return Addressed(phones, registered_at, credentials, credentials.version)
 
@@ -90,9 +90,19 @@ def _vapid_keys(ids: set[UUID]) -> web.Credentials:
     return web.Credentials({id_: web.VapidKey(*key) for id_, key in keys.items()})
 
 
-def _credentials(platform: str, channel_id: UUID) -> android.Credentials | ios.Credentials:
+def stored_credentials(platform: str, channel_id: UUID) -> android.Credentials | ios.Credentials:
+    """Android's or iOS's, paused or not. Raises CredentialsMissing, CredentialsUnreadable, or
+    SecretUnreadable where CREDENTIAL_KEYS lacks a key."""
+    return _parsed(platform, credential_for(channel_id, platform))
+
+
+def _usable_credentials(platform: str, channel_id: UUID) -> android.Credentials | ios.Credentials:
     stored = credential_for(channel_id, platform)
-    if stored is None or stored.is_paused:
+    return _parsed(platform, None if stored is None or stored.is_paused else stored)
+
+
+def _parsed(platform: str, stored: Credential | None) -> android.Credentials | ios.Credentials:
+    if stored is None:
         raise CredentialsMissing
     parse = android.Credentials.parse if platform == "android" else ios.Credentials.parse
     try:

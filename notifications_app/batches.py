@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 
 from notifications_app.breakers import STRANGERS
 from pushsvc.common import sql
@@ -63,7 +62,7 @@ def claim(
     a small send waits for one batch of a large one, not for all of it.
     """
     begun = time.monotonic()
-    with transaction.atomic():
+    with sql.brief_transaction():
         skip = [*skip_services, *_strangers_to_skip(platform, processes)]
         for plan_id in _lanes(platform, skip, skip_channels):
             claimed = sql.rows(_CLAIM, {"plan": plan_id, "skip": skip, "lease": _lease()})

@@ -44,6 +44,11 @@ _clients: dict[tuple[int, str], Client] = {}
 
 
 async def _made(platform: str) -> Client:
+    return new_client(platform)
+
+
+def new_client(platform: str) -> Client:
+    """One more transport, for the event loop that runs; the caller closes it."""
     how = Connecting(
         trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
         allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,

@@ -252,8 +252,8 @@ class _Delivery:
             lambda target: self._send(client, target),
             targets,
             may_start=self._may_start,
-            most_in_flight=settings.CALLS_IN_FLIGHT,
-            most_unwritten=settings.UNWRITTEN_OUTCOMES,
+            most_in_flight=self._at_once(settings.CALLS_IN_FLIGHT),
+            most_unwritten=self._at_once(settings.UNWRITTEN_OUTCOMES),
         )
         try:
             while not calls.is_over:
@@ -265,6 +265,11 @@ class _Delivery:
         finally:
             calls.stop()
         return calls.is_whole
+
+    def _at_once(self, most: int) -> int:
+        """An eighth after each lapse: should a recipient have ended the worker before, as few as
+        may be are under way with it the next time, and sent again."""
+        return max(1, most >> 3 * self.lease.lapses)
 
     async def _send(self, client: Client, target: Target) -> Outcome:
         """In the engine's thread."""
@@ -299,13 +304,20 @@ class _Delivery:
         self._warn_of_refused_keys(answers)
 
     def _judge(self, subscription_id: UUID, outcome: Outcome) -> Verdict:
-        return verdicts.judge(
-            self.recipients[subscription_id],
-            outcome,
-            registered_at=self.addressed.registered_at[subscription_id],
-            now=self.lease.now(),
-            limits=self.limits,
-        )
+        """An outcome that cannot be judged must not cost the others theirs: what is not written is
+        sent again."""
+        recipient = self.recipients[subscription_id]
+        try:
+            return verdicts.judge(
+                recipient,
+                outcome,
+                registered_at=self.addressed.registered_at[subscription_id],
+                now=self.lease.now(),
+                limits=self.limits,
+            )
+        except Exception as error:  # noqa: BLE001 (a fault of ours, whatever it is)
+            logger.error("delivery.internal_error", extra={"error": type(error).__name__})
+            return verdicts.bounce(recipient, verdicts.INTERNAL_ERROR, attempts=1)
 
     def _write(self, judged: Sequence[Verdict]) -> None:
         """Writes until it succeeds or the lease is over: an outcome that is lost is sent again."""

@@ -1,4 +1,4 @@
-"""What a send or a cancel can be refused for."""
+"""What a send, a cancel, or the deletion of a segment can be refused for."""
 
 from uuid import UUID
 
@@ -15,6 +15,16 @@ class SegmentNotFound(Invalid):
 
     def __init__(self) -> None:
         super().__init__([Fault("segment_id", self.code, "The channel has no such segment.")])
+
+
+class SegmentInUse(Conflict):
+    """A notification that is not finished goes to the segment."""
+
+    code = "segment_in_use"
+    title = "Segment in use"
+
+    def __init__(self, notification_id: UUID, status: str) -> None:
+        super().__init__(f"Notification {notification_id} is {status} and goes to this segment.")
 
 
 class PayloadTooLarge(Invalid):

@@ -38,6 +38,9 @@ class Notification(models.Model):
     topic = models.CharField(max_length=32, blank=True, default="")
     target_platforms: Any = models.JSONField()
     segment_id = models.UUIDField(null=True, blank=True)
+    only_subscription_id = models.UUIDField(
+        null=True, blank=True, help_text="A test: this subscription gets it and no other."
+    )
     status = models.CharField(
         max_length=10, choices=NotificationStatus.choices, default=NotificationStatus.PENDING
     )
@@ -49,7 +52,9 @@ class Notification(models.Model):
     recipient_count = models.PositiveBigIntegerField(default=0)
     delivered_count = models.PositiveBigIntegerField(default=0)
     bounced_count = models.PositiveBigIntegerField(default=0)
+    received_count = models.PositiveBigIntegerField(default=0, db_default=0)
     clicked_count = models.PositiveBigIntegerField(default=0)
+    dismissed_count = models.PositiveBigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [
@@ -78,11 +83,21 @@ class Notification(models.Model):
             models.Index(
                 fields=["id"], condition=Q(status="processing"), name="notification_running"
             ),
+            models.Index(
+                fields=["segment_id"],
+                condition=Q(status__in=["pending", "processing"], segment_id__isnull=False),
+                name="notification_segment_open",
+            ),
+            models.Index(fields=["channel", "-id"], name="notification_newest"),
         ]
 
     @override
     def __str__(self) -> str:
         return self.title or self.body[:60]
+
+    @property
+    def is_test(self) -> bool:
+        return self.only_subscription_id is not None
 
 
 class Plan(models.Model):
@@ -99,6 +114,12 @@ class Plan(models.Model):
         db_default=PlanStatus.PLANNING,
     )
     cursor = models.UUIDField(null=True, help_text="The last subscription id that was planned.")
+    rule: Any = models.JSONField(
+        null=True, help_text="The segment's rule as it was at the start; null: the whole channel."
+    )
+    only_subscription_id = models.UUIDField(
+        null=True, help_text="Of a test; null: all that the rule reaches."
+    )
     recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
     attempt = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Fencing number of the lease."
@@ -219,7 +240,9 @@ class Delivery(models.Model):
     due_at = models.DateTimeField(null=True, help_text="Null: at once.")
     first_attempt_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    received_at = models.DateTimeField(null=True)
     clicked_at = models.DateTimeField(null=True)
+    dismissed_at = models.DateTimeField(null=True)
     code = models.CharField(max_length=64, default="", db_default="")
     detail = models.CharField(max_length=200, default="", db_default="")
 
@@ -252,10 +275,40 @@ class HourlyStat(models.Model):
                 condition=Q(platform__in=Platform.values), name="hourly_platform"
             ),
         ]
+        indexes = [models.Index(fields=["hour"], name="hourly_hour")]
 
     @override
     def __str__(self) -> str:
         return f"{self.channel_id} {self.platform} {self.hour:%Y-%m-%d %H:00}"
+
+
+class OutcomeMinute(models.Model):
+    """How many of a notification's recipients ended so in a minute (UTC).
+
+    A roll-up of deliveries, written by the same flush and exact; it stays when they are purged.
+    `code` is the delivery's: "" for delivered, else why it bounced.
+    """
+
+    pk = models.CompositePrimaryKey("notification_id", "minute", "platform", "code")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    minute = models.DateTimeField()
+    platform = models.CharField(max_length=7, choices=Platform.choices)
+    code = models.CharField(max_length=64)
+    count = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=Platform.values), name="outcome_platform"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        outcome = self.code or "delivered"
+        return f"{self.notification_id} {self.platform} {self.minute:%H:%M} {outcome}"
 
 
 class IdempotencyRecord(models.Model):

@@ -1,8 +1,8 @@
 """The only writer of what became of a recipient.
 
 `record` is one transaction and safe to repeat: counts add only what its own UPDATE changed. Locks
-are taken in one order everywhere: plan, batch, deliveries, notification, subscriptions, counters,
-hourly rows.
+are taken in one order everywhere: plan, batch, deliveries, notification with its minutes,
+subscriptions, counters, hourly rows.
 """
 
 import logging
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DataError, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError
 
-from channels_app.services import counter_add
+from channels_app.counters import counter_add
 from notifications_app.batches import Lease
 from notifications_app.states import DeliveryStatus
 from notifications_app.verdicts import CREDENTIALS_REFUSED, INTERNAL_ERROR, Verdict, bounce
@@ -42,12 +42,14 @@ def record(lease: Lease, verdicts: Sequence[Verdict]) -> bool:
     """Writes verdicts and renews the lease; True if that ended the batch.
 
     Raises LeaseLost, with nothing written. A verdict that the database refuses (text that it
-    cannot store) costs nobody else: it is written as `internal_error`.
+    cannot store, a constraint) costs nobody else: it is written as `internal_error`.
     """
     try:
-        with transaction.atomic():
+        with sql.brief_transaction():
             return _record(lease, verdicts)
-    except (DataError, UnicodeEncodeError):
+    except (OperationalError, InterfaceError):
+        raise  # the database is away, and refuses nothing
+    except (DatabaseError, ValueError):
         if len(verdicts) == 1:
             return _record_unwritable(lease, verdicts[0])
         half = len(verdicts) // 2
@@ -57,7 +59,7 @@ def record(lease: Lease, verdicts: Sequence[Verdict]) -> bool:
 
 def bounce_overdue(batch_id: int, code: str) -> None:
     """Bounces all that wait in an idle batch. Does nothing if a worker holds it."""
-    with transaction.atomic():
+    with sql.brief_transaction():
         idle = sql.rows(_LOCK_IDLE, {"batch": batch_id})
         if not idle:
             return
@@ -95,7 +97,7 @@ def finish_if_complete(notification_id: UUID) -> str | None:
 def finish_forgotten(limit: int = 100) -> None:
     """Ends notifications whose work is all done and that nobody ended: none, unless a fault."""
     for (notification_id,) in sql.rows(_FORGOTTEN, {"limit": limit}):
-        with transaction.atomic():
+        with sql.brief_transaction():
             sql.rows(_LOCK_NOTIFICATION, {"notification": notification_id})
             finish_if_complete(notification_id)
 
@@ -103,7 +105,7 @@ def finish_forgotten(limit: int = 100) -> None:
 def _record_unwritable(lease: Lease, verdict: Verdict) -> bool:
     logger.error("outcome.unwritable", extra={"subscription": verdict.subscription_id})
     written = bounce(verdict.recipient, INTERNAL_ERROR, attempts=verdict.attempts)
-    with transaction.atomic():
+    with sql.brief_transaction():
         return _record(lease, [written])
 
 
@@ -167,6 +169,7 @@ def _count(
     totals = {"delivered": delivered, "bounced": bounced}
     if done or any(totals.values()):
         sql.execute(_COUNT_NOTIFICATION, totals | {"notification": lease.notification_id})
+        _count_minute(lease, changed)
     if gone:
         subscriptions_expire(channel_id=lease.channel_id, gone=gone)
     if done:
@@ -176,6 +179,19 @@ def _count(
     deferred = sum(row.status == DeliveryStatus.WAITING and row.attempts > 0 for row in changed)
     hourly_add(lease.channel_id, lease.platform, **totals, deferred=deferred)
     return bool(done)
+
+
+def _count_minute(lease: Lease, changed: Sequence[_Changed]) -> None:
+    """How the recipients ended, under the notification's lock, so that nobody waits for a row."""
+    ended = Counter(row.code for row in changed if row.status != DeliveryStatus.WAITING)
+    parameters = {
+        "notification": lease.notification_id,
+        "platform": lease.platform,
+        "codes": list(ended),
+        "counts": list(ended.values()),
+    }
+    if ended:
+        sql.execute(_COUNT_MINUTE, parameters)
 
 
 def hourly_add(channel_id: UUID, platform: str, **deltas: int) -> None:
@@ -255,6 +271,15 @@ _COUNT_NOTIFICATION = """
 UPDATE notifications_app_notification
 SET delivered_count = delivered_count + %(delivered)s, bounced_count = bounced_count + %(bounced)s
 WHERE id = %(notification)s
+"""
+
+_COUNT_MINUTE = """
+INSERT INTO notifications_app_outcomeminute AS stat
+  (notification_id, minute, platform, code, count)
+SELECT %(notification)s, date_trunc('minute', statement_timestamp(), 'UTC'), %(platform)s, *
+FROM unnest(%(codes)s::text[], %(counts)s::bigint[]) AS ended (code, count)
+ON CONFLICT (notification_id, minute, platform, code) DO UPDATE
+SET count = stat.count + excluded.count
 """
 
 _COUNT_HOUR = """

@@ -1,24 +1,28 @@
 """Turns a due notification into recipient rows and batches.
 
-pending → processing is one conditional update. Recipients are written by the server itself, a
-window of subscription ids at a time; each window is one transaction that locks the plan, checks
-its attempt and moves its cursor, so that a planner may die anywhere and the next one goes on.
+pending → processing is one conditional update, which also copies the segment's rule. Recipients are
+written by the server itself, a window of subscription ids at a time; each window is one transaction
+that locks the plan, checks its attempt and moves its cursor, so that a planner may die anywhere and
+the next one goes on.
 """
 
 import contextlib
+import json
 import math
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError
 
-from channels_app.services import counter_add
+from channels_app.counters import counter_add
 from notifications_app import doorbell
 from notifications_app.outcomes import finish_if_complete, hourly_add
 from pushsvc.common import sql, worker
+from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
+from subscriptions_app.segments.rules import NOBODY
 
 _PLAN_LEASE = timedelta(seconds=60)
 _FAILED_PLAN_WAIT = timedelta(seconds=5)
@@ -31,6 +35,25 @@ class PlanLease:
     notification_id: UUID
     channel_id: UUID
     platform: str
+    rule: str | None
+    started_at: datetime
+
+    @property
+    def audience(self) -> Condition:
+        """Every window, whoever plans it and when, asks for the same."""
+        if self.rule is None:
+            return EVERYBODY
+        return compiled(json.loads(self.rule), now=self.started_at)
+
+
+@dataclass(frozen=True)
+class Window:
+    """`scanned` subscriptions were looked at, up to `last_id`; `recipients` of them are in."""
+
+    scanned: int
+    last_id: UUID | None
+    recipients: int
+    batches: int
 
 
 def work(*, seconds: float) -> bool:
@@ -49,7 +72,12 @@ def work(*, seconds: float) -> bool:
 
 def start_due(limit: int = 100) -> int:
     """Starts notifications whose time has come; each by one planner only. Returns how many."""
-    started = sql.rows(_START, {"limit": limit, "ttl_zero": settings.TTL_ZERO_SECONDS})
+    parameters = {
+        "limit": limit,
+        "ttl_zero": settings.TTL_ZERO_SECONDS,
+        "nobody": json.dumps(NOBODY),
+    }
+    started = sql.rows(_START, parameters)
     return len({row[0] for row in started})
 
 
@@ -79,15 +107,16 @@ def plan_window(lease: PlanLease) -> bool:
     A subscription that was active throughout is planned exactly once: ids are read in order, and
     the cursor moves in the transaction that writes the rows.
     """
-    with transaction.atomic():
+    with sql.brief_transaction():
         locked = sql.rows(_LOCK_PLAN, {"plan": lease.plan_id, "attempt": lease.attempt})
         if not locked:
             return False
-        recipients, last_id, batches = _write_window(lease, cursor=locked[0][0])
-        is_last = recipients < settings.PLAN_WINDOW
-        _count_window(lease, recipients, last_id, is_last=is_last)
-    if batches:
-        doorbell.ring(lease.platform, batches)
+        cursor, only = locked[0]
+        window = _write_window(lease, cursor=cursor, only=only)
+        is_last = window.scanned < settings.PLAN_WINDOW
+        _count_window(lease, window, is_last=is_last)
+    if window.batches:
+        doorbell.ring(lease.platform, window.batches)
     return not is_last
 
 
@@ -96,44 +125,46 @@ def anything_to_plan() -> bool:
     return bool(sql.rows(_ANYTHING_TO_PLAN, {})[0][0])
 
 
-def _write_window(lease: PlanLease, *, cursor: UUID | None) -> tuple[int, UUID | None, int]:
+def _write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
+    audience = lease.audience
     parameters = {
+        **audience.parameters,
         "plan": lease.plan_id,
         "notification": lease.notification_id,
         "channel": lease.channel_id,
         "platform": lease.platform,
         "cursor": cursor or UUID(int=0),
+        "only": only,
         "window": settings.PLAN_WINDOW,
         "size": settings.BATCH_SIZE,
     }
-    recipients, last_id, batches = sql.rows(_WINDOW, parameters)[0]
-    return recipients, last_id, batches
+    return Window(*sql.rows(_WINDOW.format(audience=audience.text), parameters)[0])
 
 
-def _count_window(
-    lease: PlanLease, recipients: int, last_id: UUID | None, *, is_last: bool
-) -> None:
+def _count_window(lease: PlanLease, window: Window, *, is_last: bool) -> None:
     parameters = {
         "plan": lease.plan_id,
         "notification": lease.notification_id,
-        "recipients": recipients,
-        "last_id": last_id,
+        "recipients": window.recipients,
+        "last_id": window.last_id,
         "status": "delivering" if is_last else "planning",
         "lease": _PLAN_LEASE,
     }
     sql.execute(_MOVE_CURSOR, parameters)
-    sql.execute(_COUNT_RECIPIENTS, parameters)
+    if window.recipients:
+        sql.execute(_COUNT_RECIPIENTS, parameters)
     if is_last:
         finish_if_complete(lease.notification_id)
-    if recipients:
-        counter_add(lease.channel_id, recipients=recipients)
-        hourly_add(lease.channel_id, lease.platform, recipients=recipients)
+    if window.recipients:
+        counter_add(lease.channel_id, recipients=window.recipients)
+        hourly_add(lease.channel_id, lease.platform, recipients=window.recipients)
 
 
 def _release(lease: PlanLease, *, wait: timedelta) -> None:
     sql.execute(_RELEASE, {"plan": lease.plan_id, "attempt": lease.attempt, "wait": wait})
 
 
+# A segment that is missing is nobody, never the whole channel.
 _START = """
 WITH due AS (
   SELECT id FROM notifications_app_notification
@@ -146,16 +177,22 @@ WITH due AS (
       deadline_at = statement_timestamp()
         + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)
   FROM due WHERE notification.id = due.id
-  RETURNING notification.id, notification.channel_id, notification.target_platforms
+  RETURNING notification.id, notification.channel_id, notification.segment_id,
+    notification.only_subscription_id, notification.target_platforms
 )
-INSERT INTO notifications_app_plan (notification_id, channel_id, platform)
-SELECT id, channel_id, platform
-FROM started, jsonb_array_elements_text(target_platforms) AS targets (platform)
+INSERT INTO notifications_app_plan
+  (notification_id, channel_id, platform, only_subscription_id, rule)
+SELECT started.id, started.channel_id, targets.platform, started.only_subscription_id,
+  CASE WHEN segment_id IS NOT NULL THEN coalesce(segment.rule, %(nobody)s::jsonb) END
+FROM started
+CROSS JOIN jsonb_array_elements_text(target_platforms) AS targets (platform)
+LEFT JOIN subscriptions_app_segment segment
+  ON segment.id = started.segment_id AND segment.channel_id = started.channel_id
 RETURNING notification_id
 """
 
 _CLAIM_PLAN = """
-UPDATE notifications_app_plan
+UPDATE notifications_app_plan plan
 SET attempt = attempt + 1, sliced_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s
 WHERE id = (
@@ -164,22 +201,28 @@ WHERE id = (
     AND (lease_until IS NULL OR lease_until < statement_timestamp())
   ORDER BY sliced_at NULLS FIRST, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, attempt, notification_id, channel_id, platform
+RETURNING id, attempt, notification_id, channel_id, platform, rule,
+  (SELECT started_at FROM notifications_app_notification
+   WHERE id = plan.notification_id)
 """
 
 _LOCK_PLAN = """
-SELECT cursor FROM notifications_app_plan
+SELECT cursor, only_subscription_id FROM notifications_app_plan
 WHERE id = %(plan)s AND attempt = %(attempt)s AND status = 'planning'
 FOR NO KEY UPDATE
 """
 
+# A window is of subscriptions looked at, so that one without recipients costs no more than others.
 # Batch ids are drawn before the batches are written, because each recipient names its own.
 _WINDOW = """
-WITH recipients AS MATERIALIZED (
-  SELECT id, push_service FROM subscriptions_app_subscription
+WITH scanned AS MATERIALIZED (
+  SELECT id, push_service, {audience} AS is_recipient
+  FROM subscriptions_app_subscription AS subscription
   WHERE channel_id = %(channel)s AND platform = %(platform)s AND expired_at IS NULL
-    AND id > %(cursor)s
+    AND id > %(cursor)s AND (%(only)s::uuid IS NULL OR id = %(only)s)
   ORDER BY id LIMIT %(window)s
+), recipients AS (
+  SELECT id, push_service FROM scanned WHERE is_recipient
 ), placed AS (
   SELECT id, push_service,
     (row_number() OVER (PARTITION BY push_service ORDER BY id) - 1) / %(size)s AS slot
@@ -200,8 +243,9 @@ WITH recipients AS MATERIALIZED (
   FROM placed JOIN slots USING (push_service, slot)
   ORDER BY placed.id
 )
-SELECT (SELECT count(*) FROM recipients),
-  (SELECT id FROM recipients ORDER BY id DESC LIMIT 1),
+SELECT (SELECT count(*) FROM scanned),
+  (SELECT id FROM scanned ORDER BY id DESC LIMIT 1),
+  (SELECT count(*) FROM recipients),
   (SELECT count(*) FROM slots)
 """
 

@@ -1,11 +1,17 @@
 """Reads of notifications, always within one channel."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from notifications_app.models import Notification
+from django.db.models.expressions import RawSQL
+
+from notifications_app.models import Delivery, Notification
+from notifications_app.states import DeliveryStatus, NotificationStatus
 from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
+from subscriptions_app.models import Subscription
 
 
 def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification:
@@ -22,6 +28,110 @@ def notification_page(*, channel_id: UUID, limit: int, offset: int) -> list[Noti
     return list(notifications.order_by("-created_at", "-id")[offset : offset + limit])
 
 
+def notification_url(notification_id: UUID) -> str:
+    """What a click opens, of any channel's notification; "" where there is none."""
+    urls = Notification.objects.filter(id=notification_id).values_list("url", flat=True)
+    return urls.first() or ""
+
+
+def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
+    """Ids of the channels' newest notifications, for `id__in` of a query; None: of all channels.
+
+    As an array, which PostgreSQL reads first, by index, and looks at no others. A plain subquery
+    it may join the other way round, and look at every notification.
+    """
+    values: tuple[Any, ...] = (limit,)
+    statement = _NEWEST_OF_ALL
+    if channel_ids is not None:
+        statement, values = _NEWEST, (list(channel_ids), limit, limit)
+    return RawSQL(statement, values)  # noqa: S611 (constant text; every value is a parameter)
+
+
+class SubscriberDelivery(NamedTuple):
+    notification: Notification
+    delivery: Delivery
+
+    @property
+    def outcome(self) -> str:
+        """`pending`, `delivered` or `bounced`."""
+        return _OUTCOMES[DeliveryStatus(self.delivery.status)]
+
+
+_OUTCOMES = {
+    DeliveryStatus.WAITING: "pending",
+    DeliveryStatus.DELIVERED: "delivered",
+    DeliveryStatus.BOUNCED: "bounced",
+}
+
+
+def subscriber_deliveries(
+    subscription: Subscription, *, notifications: int
+) -> list[SubscriberDelivery]:
+    """Newest first, out of the channel's last `notifications`: each costs a look at the key."""
+    last = notification_page(channel_id=subscription.channel_id, limit=notifications, offset=0)
+    found = Delivery.objects.filter(
+        notification_id__in=[each.pk for each in last], subscription_id=subscription.pk
+    )
+    by_notification = {each.notification_id: each for each in found}
+    return [
+        SubscriberDelivery(each, by_notification[each.pk])
+        for each in last
+        if each.pk in by_notification
+    ]
+
+
+class Recipient(NamedTuple):
+    """`outcome`: waiting, delivered or bounced."""
+
+    subscription_id: UUID
+    platform: str
+    outcome: str
+    code: str
+    detail: str
+    attempts: int
+    finished_at: datetime | None
+    clicked_at: datetime | None
+
+
+def recipients_after(notification_id: UUID, *, after: UUID, limit: int) -> list[Recipient]:
+    """The next of a notification's recipients in the order of their ids, by the primary key."""
+    parameters = {"notification": notification_id, "after": after, "limit": limit}
+    return [Recipient(*row) for row in sql.rows(_RECIPIENTS, parameters)]
+
+
+def segment_user(segment_id: UUID) -> Notification | None:
+    """A notification that needs the segment: one that is pending or being processed."""
+    unfinished = [NotificationStatus.PENDING, NotificationStatus.PROCESSING]
+    found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
+    return next(iter(found[:1]), None)
+
+
 def database_now() -> datetime:
     moment: datetime = sql.rows("SELECT statement_timestamp()", {})[0][0]
     return moment
+
+
+_RECIPIENTS = """
+SELECT delivery.subscription_id, batch.platform,
+  (ARRAY['waiting', 'delivered', 'bounced'])[delivery.status + 1],
+  delivery.code, delivery.detail, delivery.attempts, delivery.finished_at, delivery.clicked_at
+FROM notifications_app_delivery delivery
+JOIN notifications_app_batch batch ON batch.id = delivery.batch_id
+WHERE delivery.notification_id = %(notification)s AND delivery.subscription_id > %(after)s
+ORDER BY delivery.subscription_id LIMIT %(limit)s
+"""
+
+_NEWEST_OF_ALL = """
+SELECT unnest(ARRAY(SELECT id FROM notifications_app_notification ORDER BY id DESC LIMIT %s))
+"""
+
+_NEWEST = """
+SELECT unnest(ARRAY(
+  SELECT newest.id FROM unnest(%s::uuid[]) AS wanted (channel_id)
+  CROSS JOIN LATERAL (
+    SELECT id FROM notifications_app_notification
+    WHERE channel_id = wanted.channel_id ORDER BY id DESC LIMIT %s
+  ) AS newest
+  ORDER BY newest.id DESC LIMIT %s
+))
+"""

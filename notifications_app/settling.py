@@ -8,8 +8,6 @@ whether their subscriptions expire is decided here, when it is known how many th
 import logging
 from uuid import UUID
 
-from django.db import transaction
-
 from notifications_app.delivery.types import SUSPECT_CODES
 from pushsvc.common import sql
 from subscriptions_app.services import GoneSubscription, subscriptions_expire
@@ -27,7 +25,7 @@ def close_delivered_plans(limit: int = 1000) -> int:
 
 def settle_next() -> bool:
     """Settles one plan, a bounded step at a time; True if there may be more to do."""
-    with transaction.atomic():
+    with sql.brief_transaction():
         settling = sql.rows(_LOCK_SETTLING, {})
         if not settling:
             return False

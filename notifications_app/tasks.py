@@ -70,6 +70,7 @@ def _deliver(platform: str) -> None:
 @shared_task(time_limit=_TIME_LIMIT)
 def tick() -> None:
     """Every second: whatever a lost message, a dead worker or the clock made due."""
+    worker.note_tick()
     _attempt(batches.free_lapsed)
     _attempt(batches.unpark)
     _attempt(_bounce_overdue)

@@ -1,10 +1,13 @@
-"""Retention: old rows go in small steps, so that nothing waits for a long transaction."""
+"""Retention and merging: old rows go in small steps, so that nothing waits for a long
+transaction."""
 
 import logging
 from collections.abc import Callable
 
 from django.conf import settings
 
+from channels_app.counters import channel_hours_merge
+from channels_app.members import sessions_purge
 from notifications_app.idempotency import idempotency_purge
 from pushsvc.common import sql
 from subscriptions_app.services import expired_purge
@@ -16,11 +19,14 @@ _STEPS = 50
 
 
 def purge() -> None:
-    """Deletes what is past its retention, at most a hundred thousand rows of a kind a run."""
+    """Deletes what is past its retention and merges what hourly rows left in shares, at most a
+    hundred thousand rows of a kind a run."""
     purged = {
         "deliveries": _in_steps(_purge_deliveries),
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
         "idempotency_records": _in_steps(lambda: idempotency_purge(_STEP)),
+        "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
+        "sessions": _in_steps(lambda: sessions_purge(_STEP)),
     }
     if any(purged.values()):
         logger.info("retention.purged", extra=purged)

@@ -6,8 +6,9 @@ threads keep their database connections, gets what is complete.
 """
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any
@@ -24,6 +25,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 THREADS = 16
 BODY_SECONDS = 10.0
+PART_SECONDS = 30.0  # that a client may take for a part of a long answer
 _ENDED_EARLY = "The body ended before its announced length."
 
 _Message = MutableMapping[str, Any]
@@ -56,8 +58,9 @@ class BufferedApplication:
             await _refuse(send, error)
         else:
             loop = asyncio.get_running_loop()
-            reply = _Reply(loop, send)
-            await loop.run_in_executor(self._threads, self._answer, scope, body, reply)
+            reply = _Reply(loop, receive, send)
+            with contextlib.suppress(_ClientLeft):
+                await loop.run_in_executor(self._threads, self._answer, scope, body, reply)
 
     def _answer(self, scope: _Message, body: bytes, reply: "_Reply") -> None:
         chunks = self._application(_environ(scope, body), reply.start)
@@ -71,14 +74,20 @@ class BufferedApplication:
                 close()
 
 
+class _ClientLeft(Exception):
+    """In the midst of an answer, or it took no part of it for PART_SECONDS."""
+
+
 class _Reply:
     """What the application answers, carried from its thread to the loop; the last part together
-    with the end, so that a short answer takes one turn."""
+    with the end, so that a short answer takes one turn. A long one ends with its reader."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, send: _Send) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, receive: _Receive, send: _Send) -> None:
         self._loop = loop
+        self._receive = receive
         self._send = send
         self._waiting: list[_Message] = []
+        self._leaving: asyncio.Task[_Message] | None = None
 
     def start(self, status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
         raw = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
@@ -86,17 +95,36 @@ class _Reply:
         self._waiting = [{"type": "http.response.start", "status": code, "headers": raw}]
 
     def write(self, chunk: bytes) -> None:
+        """Raises _ClientLeft where nobody reads any more."""
         if len(self._waiting) > 1:
-            self._flush()
+            self._flush(self._send_part)
         self._waiting.append({"type": "http.response.body", "body": chunk, "more_body": True})
 
     def end(self) -> None:
         self._waiting.append({"type": "http.response.body", "body": b"", "more_body": False})
-        self._flush()
+        self._flush(self._send_end)
 
-    def _flush(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._send_all(self._waiting), self._loop).result()
+    def _flush(self, send: Callable[[list[_Message]], Coroutine[Any, Any, None]]) -> None:
+        asyncio.run_coroutine_threadsafe(send(self._waiting), self._loop).result()
         self._waiting = []
+
+    async def _send_part(self, messages: list[_Message]) -> None:
+        if self._leaving is None:  # the body is read: what else is received is that it leaves
+            self._leaving = asyncio.ensure_future(self._receive())
+        sending = asyncio.ensure_future(self._send_all(messages))
+        await asyncio.wait(
+            (sending, self._leaving), timeout=PART_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not sending.done() or self._leaving.done():
+            sending.cancel()
+            self._leaving.cancel()
+            raise _ClientLeft
+        sending.result()
+
+    async def _send_end(self, messages: list[_Message]) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+        await self._send_all(messages)
 
     async def _send_all(self, messages: list[_Message]) -> None:
         for message in messages:

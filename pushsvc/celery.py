@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import import_modules
+from celery.signals import import_modules, setup_logging
 
 from pushsvc.common.worker import Announce
 
@@ -19,6 +19,11 @@ app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
+
+
+@setup_logging.connect(weak=False)
+def _log_as_django_does(**_: Any) -> None:
+    """Without a receiver Celery raises the root logger's level, and what went well goes unsaid."""
 
 
 @import_modules.connect(weak=False)

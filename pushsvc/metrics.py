@@ -5,7 +5,6 @@ Everything is read from the database and Redis when it is asked for; no process 
 
 import hmac
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -18,6 +17,7 @@ from rest_framework.request import Request
 from typing_extensions import override
 
 from pushsvc.common import sql
+from pushsvc.common.client_address import is_from_this_machine
 from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import PushsvcError
 from pushsvc.common.worker import live_processes
@@ -25,7 +25,6 @@ from pushsvc.common.worker import live_processes
 _TOTALS = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
 _PLATFORMS = ("web", "android", "ios")
 _QUEUES = ("tick", "plan", *_PLATFORMS)
-_FORWARDING = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-IP")
 
 _NOTIFICATIONS = """
     SELECT status, count(*),
@@ -78,16 +77,7 @@ def _may_read(request: Request) -> bool:
     if sent:
         right = f"Bearer {settings.METRICS_TOKEN}"
         return bool(settings.METRICS_TOKEN) and hmac.compare_digest(sent.encode(), right.encode())
-    if any(header in request.headers for header in _FORWARDING):
-        return False
-    return _is_loopback(request.META.get("REMOTE_ADDR", ""))
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+    return is_from_this_machine(request._request)
 
 
 class InstallationCollector(Collector):

@@ -24,7 +24,7 @@ from pushsvc import embedded
 from pushsvc.embedded import EmbeddedError, Home, Servers
 from pushsvc.supervisor import database, screen
 from pushsvc.supervisor.children import Children
-from pushsvc.supervisor.demo import TERMINAL, Demo
+from pushsvc.supervisor.demo import DEMO_FILE, TERMINAL, Demo
 from pushsvc.supervisor.http import Origin, UnreachableError
 from pushsvc.supervisor.sandbox import PROBES, Sandbox
 from pushsvc.supervisor.screen import say
@@ -129,6 +129,7 @@ class Supervisor:
         os.environ.update(chosen)
         embedded.fill_environment(self.home)
         os.environ.update(PORT=str(self.service.port), PYTHONUNBUFFERED="1")
+        os.environ["DEMO_RECORD"] = str(self.home.root / DEMO_FILE)
         os.environ.setdefault("GRANIAN_HOST", self.service.host)
 
     @property

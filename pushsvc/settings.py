@@ -4,6 +4,7 @@ Nothing here raises for a bad value: `ENV.faults` feeds a system check that name
 (channels_app/checks.py).
 """
 
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -38,20 +39,31 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_celery_beat",
+    "auditlog",
+    "axes",
+    "csp",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "channels_app",
     "subscriptions_app",
     "notifications_app",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "pushsvc.common.csp.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
+    "channels_app.audit.AuditMiddleware",
+    "channels_app.sign_in.SecondStepMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",  # last: it answers for the console's sign-in
 ]
 ROOT_URLCONF = "pushsvc.urls"
 WSGI_APPLICATION = "pushsvc.wsgi.application"
@@ -79,6 +91,11 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",  # first: who is locked out is not asked further
+    "channels_app.sign_in.StaffBackend",
+]
+PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/members.py)
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -96,12 +113,31 @@ SILENCED_SYSTEM_CHECKS = [
 # Behind TLS (PUBLIC_BASE_URL is https) cookies are for https only.
 _IS_HTTPS = PUBLIC_BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
+SESSION_COOKIE_NAME = "__Host-sessionid" if _IS_HTTPS else "sessionid"
+CSRF_COOKIE_NAME = "__Host-csrftoken" if _IS_HTTPS else "csrftoken"
+CSRF_COOKIE_HTTPONLY = True  # pages hold the token in their forms
+SESSION_COOKIE_AGE = 12 * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS
 X_FRAME_OPTIONS = "DENY"
 TRUSTED_PROXIES = ENV.whole("TRUSTED_PROXIES", 0, most=10)
 # Only a proxy of ours may say that a request came by https.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+
+# --- Sign-in --------------------------------------------------------------------------------------
+
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
+AXES_ENABLE_ADMIN = False  # channels_app/admin/lockouts.py
+AXES_CLIENT_IP_CALLABLE = "pushsvc.common.client_address.client_ip"
+AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.locked_out"
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "otp_token", "csrfmiddlewaretoken"]
+AXES_VERBOSE = False
+OTP_TOTP_ISSUER = urlsplit(PUBLIC_BASE_URL).hostname or "pushsvc"
 
 # --- HTTP interface -------------------------------------------------------------------------------
 
@@ -134,6 +170,8 @@ SPECTACULAR_SETTINGS = {
         {"name": "channel", "description": "For the channel's owner: statistics, credentials."},
         {"name": "subscriptions", "description": "Public: for browsers and devices."},
         {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
+        {"name": "segments", "description": "For the channel's owner: whom a send may be for."},
+        {"name": "events", "description": "Public: what devices report."},
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -147,8 +185,10 @@ CORS_ALLOW_HEADERS = ["content-type", "x-channel-id"]
 CORS_PREFLIGHT_MAX_AGE = 86_400
 
 METRICS_TOKEN = ENV.text("METRICS_TOKEN")
+DEMO_RECORD = ENV.text("DEMO_RECORD")
 REFUSED_KEYS_PER_MINUTE = 60
 SUBSCRIBES_PER_MINUTE = 600
+FORGED_EVENTS_PER_MINUTE = 3_000
 SENDS_PER_SECOND = 100
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
@@ -252,6 +292,7 @@ PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
 PLAN_SLICE_SECONDS = 0.5
 BATCH_SIZE = 1_000
 LEASE_SECONDS = 120
+SILENT_TRANSACTION_SECONDS = 20  # then the server ends it: its process is paused, or gone
 FLUSH_OUTCOMES = 300
 FLUSH_SECONDS = 0.25
 UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
@@ -282,6 +323,7 @@ LOGGING = {
         "django.request": {"level": "ERROR"},  # a 404 is an answer, not news
         "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners; they get a 400
         "django.server": {"handlers": [], "propagate": True},
+        "axes": {"level": "WARNING"},
         "celery": {"level": "INFO"},
         "celery.app.trace": {"level": "WARNING"},  # two lines for every doorbell
         "celery.worker.strategy": {"level": "WARNING"},

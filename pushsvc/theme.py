@@ -13,6 +13,7 @@ def _link(title: str, icon: str, url: str, **more: Any) -> dict[str, Any]:
     return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{url}"), **more}
 
 
+_SUPERUSERS = "channels_app.console.shows_installation"
 NAVIGATION = [
     {
         "title": "",
@@ -21,13 +22,35 @@ NAVIGATION = [
             _link("Notifications", "notifications", "notifications_app_notification_changelist"),
             _link("Channels", "hub", "channels_app_channel_changelist"),
             _link("Subscribers", "group", "subscriptions_app_subscription_changelist"),
+            _link("Segments", "filter_alt", "subscriptions_app_segment_changelist"),
         ],
     },
     {
         "title": "Administration",
         "separator": True,
         "items": [
-            _link("Accounts", "domain", "channels_app_account_changelist"),
+            _link(
+                "Accounts",
+                "domain",
+                "channels_app_account_changelist",
+                permission="channels_app.console.shows_accounts",
+            ),
+            _link("Users", "badge", "auth_user_changelist", permission=_SUPERUSERS),
+            _link(
+                "Lock-outs", "lock_clock", "axes_accessattempt_changelist", permission=_SUPERUSERS
+            ),
+            _link(
+                "Audit log",
+                "history",
+                "auditlog_logentry_changelist",
+                permission="channels_app.console.shows_audit_log",
+            ),
+            _link(
+                "Periodic tasks",
+                "schedule",
+                "django_celery_beat_periodictask_changelist",
+                permission=_SUPERUSERS,
+            ),
         ],
     },
 ]
@@ -38,12 +61,30 @@ THEME: dict[str, Any] = {
     "SITE_SUBHEADER": "Push notifications",
     "SITE_SYMBOL": "campaign",
     "SITE_URL": "/",
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda _request: static("console/icon.svg"),
+        }
+    ],
+    "LOGIN": {"form": "channels_app.sign_in.ConsoleSignInForm"},
+    "ACCOUNT": {
+        "navigation": [
+            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
+            {"title": "Two-step sign-in", "link": reverse_lazy("admin:two_step")},
+        ],
+    },
+    "DASHBOARD_CALLBACK": "notifications_app.admin.dashboard.dashboard_context",
     "SHOW_HISTORY": False,
     "SHOW_BACK_BUTTON": True,
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "6px",
     "STYLES": [lambda _request: static("console/console.css")],
-    "SCRIPTS": [lambda _request: static("console/console.js")],
+    "SCRIPTS": [
+        lambda _request: static("console/console.js"),
+        lambda _request: static("console/times.js"),
+    ],
     "COLORS": {
         "primary": {
             "50": "oklch(97% .014 254.6)",

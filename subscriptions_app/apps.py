@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class SubscriptionsConfig(AppConfig):
     name = "subscriptions_app"
-    verbose_name = "Subscriptions"
+    verbose_name = "Audience"

@@ -1,6 +1,6 @@
-"""What a subscription or its endpoint can be refused for."""
+"""What a subscription, its endpoint or a segment can be refused for."""
 
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import Conflict, Fault, Invalid
 
 
 class PlatformNotEnabled(Invalid):
@@ -35,3 +35,11 @@ class VapidKeyUnknown(Invalid):
         super().__init__(
             [Fault("vapid_public_key", self.code, "This is not a VAPID key of the channel.")]
         )
+
+
+class SegmentNameTaken(Conflict):
+    """Names are how people tell a channel's segments apart."""
+
+    code = "segment_name_taken"
+    title = "Segment name taken"
+    detail = "Another segment of the channel has this name."

@@ -1,7 +1,8 @@
-"""One browser or phone of a channel."""
+"""One browser or phone of a channel, and rules that say which of them."""
 
-from typing import Any
+from typing import Any, Final
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 from typing_extensions import override
@@ -9,6 +10,8 @@ from typing_extensions import override
 from channels_app.models import Channel, VapidKey
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
+
+MAX_SEGMENT_NAME: Final = 100
 
 
 class Subscription(models.Model):
@@ -58,8 +61,34 @@ class Subscription(models.Model):
                 condition=models.Q(expired_at__isnull=False),
                 name="subscription_expired",
             ),
+            GinIndex(
+                fields=["attributes"],
+                opclasses=["jsonb_path_ops"],  # for @> alone, at half the size
+                condition=models.Q(expired_at__isnull=True),
+                name="subscription_attributes",
+            ),
         ]
 
     @override
     def __str__(self) -> str:
         return str(self.id)
+
+
+class Segment(models.Model):
+    """Which of a channel's subscriptions: a rule that is looked at whenever it is needed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="segments")
+    name = models.CharField(max_length=MAX_SEGMENT_NAME)
+    rule: Any = models.JSONField(help_text="As docs/segments.md says; checked by the services.")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "name"], name="segment_name_once"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return self.name

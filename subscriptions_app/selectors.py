@@ -1,14 +1,34 @@
-"""Reads of subscriptions."""
+"""Reads of subscriptions and segments.
 
-from collections.abc import Sequence
+What asks how many a rule reaches, and who for example, reads no more than a fixed number of rows,
+however large the channel.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from channels_app.models import VapidKey
-from subscriptions_app.models import Subscription
+from channels_app.selectors import channel_totals
+from pushsvc.common import sql
+from pushsvc.common.errors import NotFound
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import Platform
+from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.segments.compiler import compiled, indexed_part
+from subscriptions_app.segments.rules import NOBODY, Rule
+
+EXACT_UP_TO: Final = 10_000
+SAMPLE_ROWS: Final = 20_000  # of a platform; a smaller one is looked through whole
+_CANDIDATES: Final = 20_000  # of all channels, that the index on attributes may lead to
+_RECENT_ROWS: Final = 5_000  # of a platform, looked through for examples
+_NAMED_ROWS: Final = 1_000  # of a platform, looked through for attributes
+_MOST_NAMES: Final = 100
 
 
 class DeliveryTarget(NamedTuple):
@@ -36,3 +56,234 @@ def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:
     """The channel's key pair with this public key, current or retired."""
     keys = VapidKey.objects.filter(channel_id=channel_id, public_key=public_key)
     return keys.values_list("id", flat=True).first()
+
+
+def subscription_active(*, channel_id: UUID, subscription_id: UUID) -> Subscription:
+    """Raises NotFound, also for one that has expired or is another channel's."""
+    active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
+    found = active.filter(id=subscription_id).first()
+    if found is None:
+        raise NotFound("The channel has no such active subscription.")
+    return found
+
+
+def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None:
+    """The active one with this id, or whose address has this SHA-256 (in hex)."""
+    active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
+    word = text.strip().lower()
+    if re.fullmatch(r"[0-9a-f]{64}", word, re.ASCII):
+        digest = bytes.fromhex(word)
+        return active.filter(platform__in=Platform.values, address_sha256=digest).first()
+    try:
+        return active.filter(id=parse_uuid(word)).first()
+    except ValueError:
+        return None
+
+
+def newest_subscriptions(*, channel_id: UUID, limit: int) -> list[Subscription]:
+    """Active ones; of each platform at most `limit`."""
+    active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
+    each = [active.filter(platform=name).order_by("-id")[:limit] for name in Platform.values]
+    return list(each[0].union(*each[1:], all=True).order_by("-id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many active subscriptions."""
+
+    size: int
+    estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSeen:
+    """`kinds`: `number`, `string` or both."""
+
+    name: str
+    kinds: tuple[str, ...]
+
+
+def segment_get(*, channel_id: UUID, segment_id: UUID) -> Segment:
+    """Raises NotFound, also for another channel's."""
+    return _one(Segment.objects.filter(id=segment_id, channel_id=channel_id))
+
+
+def segment_locked(*, channel_id: UUID, segment_id: UUID, to_edit: bool = False) -> Segment:
+    """The same; until the transaction ends nobody edits or deletes it, nor holds it unless it is
+    only `to_edit`."""
+    found = Segment.objects.filter(id=segment_id, channel_id=channel_id)
+    return _one(found.select_for_update(no_key=to_edit))
+
+
+def segment_hold(*, channel_id: UUID, segment_id: UUID) -> bool:
+    """Whether there is such a segment; it is then not deleted until the transaction ends, but may
+    be edited."""
+    return bool(sql.rows(_HOLD, {"channel": channel_id, "segment": segment_id}))
+
+
+def segment_page(*, channel_id: UUID, limit: int, offset: int) -> list[Segment]:
+    """Newest first. An offset past the end is an empty page."""
+    segments = Segment.objects.filter(channel_id=channel_id)
+    return list(segments.order_by("-created_at", "-id")[offset : offset + limit])
+
+
+def segment_size(segment: Segment) -> Size:
+    """On all platforms."""
+    sizes = audience_size(segment.channel_id, segment.rule, Platform.values).values()
+    return Size(sum(each.size for each in sizes), any(each.estimated for each in sizes))
+
+
+def audience_size(channel_id: UUID, rule: Rule | None, platforms: Iterable[str]) -> dict[str, Size]:
+    """By platform. A rule of None is the whole channel, which is exact.
+
+    For a rule it is exact up to EXACT_UP_TO where the platform has fewer than SAMPLE_ROWS
+    subscriptions, or where the index on attributes leads to few enough. Else it is the share in a
+    random sample of SAMPLE_ROWS, times the platform's subscribers.
+    """
+    totals = channel_totals(channel_id)
+    known = {each: int(getattr(totals, f"{each}_subscribers")) for each in platforms}
+    if rule is None:
+        return {platform: Size(total, estimated=False) for platform, total in known.items()}
+    query = _Query(channel_id, rule)
+    sizes = {platform: _sampled(query, platform, total) for platform, total in known.items()}
+    if query.has_index and any(size.estimated for size in sizes.values()):
+        by_index = _by_index(query)
+        sizes |= {each: by_index[each] for each in sizes.keys() & by_index.keys()}
+    return sizes
+
+
+def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscription]:
+    """Active subscriptions that match, newest first.
+
+    They are looked for among each platform's newest _RECENT_ROWS, then by the index on attributes:
+    there may be more of them, even where none is found.
+    """
+    query = _Query(channel_id, rule)
+    found = query.rows(_RECENT_EXAMPLES, looked_at=_RECENT_ROWS, limit=limit)
+    if len(found) < limit and query.has_index:
+        found += query.rows(_INDEXED_EXAMPLES, most=_CANDIDATES, limit=limit)
+    ids = {row[0] for row in found}
+    return list(Subscription.objects.filter(id__in=ids).order_by("-id")[:limit])
+
+
+def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
+    """What the channel's newest subscriptions have, the most frequent first."""
+    parameters = {
+        "channel": channel_id,
+        "platforms": list(Platform.values),
+        "looked_at": _NAMED_ROWS,
+        "names": _MOST_NAMES,
+    }
+    found = sql.rows(_NAMES.format(recent=_RECENT), parameters)
+    return [AttributeSeen(name, tuple(kinds)) for name, kinds in found]
+
+
+class _Query:
+    """A channel and a rule, to be put into the statements below."""
+
+    def __init__(self, channel_id: UUID, rule: Rule) -> None:
+        indexed_rule = indexed_part(rule)
+        self.has_index = indexed_rule is not None
+        matches = compiled(rule)
+        indexed = compiled(indexed_rule or NOBODY, prefix="indexed")
+        self._fragments = {
+            "rule": matches.text,
+            "recent": _RECENT,
+            "indexed": _INDEXED.format(indexed=indexed.text),
+        }
+        self._parameters: dict[str, Any] = {
+            "channel": channel_id,
+            "platforms": list(Platform.values),
+            **matches.parameters,
+            **indexed.parameters,
+        }
+
+    def rows(self, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        return sql.rows(statement.format(**self._fragments), self._parameters | parameters)
+
+
+def _sampled(query: _Query, platform: str, total: int) -> Size:
+    """More than EXACT_UP_TO is always called an estimate: clients need to know only one limit."""
+    ((seen, active, matching),) = query.rows(_SAMPLE, platform=platform, sample=SAMPLE_ROWS)
+    if seen < SAMPLE_ROWS and matching <= EXACT_UP_TO:
+        return Size(matching, estimated=False)
+    return Size(round(total * matching / max(active, 1)), estimated=True)
+
+
+def _by_index(query: _Query) -> dict[str, Size]:
+    """The platforms where this is exact; none where the index leads to too many rows."""
+    ((candidates, *matching),) = query.rows(_BY_INDEX, most=_CANDIDATES)
+    if candidates == _CANDIDATES:
+        return {}
+    sizes = zip((Platform.WEB, Platform.ANDROID, Platform.IOS), matching, strict=True)
+    return {each.value: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
+
+
+def _one(segments: QuerySet[Segment]) -> Segment:
+    found = segments.first()
+    if found is None:
+        raise NotFound("There is no such segment.")
+    return found
+
+
+_HOLD = """
+SELECT FROM subscriptions_app_segment
+WHERE id = %(segment)s AND channel_id = %(channel)s
+FOR KEY SHARE
+"""
+
+# Addresses' digests are random, so that the first of them are a random sample, and the same one for
+# every rule: what a rule adds or takes away shows in the figure.
+_SAMPLE = """
+SELECT count(*), count(*) FILTER (WHERE is_active), count(*) FILTER (WHERE is_active AND {rule})
+FROM (
+  SELECT subscription.*, expired_at IS NULL AS is_active
+  FROM subscriptions_app_subscription AS subscription
+  WHERE channel_id = %(channel)s AND platform = %(platform)s
+  ORDER BY address_sha256 LIMIT %(sample)s
+) AS subscription
+"""
+
+# The channel is asked for outside of it, so that there is nothing better to read by than the index.
+_INDEXED = """
+  SELECT id, channel_id, platform, attributes, created_at, registered_at
+  FROM subscriptions_app_subscription AS subscription
+  WHERE expired_at IS NULL AND {indexed}
+  LIMIT %(most)s
+"""
+
+_BY_INDEX = """
+SELECT count(*),
+  count(*) FILTER (WHERE matches AND platform = 'web'),
+  count(*) FILTER (WHERE matches AND platform = 'android'),
+  count(*) FILTER (WHERE matches AND platform = 'ios')
+FROM (
+  SELECT platform, channel_id = %(channel)s AND {rule} AS matches
+  FROM ({indexed}) AS subscription
+) AS candidate
+"""
+
+_INDEXED_EXAMPLES = """
+SELECT id FROM ({indexed}) AS subscription
+WHERE channel_id = %(channel)s AND {rule}
+ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_RECENT = """
+  SELECT recent.* FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+  CROSS JOIN LATERAL (
+    SELECT * FROM subscriptions_app_subscription AS subscription
+    WHERE channel_id = %(channel)s AND platform = wanted.platform AND expired_at IS NULL
+    ORDER BY id DESC LIMIT %(looked_at)s
+  ) AS recent
+"""
+
+_RECENT_EXAMPLES = """
+SELECT id FROM ({recent}) AS subscription WHERE {rule} ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_NAMES = """
+SELECT name, array_agg(DISTINCT jsonb_typeof(value) ORDER BY jsonb_typeof(value))
+FROM ({recent}) AS subscription, jsonb_each(subscription.attributes) AS seen (name, value)
+GROUP BY name ORDER BY count(*) DESC, name LIMIT %(names)s
+"""

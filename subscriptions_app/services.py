@@ -1,33 +1,45 @@
-"""Devices come, change their address, and go; the channel's subscriber counters follow.
+"""Devices come, change their address, and go; the channel's subscriber counters follow. Segments
+say which of them a notification is for.
 
 Lock order, here and wherever subscriptions are written: address locks in key order, subscription
 rows in id order, then the channel's counters, once for each transaction.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
+from psycopg.errors import UniqueViolation
 
+from channels_app import audit
+from channels_app.counters import counter_add
 from channels_app.models import Channel
 from channels_app.selectors import current_vapid_key
-from channels_app.services import counter_add
 from pushsvc.common import sql
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
+from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
-from subscriptions_app.errors import EndpointRefused, PlatformNotEnabled, VapidKeyUnknown
-from subscriptions_app.models import Subscription
+from subscriptions_app.errors import (
+    EndpointRefused,
+    PlatformNotEnabled,
+    SegmentNameTaken,
+    VapidKeyUnknown,
+)
+from subscriptions_app.models import MAX_SEGMENT_NAME, Segment, Subscription
+from subscriptions_app.segments.rules import rule_faults
 
 UNSUBSCRIBED = "unsubscribed"
 REPLACED = "replaced"
+EXPIRED_BY_STAFF = "expired_by_staff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ def subscription_register(
     if attributes is not None:
         facts["attributes"] = dict(attributes)
     previous = device_address(platform, previous_endpoint or address)
-    with transaction.atomic():
+    with sql.brief_transaction():
         digests = sorted({facts["address_sha256"], address_digest(previous)})
         facts["registered_at"] = _lock_addresses(channel.id, platform, digests)
         known = _known(channel.id, platform, digests)
@@ -76,7 +88,7 @@ def subscription_register(
 def subscription_unsubscribe(*, channel: Channel, platform: str, address: str) -> None:
     """The device's subscription is not active afterwards, known or not. Safe to repeat."""
     digest = address_digest(device_address(platform, address))
-    with transaction.atomic():
+    with sql.brief_transaction():
         expired = Subscription.objects.filter(
             channel=channel, platform=platform, address_sha256=digest, expired_at=None
         ).update(expired_at=Now(), expired_code=UNSUBSCRIBED)
@@ -100,10 +112,87 @@ def subscriptions_expire(*, channel_id: UUID, gone: Sequence[GoneSubscription]) 
     return platforms.total()
 
 
+@transaction.atomic
+def subscription_expire(*, subscription: Subscription) -> bool:
+    """Ends it as staff wish; True: by this call. The device's next visit makes it active again."""
+    before = audit.fields_of(subscription)
+    gone = GoneSubscription(subscription.pk, sql.now(), EXPIRED_BY_STAFF)
+    if not subscriptions_expire(channel_id=subscription.channel_id, gone=[gone]):
+        return False
+    subscription.refresh_from_db()
+    after = audit.fields_of(subscription)
+    audit.record(subscription, audit.Action.UPDATE, before, after, note="Expired by staff.")
+    return True
+
+
+@transaction.atomic
+def subscription_forget(*, subscription: Subscription) -> None:
+    """Deletes all that is known of the device: address, keys, attributes. Safe to repeat.
+
+    Its outcomes in the log of recipients keep an id that leads nowhere any more. What is being
+    sent to it bounces as `unsubscribed`.
+    """
+    rows = Subscription.objects.filter(pk=subscription.pk).select_for_update()
+    for row in rows:
+        audit.record(row, audit.Action.DELETE, audit.fields_of(row), note="Deleted on request.")
+        active = -1 if row.expired_at is None else 0
+        row.delete()
+        _count(row.channel_id, {row.platform: active})
+
+
 def expired_purge(limit: int) -> int:
     """Delete at most `limit` subscriptions that expired SUBSCRIPTION_RETENTION_DAYS ago."""
     days = settings.SUBSCRIPTION_RETENTION_DAYS
     return sql.execute(_PURGE, {"days": days, "limit": limit})
+
+
+def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
+    """Raises Invalid with every fault of `name` and `rule` (JSON), and SegmentNameTaken."""
+    fields = _segment_fields(name, rule)
+    with _name_taken():
+        segment = Segment.objects.create(channel=channel, **fields)
+        audit.record(segment, audit.Action.CREATE, after=audit.fields_of(segment))
+    return segment
+
+
+def segment_update(*, channel_id: UUID, segment_id: UUID, name: str, rule: object) -> Segment:
+    """Changes whom pending notifications will reach; those that are processing stay as they are.
+
+    Safe to repeat. Raises NotFound, Invalid and SegmentNameTaken.
+    """
+    fields = _segment_fields(name, rule)
+    with _name_taken():
+        segment = selectors.segment_locked(
+            channel_id=channel_id, segment_id=segment_id, to_edit=True
+        )
+        before = audit.fields_of(segment)
+        Segment.objects.filter(pk=segment.pk).update(**fields, updated_at=Now())
+        segment.refresh_from_db()
+        audit.record(segment, audit.Action.UPDATE, before, audit.fields_of(segment))
+    return segment
+
+
+def _segment_fields(name: str, rule: object) -> dict[str, Any]:
+    faults = []
+    if not name.strip() or len(name) > MAX_SEGMENT_NAME or "\x00" in name:
+        detail = f"Must have 1 to {MAX_SEGMENT_NAME} characters."
+        faults.append(Fault("name", "malformed", detail))
+    faults += rule_faults(rule)
+    if faults:
+        raise Invalid(faults)
+    return {"name": name, "rule": rule}
+
+
+@contextmanager
+def _name_taken() -> Iterator[None]:
+    """A transaction whose only conflict can be that of names."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, UniqueViolation):
+            raise
+        raise SegmentNameTaken from error
 
 
 def _address_facts(platform: str, text: str) -> dict[str, Any]:

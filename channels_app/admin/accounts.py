@@ -1,19 +1,233 @@
-"""Accounts and who belongs to them."""
+"""Accounts, and who belongs to them with which role."""
 
-from django.contrib import admin
+from typing import Any
 
-from channels_app.models import Account, Membership
-from pushsvc.common.admin import ModelAdmin, TabularInline
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import BadRequest
+from django.db.models import Count, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.access import accounts_of, is_superuser, may
+from channels_app.admin.links import absolute
+from channels_app.console import ConsolePage, SuperuserPage, require
+from channels_app.members import (
+    account_create,
+    account_rename,
+    may_reset_password,
+    member_add,
+    member_remove,
+    member_role_set,
+    set_password_path,
+)
+from channels_app.models import Account, Membership, Role
+from pushsvc.common.admin import ReadOnlyAdmin
+from pushsvc.common.errors import Invalid
+from pushsvc.common.forms import ConsoleForm
+from pushsvc.common.ids import parse_uuid
 
 
-class MembershipInline(TabularInline):
-    model = Membership
-    extra = 0
-    autocomplete_fields = ("user",)
+class AccountForm(ConsoleForm):
+    name = forms.CharField(max_length=200)
+
+
+class MemberForm(ConsoleForm):
+    username = forms.CharField(
+        max_length=150,
+        label="User name",
+        help_text="Somebody new gets a link to choose a password, which you pass on.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(choices=Role.choices)
 
 
 @admin.register(Account)
-class AccountAdmin(ModelAdmin):
-    list_display = ("name", "created_at")
+class AccountAdmin(ReadOnlyAdmin):
+    """The list; an account's page is its members'."""
+
+    list_display = ("name", "member_count", "channel_count", "created_at")
     search_fields = ("name",)
-    inlines = (MembershipInline,)
+    ordering = ("name", "id")
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        counts = {
+            "member_count": Count("memberships", distinct=True),
+            "channel_count": Count("channels", distinct=True),
+        }
+        own = accounts_of(request.user, Role.OWNER)
+        return own.annotate(**counts).order_by(*self.ordering)
+
+    @admin.display(description="Members", ordering="member_count")
+    def member_count(self, account: Any) -> int:
+        return int(account.member_count)
+
+    @admin.display(description="Channels", ordering="channel_count")
+    def channel_count(self, account: Any) -> int:
+        return int(account.channel_count)
+
+    @override
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is None:
+            return accounts_of(request.user, Role.OWNER).exists()
+        return may(request.user, obj.pk, Role.OWNER)
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request.user)
+
+    @override
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        page = NewAccountPage.as_view(model_admin=self)
+        return page(request)
+
+    @override
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        try:
+            account_id = parse_uuid(object_id)
+        except ValueError:
+            raise Http404 from None
+        page = MembersPage.as_view(model_admin=self)
+        return page(request, account_id=account_id)
+
+
+class NewAccountPage(SuperuserPage):
+    title = "New account"
+    template_name = "console/accounts/new.html"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = AccountForm(request.POST)
+        if form.is_valid():
+            try:
+                account = account_create(name=form.cleaned_data["name"])
+            except Invalid as error:
+                form.add_faults(error)
+            else:
+                messages.success(request, f"The account “{account}” was made. Add its owner next.")
+                return _to_members(account)
+        return self.render_to_response(self.get_context_data(form=form), status=400)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", AccountForm())
+        return super().get_context_data(**kwargs)
+
+
+class MembersPage(ConsolePage):
+    """Owners and superusers; every change is a POST whose `do` names it."""
+
+    title = "Members"
+    template_name = "console/accounts/members.html"
+    role = Role.OWNER
+    account: Account
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        self.account = get_object_or_404(accounts_of(request.user), pk=kwargs["account_id"])
+        require(may(request.user, self.account.pk, self.role), self.role)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        acts = {
+            "add": self._add,
+            "role": self._set_role,
+            "remove": self._remove,
+            "link": self._link,
+            "rename": self._rename,
+        }
+        act = acts.get(request.POST.get("do", ""))
+        if act is None:
+            raise BadRequest("The form does not say what to do.")
+        try:
+            return act(request.POST)
+        except Invalid as error:
+            messages.error(request, " ".join(fault.detail for fault in error.faults))
+            return _to_members(self.account)
+
+    def _add(self, data: QueryDict) -> HttpResponseBase:
+        form = MemberForm(data)
+        if not form.is_valid():
+            return self.render_to_response(self.get_context_data(form=form), status=400)
+        name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
+        try:
+            membership, is_new = member_add(account=self.account, username=name, role=role)
+        except Invalid as error:
+            form.add_faults(error)
+            return self.render_to_response(self.get_context_data(form=form), status=400)
+        if is_new:
+            return self._with_link(membership)
+        return self._back(f"{name} now belongs to the account.")
+
+    def _set_role(self, data: QueryDict) -> HttpResponseBase:
+        membership = self._membership(data)
+        role = next((role for role in Role if role.value == data.get("role")), None)
+        if role is None:
+            raise BadRequest("There is no such role.")
+        member_role_set(membership=membership, role=role)
+        return self._back(f"{membership.user} is {role.value} now.")
+
+    def _remove(self, data: QueryDict) -> HttpResponseBase:
+        membership = self._membership(data)
+        member_remove(membership=membership)
+        return self._back(f"{membership.user} no longer belongs to the account.")
+
+    def _link(self, data: QueryDict) -> HttpResponseBase:
+        return self._with_link(self._membership(data))
+
+    def _rename(self, data: QueryDict) -> HttpResponseBase:
+        require(is_superuser(self.request.user), Role.OWNER)
+        account_rename(account=self.account, name=data.get("name", ""))
+        return self._back("The account was renamed.")
+
+    def _membership(self, data: QueryDict) -> Membership:
+        number = data.get("membership", "")
+        own = Membership.objects.filter(account=self.account).select_related("user")
+        return get_object_or_404(own, pk=number if number.isdecimal() else None)
+
+    def _with_link(self, membership: Membership) -> HttpResponseBase:
+        """The link is in this answer and nowhere else."""
+        user = membership.user
+        if not may_reset_password(by=self.request.user, user=user):  # type: ignore[arg-type] # staff
+            detail = f"{user} also belongs elsewhere: a superuser must make the link."
+            messages.error(self.request, detail)
+            return _to_members(self.account)
+        link = absolute(self.request, set_password_path(user=user, account_id=self.account.pk))
+        context = self.get_context_data(link=link, linked=user)
+        return self.render_to_response(context)
+
+    def _back(self, message: str) -> HttpResponseBase:
+        messages.success(self.request, message)
+        return _to_members(self.account)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", MemberForm(initial={"role": Role.VIEWER}))
+        members = self.account.memberships.select_related("user").order_by("user__username")
+        return super().get_context_data(
+            account=self.account,
+            members=members[:500],
+            roles=[(role.value, role.label.partition(":")[0]) for role in Role],
+            explained=[role.label.partition(": ")[::2] for role in Role],
+            may_rename=is_superuser(self.request.user),
+            content_title=self.account.name,
+            **kwargs,
+        ) | {"title": f"{self.account.name}: members"}
+
+
+def _to_members(account: Account) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:channels_app_account_change", args=[account.pk]))

@@ -1,48 +1,196 @@
-"""Channels in the console. Secrets are never shown; keys are shown once, when they are made."""
+"""The list of channels, a new one, and a channel's overview and settings."""
 
-from django.contrib import admin
+from typing import Any
 
-from channels_app.console import ScopedAdmin
-from channels_app.models import ApiKey, Channel, ProviderCredential, Role, VapidKey
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet, Sum
+from django.db.models.functions import Coalesce
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, reverse
+from django.utils.html import format_html_join
+from typing_extensions import override
+
+from channels_app.access import accounts_of
+from channels_app.admin.credentials import CredentialsPage, shown_facts
+from channels_app.admin.forms import ChannelForm, SettingsForm
+from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
+from channels_app.admin.tabs import TabPage
+from channels_app.console import ConsolePage, ScopedAdmin, require
+from channels_app.models import Channel, Role
+from channels_app.selectors import channel_credentials, channel_totals
+from channels_app.services import channel_create, channel_update
+from pushsvc.common.admin import badge, moment
+from pushsvc.common.errors import Invalid
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import Platform
+
+_TITLES = {Platform.WEB: "Web", Platform.ANDROID: "Android", Platform.IOS: "iOS"}
+_SUBSCRIBERS = [f"counters__{platform}_subscribers" for platform in Platform.values]
 
 
 @admin.register(Channel)
 class ChannelAdmin(ScopedAdmin):
-    """Only what nothing else depends on may be changed here: the name and the channel's limits."""
+    """Its pages are our own; of the admin's only the list is used."""
 
     channel_path = ""
-    change_role = Role.MANAGER
-
-    readonly_fields = (
-        "id",
-        "account",
-        "created_at",
-        "web_enabled",
-        "android_enabled",
-        "ios_enabled",
-        "vapid_subject",
-    )
-    list_display = ("name", "id", "account", "web_enabled", "android_enabled", "ios_enabled")
+    add_role = Role.MANAGER
+    list_display = ("name", "account", "platforms_shown", "subscribers", "made")
     list_select_related = ("account",)
-    search_fields = ("name", "id")
+    search_fields = ("name", "=id")
+    search_help_text = "A part of the name, or the whole id."
+    ordering = ("name", "id")
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        # A channel has at most a few shards, so that this sum is cheap.
+        sums = [Coalesce(Sum(name), 0) for name in _SUBSCRIBERS]
+        rows = super().get_queryset(request)
+        with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(sums[1:], sums[0]))
+        return with_sums
+
+    @admin.display(description="Platforms")
+    def platforms_shown(self, channel: Channel) -> str:
+        on = [name for name, is_on in channel.platforms.items() if is_on]
+        return format_html_join(" ", "{}", ((badge(name, name),) for name in on))
+
+    @admin.display(description="Subscribers", ordering="subscriber_sum")
+    def subscribers(self, channel: Any) -> int:
+        return int(channel.subscriber_sum)
+
+    @admin.display(description="Made")
+    def made(self, channel: Channel) -> str:
+        return moment(channel.created_at)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("<uuid:channel_id>/credentials/", CredentialsPage, "channel_credentials"),
+            self.page("<uuid:channel_id>/keys/", KeysPage, "channel_keys"),
+            self.page(
+                "<uuid:channel_id>/keys/<uuid:key_id>/revoke/", RevokePage, "channel_key_revoke"
+            ),
+            self.page("<uuid:channel_id>/web-push-key/", VapidPage, "channel_vapid"),
+            self.page("<uuid:channel_id>/snippet/", SnippetPage, "channel_snippet"),
+            self.page("<uuid:channel_id>/settings/", SettingsPage, "channel_settings"),
+        ]
+        return own + super().get_urls()
+
+    @override
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        return NewChannelPage.as_view(model_admin=self)(request)
+
+    @override
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        try:
+            channel_id = parse_uuid(object_id)
+        except ValueError:
+            raise Http404 from None
+        page = OverviewPage.as_view(model_admin=self)
+        return page(request, channel_id=channel_id)
 
 
-@admin.register(ApiKey)
-class ApiKeyAdmin(ScopedAdmin):
-    list_display = ("__str__", "channel", "scopes", "expires_at", "revoked_at", "last_used_at")
-    list_select_related = ("channel",)
-    exclude = ("secret_sha256",)
+class NewChannelPage(ConsolePage):
+    title = "New channel"
+    template_name = "console/channels/form.html"
+    role = Role.MANAGER
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = self._form(request.POST)
+        channel = self._create(form) if form.is_valid() else None
+        if channel is None:
+            return self.render_to_response(self.get_context_data(form=form), status=400)
+        messages.success(request, f"The channel “{channel}” was made. Add it to your site next.")
+        return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
+
+    def _create(self, form: ChannelForm) -> Channel | None:
+        try:
+            return channel_create(**form.cleaned_data)
+        except Invalid as error:
+            form.add_faults(error)
+            return None
+
+    def _form(self, data: Any = None) -> ChannelForm:
+        accounts = accounts_of(self.request.user, Role.MANAGER).order_by("name")
+        form = ChannelForm(
+            data, initial={"vapid_subject": settings.VAPID_SUBJECT, "account": accounts.first()}
+        )
+        form.fields["account"].queryset = accounts  # type: ignore[attr-defined] # a model's choices
+        return form
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", self._form())
+        return super().get_context_data(submit="Make the channel", **kwargs)
 
 
-@admin.register(VapidKey)
-class VapidKeyAdmin(ScopedAdmin):
-    list_display = ("public_key", "channel", "created_at", "retired_at")
-    list_select_related = ("channel",)
-    exclude = ("private_key_encrypted",)
+class OverviewPage(TabPage):
+    title = "Overview"
+    template_name = "console/channels/overview.html"
+    tab = "channels_app_channel_change"
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        totals = channel_totals(self.channel.pk)
+        credentials = channel_credentials(self.channel.pk)
+        listing = reverse("admin:notifications_app_notification_changelist")
+        sent = f"{listing}?channel__id__exact={self.channel.pk}"
+        platforms = [
+            {
+                "name": platform.value,
+                "title": title,
+                "is_enabled": self.channel.platforms[platform],
+                "paused": (held := credentials.get(platform)) is not None and held.paused_at,
+                "credential": held,
+                "facts": shown_facts(held),
+                "subscribers": getattr(totals, f"{platform}_subscribers"),
+            }
+            for platform, title in _TITLES.items()
+        ]
+        figures = [
+            {"title": "Notifications sent", "value": totals.notifications_sent, "url": sent},
+            {"title": "Recipients", "value": totals.recipients},
+            {"title": "Delivered", "value": totals.delivered},
+            {"title": "Bounced", "value": totals.bounced},
+            {"title": "Clicked", "value": totals.clicked},
+        ]
+        return super().get_context_data(platforms=platforms, figures=figures, **kwargs)
 
 
-@admin.register(ProviderCredential)
-class ProviderCredentialAdmin(ScopedAdmin):
-    list_display = ("channel", "platform", "version", "facts", "updated_at", "paused_at")
-    list_select_related = ("channel",)
-    exclude = ("secret_encrypted",)
+class SettingsPage(TabPage):
+    title = "Settings"
+    template_name = "console/channels/settings.html"
+    tab = "channel_settings"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        require(self.may(Role.MANAGER), Role.MANAGER)
+        form = SettingsForm.of(self.channel, self._possible(), request.POST)
+        if form.is_valid() and self._update(form):
+            return self.back("The settings were saved.")
+        return self.render_to_response(self.get_context_data(form=form), status=400)
+
+    def _update(self, form: SettingsForm) -> bool:
+        try:
+            channel_update(channel_id=self.channel.pk, **form.cleaned_data)
+        except Invalid as error:
+            form.add_faults(error)
+            return False
+        return True
+
+    def _possible(self) -> list[str]:
+        """Platforms that can be on: Android and iOS once they have credentials."""
+        return [Platform.WEB.value, *sorted(channel_credentials(self.channel.pk))]
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", SettingsForm.of(self.channel, self._possible()))
+        return super().get_context_data(**kwargs)

@@ -1,14 +1,200 @@
-"""The list of notifications, and a page for each."""
+"""The list of notifications; their own pages are in page.py, compose.py and log.py."""
+
+from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.filters import SimpleListFilter
+from django.db.models import F, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
+from django.utils.html import format_html, format_html_join
+from typing_extensions import override
 
-from channels_app.console import ScopedAdmin
+from channels_app.access import channels_of, may_anywhere
+from channels_app.console import ChannelFilter, ScopedAdmin
+from channels_app.models import Role
+from notifications_app import selectors
+from notifications_app.admin import dashboard
+from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
+from notifications_app.admin.credentials import CredentialTestPage
+from notifications_app.admin.log import LogDownload
+from notifications_app.admin.page import (
+    STATE_TONES,
+    CancelAction,
+    NotificationPage,
+    ProgressPart,
+    TestPart,
+    share,
+)
+from notifications_app.admin.segments import RemovePage
+from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.models import Notification
+from notifications_app.progress import PLATFORM_NAMES
+from notifications_app.states import NotificationStatus
+from pushsvc.common.admin import BoundedPaginator, badge
+from pushsvc.common.ids import parse_uuid
+
+LOOKED_AT: Final = 10_000  # of the newest: what the list and a search by words look through
+
+
+class QuestionFilter(SimpleListFilter):
+    """What staff come with."""
+
+    title = "question"
+    parameter_name = "show"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("running", "What is running now?"),
+            ("scheduled", "What is scheduled?"),
+            ("bounces", "Where did over 10 % bounce?"),
+            ("tests", "Which are tests?"),
+        ]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "running":
+                return queryset.filter(status=NotificationStatus.PROCESSING)
+            case "scheduled":
+                return queryset.filter(status=NotificationStatus.PENDING)
+            case "bounces":
+                return queryset.filter(recipient_count__lt=F("bounced_count") * 10)
+            case "tests":
+                return queryset.filter(only_subscription_id__isnull=False)
+        return queryset
 
 
 @admin.register(Notification)
 class NotificationAdmin(ScopedAdmin):
-    list_display = ("id", "channel", "title", "status", "scheduled_at", "recipient_count")
-    list_filter = ("status",)
+    """Read here, made by composing, and changed by nobody."""
+
+    change_list_template = "console/notifications/list.html"
+    list_display = ("message", "channel", "to", "state", "progress", "clicked", "when")
+    list_filter = (ChannelFilter, QuestionFilter, "status")
     list_select_related = ("channel",)
+    search_fields = ("id",)
+    search_help_text = f"An id, or words of the title or text of the newest {LOOKED_AT:,}"
     ordering = ("-id",)
+    sortable_by = ()
+
+    @admin.display(description="Notification")
+    def message(self, notification: Notification) -> str:
+        test = badge("test", "warn") if notification.is_test else ""
+        return format_html("{} {}", str(notification)[:80], test)
+
+    @admin.display(description="To")
+    def to(self, notification: Notification) -> str:
+        names = [(badge(PLATFORM_NAMES[p], p),) for p in notification.target_platforms]
+        segment = " in a segment" if notification.segment_id else ""
+        return format_html("{}{}", format_html_join(" ", "{}", names), segment)
+
+    @admin.display(description="State")
+    def state(self, notification: Notification) -> str:
+        status = NotificationStatus(notification.status)
+        return badge(_STATES.get(status, status.value), STATE_TONES[status])
+
+    @admin.display(description="Delivered, bounced")
+    def progress(self, notification: Notification) -> str:
+        if notification.started_at is None:
+            return "—"
+        of = notification.recipient_count
+        return format_html(
+            _PROGRESS,
+            f"{notification.delivered_count:,} of {of:,} delivered",
+            _percent(notification.delivered_count, of),
+            _percent(notification.bounced_count, of),
+            share(notification.delivered_count, of),
+            share(notification.bounced_count, of),
+        )
+
+    @admin.display(description="Clicked")
+    def clicked(self, notification: Notification) -> str:
+        return share(notification.clicked_count, notification.delivered_count)
+
+    @admin.display(description="When")
+    def when(self, notification: Notification) -> str:
+        moment = notification.scheduled_at
+        text = f"{moment:%-d %b %Y %H:%M} UTC"
+        return format_html('<time data-local datetime="{}">{}</time>', moment.isoformat(), text)
+
+    @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        words = search_term.strip()
+        try:
+            return queryset.filter(id=parse_uuid(words)), False
+        except ValueError:
+            said = Q(title__icontains=words) | Q(body__icontains=words) if words else Q()
+            return _bounded(request, queryset).filter(said), False
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        more = {"may_send": may_anywhere(request.user, Role.SENDER)}
+        return super().changelist_view(request, {**(extra_context or {}), **more})
+
+    @override
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        """Its own page; the admin's form would have nothing to change."""
+        return NotificationPage.as_view(model_admin=self)(request, notification_id=object_id)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        one = "<uuid:notification_id>/"
+        own = [
+            self.page("compose/", ComposePage, "notification_compose"),
+            self.page("compose/check/", ComposeCheck, "notification_compose_check"),
+            self.page("compose/test/", ComposeTest, "notification_compose_test"),
+            self.page(f"{one}progress/", ProgressPart, "notification_progress"),
+            self.page(f"{one}test/", TestPart, "notification_test_part"),
+            self.page(f"{one}cancel/", CancelAction, "notification_cancel"),
+            self.page(f"{one}log.csv", LogDownload, "notification_log"),
+            self.page(
+                "credential-test/<uuid:channel_id>/", CredentialTestPage, "channel_credential_test"
+            ),
+            self.page("history/<uuid:subscription_id>/", HistoryPage, "subscription_history"),
+            self.page("export/<uuid:subscription_id>/", ExportPage, "subscription_export"),
+            self.page("remove-segment/<uuid:segment_id>/", RemovePage, "segment_remove"),
+        ]
+        return [*own, *dashboard.pages(), *super().get_urls()]
+
+
+def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any]:
+    """What an index leads to: those that are under way, else the newest of the user's channels.
+
+    All that the pages offer where nothing is asked, LOOKED_AT where some are looked for.
+    """
+    show, status, words = (request.GET.get(name) for name in ("show", "status__exact", "q"))
+    if show in _UNDER_WAY or status in _OPEN:
+        return notifications
+    limit = LOOKED_AT if show or status or words else BoundedPaginator.most_rows
+    return notifications.filter(id__in=selectors.newest_ids(_channels(request), limit=limit))
+
+
+def _channels(request: HttpRequest) -> list[UUID] | None:
+    """Those of the user, or the one of them that is chosen; None: all there are."""
+    chosen = request.GET.get("channel__id__exact")
+    if request.user.is_superuser and not chosen:
+        return None
+    own = channels_of(request.user).values_list("id", flat=True)
+    return [each for each in own if not chosen or str(each) == chosen]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2f}" if whole else "0"
+
+
+_UNDER_WAY: Final = {"running", "scheduled"}
+_OPEN: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
+_STATES: Final = {NotificationStatus.PENDING: "scheduled", NotificationStatus.PROCESSING: "running"}
+
+_PROGRESS: Final = (
+    '<span class="ps-bar pn-bar" role="img" aria-label="{}"><i style="width:{}%"></i>'
+    '<i data-tone="bad" style="width:{}%"></i></span>'
+    '<small class="pn-rates">{} · {}</small>'
+)

@@ -1,3 +1,5 @@
+from notifications_app.api.device_views import ClickView, EventsView
+from notifications_app.api.segment_views import SegmentListView, SegmentSizeView, SegmentView
 from notifications_app.api.views import (
     CancelView,
     NotificationListView,
@@ -11,4 +13,9 @@ urlpatterns = [
     endpoint("cancel-notification/<id:notification_id>", CancelView),
     endpoint("notifications/<id:channel_id>", NotificationListView),
     endpoint("notification/<id:notification_id>", NotificationView),
+    endpoint("channel/<id:channel_id>/segments", SegmentListView),
+    endpoint("channel/<id:channel_id>/segments/<id:segment_id>", SegmentView),
+    endpoint("channel/<id:channel_id>/segments/<id:segment_id>/size", SegmentSizeView),
+    endpoint("events", EventsView),
+    endpoint("c/<token>", ClickView),
 ]

@@ -19,11 +19,11 @@ from notifications_app.api.serializers import (
     CancelOutput,
     NotificationListedOutput,
     NotificationOutput,
-    SendInput,
     SendOutput,
     TrialOutput,
 )
 from notifications_app.delivery.web import MAX_PAYLOAD
+from notifications_app.drafts import SendInput
 from notifications_app.errors import (
     IDEMPOTENCY_HEADER,
     IdempotencyKeyInFlight,

@@ -1,9 +1,18 @@
-"""Whose request it is, for limits by address."""
+"""Whose request it is: for limits by address, and for what only this machine may do."""
 
 from ipaddress import ip_address
+from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest
+
+_FORWARDING: Final = (
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "Forwarded",
+    "X-Real-IP",
+)
 
 
 def client_address(request: HttpRequest) -> str:
@@ -18,6 +27,21 @@ def client_address(request: HttpRequest) -> str:
     if hops == 0 or entries == [""]:
         return peer
     return _address(entries[-min(hops, len(entries))]) or peer
+
+
+def is_from_this_machine(request: HttpRequest) -> bool:
+    """Whether the peer is on the loopback and forwards for nobody."""
+    if any(header in request.headers for header in _FORWARDING):
+        return False
+    try:
+        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False
+
+
+def client_ip(request: HttpRequest) -> str | None:
+    """The same where only an address will do; None for a peer that has none (a local socket)."""
+    return _address(client_address(request))
 
 
 def _address(entry: str) -> str | None:

@@ -1,7 +1,7 @@
 """Django's error handlers: problems for what goes wrong outside of the views.
 
-Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ keeps Django's own
-pages, which people read.
+Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ has pages
+(templates/403.html and its like), which people read.
 """
 
 from django.core.exceptions import DisallowedHost

@@ -8,8 +8,8 @@ import logging
 import mmap
 import signal
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import redis
 from celery import bootsteps
@@ -24,6 +24,15 @@ _STOPPING = mmap.mmap(-1, 1)
 _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
+_TICKED = "pushsvc:ticked"
+
+
+class Liveness(NamedTuple):
+    """`processes`: how many served each queue in the last 15 s. `has_ticked`: whether a tick of
+    beat was heard in that time."""
+
+    processes: dict[str, int]
+    has_ticked: bool
 
 
 def is_stopping() -> bool:
@@ -78,6 +87,29 @@ def live_processes(queue: str) -> int:
         return sum(processes for _, at, processes in _nodes(queue) if at >= oldest)
     except redis.RedisError:
         return 0
+
+
+def note_tick() -> None:
+    """Says in Redis that a tick was heard."""
+    try:
+        redis_client().set(_TICKED, 1, px=int(1000 * _ALIVE_SECONDS))
+    except redis.RedisError:
+        logger.debug("tick.unannounced")
+
+
+def liveness(queues: Sequence[str]) -> Liveness | None:
+    """Which kinds of workers live, and whether beat does; None while Redis cannot tell."""
+    oldest = time.time() - _ALIVE_SECONDS
+    try:
+        has_ticked = bool(redis_client().exists(_TICKED))
+        nodes = {queue: list(_nodes(queue)) for queue in queues}
+    except redis.RedisError:
+        return None
+    processes = {
+        queue: sum(processes for _, at, processes in found if at >= oldest)
+        for queue, found in nodes.items()
+    }
+    return Liveness(processes, has_ticked)
 
 
 def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:

@@ -10,7 +10,7 @@ from pushsvc.supervisor.http import Origin, Reply
 
 CHANNEL_NAME = "Demo"
 TERMINAL = frozenset({"sent", "failed", "cancelled"})
-_FILE = "demo.json"  # mode 600: it holds the API key and the sandbox's credentials
+DEMO_FILE = "demo.json"  # mode 600: it holds the API key and the sandbox's credentials
 _PROJECT = "pushsvc-demo"
 
 Device = dict[str, Any]
@@ -57,7 +57,7 @@ class Demo:
     @classmethod
     def open(cls, home: Home, service: Origin, create: Callable[[str], dict[str, Any]]) -> "Demo":
         """The channel of the last start if the service still knows it, else a new one."""
-        saved = home.read_json(_FILE)
+        saved = home.read_json(DEMO_FILE)
         if isinstance(saved, dict):
             demo = cls(home, service, **saved)
             if demo._call("GET", f"/channel/{demo.channel_id}").status == 200:
@@ -146,7 +146,7 @@ class Demo:
             for each in fields(self)
             if each.name not in {"home", "service"}
         }
-        self.home.write_json(_FILE, kept)
+        self.home.write_json(DEMO_FILE, kept)
 
 
 def _expect(reply: Reply, *statuses: int) -> Any:

@@ -14,6 +14,7 @@ pushsvc is ready.{result}
 
   Console    {url}/admin/   login {admin}, password {password}
   API        {url}/docs
+  Demo       {url}/demo   subscribes your browser, and sends to it
   Channel    {channel}
   API key    {key}
   Logs       {logs}

@@ -1,5 +1,5 @@
 """Subscribers and segments in the console."""
 
-from subscriptions_app.admin import subscriptions
+from subscriptions_app.admin import segments, subscriptions
 
-__all__ = ["subscriptions"]
+__all__ = ["segments", "subscriptions"]

@@ -1,14 +1,200 @@
-"""The list of subscribers, and a page for each."""
+"""Subscribers: found by id, token, token hash or attribute; a page for each."""
 
-from django.contrib import admin
+import re
+from typing import Any
 
-from channels_app.console import ScopedAdmin
+from django.contrib import admin, messages
+from django.contrib.admin.filters import SimpleListFilter
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, reverse
+from typing_extensions import override
+
+from channels_app.access import channels_of, may
+from channels_app.console import ChannelFilter, ConsolePage, ScopedAdmin, require
+from channels_app.models import Role
+from pushsvc.common.admin import badge, moment
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import Platform
+from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.models import Subscription
+from subscriptions_app.services import subscription_expire, subscription_forget
+
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+_ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)
+_CHANNEL = "channel__id__exact"
+
+
+class StateFilter(SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("active", "Active"), ("expired", "Expired")]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "active":
+                return queryset.filter(expired_at__isnull=True)
+            case "expired":
+                return queryset.filter(expired_at__isnull=False)
+        return queryset
 
 
 @admin.register(Subscription)
 class SubscriptionAdmin(ScopedAdmin):
-    list_display = ("id", "channel", "platform", "push_service", "registered_at", "expired_code")
-    list_filter = ("platform",)
+    """One channel at a time: that is what an index can serve, however many there are."""
+
+    list_display = ("id", "platform_shown", "state", "push_service", "subscribed", "last_seen")
+    list_filter = (ChannelFilter, "platform", StateFilter)
     list_select_related = ("channel",)
+    search_fields = ("id",)
+    search_help_text = "An id, a token or endpoint, its SHA-256, or an attribute such as plan=pro."
     ordering = ("-id",)
+    sortable_by = ()
+
+    @admin.display(description="Platform")
+    def platform_shown(self, subscription: Subscription) -> str:
+        return badge(subscription.platform, subscription.platform)
+
+    @admin.display(description="State")
+    def state(self, subscription: Subscription) -> str:
+        if subscription.expired_at is None:
+            return badge("active", "good")
+        return badge(subscription.expired_code or "expired", "bad")
+
+    @admin.display(description="Subscribed")
+    def subscribed(self, subscription: Subscription) -> str:
+        return moment(subscription.created_at)
+
+    @admin.display(description="Last seen")
+    def last_seen(self, subscription: Subscription) -> str:
+        return moment(subscription.registered_at)
+
+    @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term:
+            return queryset, False
+        return queryset.filter(_meant(search_term.strip())), False
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        first = None if _CHANNEL in request.GET else channels_of(request.user).first()
+        if first is None:
+            return super().changelist_view(request, extra_context)
+        query = request.GET.copy()
+        query[_CHANNEL] = str(first.pk)
+        return HttpResponseRedirect(f"?{query.urlencode()}")
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("<uuid:subscription_id>/expire/", ExpirePage, "subscription_expire"),
+            self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
+        ]
+        return own + super().get_urls()
+
+    @override
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        try:
+            subscription_id = parse_uuid(object_id)
+        except ValueError:
+            raise Http404 from None
+        page = OverviewPage.as_view(model_admin=self)
+        return page(request, subscription_id=subscription_id)
+
+
+def _meant(text: str) -> Q:
+    """What a search may mean. Every part of it is served by an index."""
+    digests = [address_digest(device_address(each, text)) for each in Platform.values]
+    if _DIGEST.fullmatch(text):
+        digests.append(bytes.fromhex(text))
+    meant = Q(address_sha256__in=digests)
+    if (attribute := _ATTRIBUTE.fullmatch(text)) is not None:
+        name, value = attribute[1].strip(), attribute[2].strip()
+        for each in _readings(value):
+            meant |= Q(attributes__contains={name: each})
+        return meant
+    try:
+        return Q(pk=parse_uuid(text))
+    except ValueError:
+        return meant
+
+
+def _readings(value: str) -> list[str | int | float]:
+    """As text, and as the number that it may spell."""
+    for kind in (int, float):
+        try:
+            return [value, kind(value)]
+        except ValueError:
+            continue
+    return [value]
+
+
+class SubscriberPage(ConsolePage):
+    """A page about one subscriber, which it finds as `self.subscription`; 404 for another's."""
+
+    subscription: Subscription
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        seen = Subscription.objects.filter(channel__in=channels_of(request.user))
+        self.subscription = get_object_or_404(
+            seen.select_related("channel"), pk=kwargs["subscription_id"]
+        )
+        require(self.may(self.role), self.role)
+
+    def may(self, role: Role) -> bool:
+        """Whether the user may do in its channel what `role` may."""
+        return may(self.request.user, self.subscription.channel.account_id, role)
+
+
+class OverviewPage(SubscriberPage):
+    title = "Subscriber"
+    template_name = "console/subscribers/page.html"
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            subscription=self.subscription,
+            token_hash=bytes(self.subscription.address_sha256).hex(),
+            may_manage=self.may(Role.MANAGER),
+            **kwargs,
+        )
+
+
+class ExpirePage(SubscriberPage):
+    """POST only."""
+
+    title = "Expire"
+    role = Role.MANAGER
+    http_method_names = ("post",)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        done = subscription_expire(subscription=self.subscription)
+        messages.success(request, "The subscription expired." if done else "It had expired before.")
+        return HttpResponseRedirect(
+            reverse("admin:subscriptions_app_subscription_change", args=[self.subscription.pk])
+        )
+
+
+class ForgetPage(SubscriberPage):
+    """POST only."""
+
+    title = "Delete"
+    role = Role.MANAGER
+    http_method_names = ("post",)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        subscription_forget(subscription=self.subscription)
+        messages.success(request, "Everything known of the subscriber was deleted.")
+        listing = reverse("admin:subscriptions_app_subscription_changelist")
+        return HttpResponseRedirect(f"{listing}?{_CHANNEL}={self.subscription.channel_id}")

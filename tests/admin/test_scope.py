@@ -1,69 +1,307 @@
-"""Who sees what: every list and page of the console, for each role, a stranger and root."""
+"""Who sees what: every address of the console, for each role, a stranger to the account, nobody.
+
+Addresses are taken from the site itself, so that a page that is added is walked too. Whatever
+belongs to Bob is called zebra: no member of Alice's account may ever read that word.
+"""
+
+import json
+from itertools import chain
 
 import pytest
-from django.urls import reverse
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import FieldDoesNotExist
+from django.test import Client
+from django.urls import URLPattern, get_resolver, reverse
+from django.urls.exceptions import NoReverseMatch
 
-from channels_app.models import Role
-from tests.admin.support import fill_subscribers, make_notification, signed_in, subscriber
+from channels_app.models import ApiKey, Channel, Membership, ProviderCredential, Role, VapidKey
+from channels_app.services import api_key_issue, provider_credentials_store
+from notifications_app.models import Notification
+from pushsvc.common.admin import site
+from subscriptions_app.models import Segment, Subscription
+from tests.admin.support import fill_hours, fill_subscribers, make_notification, signed_in
+from tests.api.credentials import GOOGLE
 
-LISTS = [
-    "channels_app_channel",
-    "channels_app_apikey",
-    "channels_app_vapidkey",
-    "channels_app_providercredential",
-    "notifications_app_notification",
-    "subscriptions_app_subscription",
-]
-
-
-def listing(model):
-    return reverse(f"admin:{model}_changelist")
+WORD = "zebra"
+OPEN_TO_ALL = {"login", "set_password"}
+SUPERUSERS_ONLY = ["auth_user", "axes_accessattempt", "django_celery_beat_periodictask"]
 
 
-def own_rows(house):
-    fill_subscribers(house.channel, 3)
-    return {
-        "channels_app_channel": house.channel,
-        "notifications_app_notification": make_notification(house.channel),
-        "subscriptions_app_subscription": subscriber(house.channel),
+@pytest.fixture
+def zebra(bob):
+    """Bob's account with one of everything, each with the word in it."""
+    fill_subscribers(bob.channel, 3)
+    fill_hours(bob.channel, days=1)
+    bob.account.name = bob.channel.name = WORD
+    bob.account.save()
+    bob.channel.save()
+    for user in bob.members.values():
+        User.objects.filter(pk=user.pk).update(username=f"{WORD}-{user.pk}")
+    rule = {"attribute": WORD, "operator": "eq", "value": WORD}
+    subscriptions = Subscription.objects.filter(channel=bob.channel)
+    subscriptions.update(attributes={WORD: WORD}, expired_code="")
+    bob.rows = {
+        "channel": bob.channel,
+        "key": api_key_issue(channel=bob.channel, name=WORD)[0],
+        "segment": Segment.objects.create(channel=bob.channel, name=WORD, rule=rule),
+        "subscription": subscriptions[0],
+        "notification": make_notification(bob.channel, title=WORD, body=WORD, status="pending"),
+    }
+    provider_credentials_store(
+        channel=bob.channel, fcm_service_account=json.dumps(GOOGLE | {"project_id": f"{WORD}-1"})
+    )
+    return bob
+
+
+def patterns(found, prefix=""):
+    for pattern in found:
+        if isinstance(pattern, URLPattern):
+            yield pattern
+        else:
+            yield from patterns(pattern.url_patterns)
+
+
+def ids_for(house, pattern):
+    """What an address needs, each leading to the house's own rows."""
+    rows = house.rows
+    known = {
+        "channel_id": rows["channel"].pk,
+        "key_id": rows["key"].pk,
+        "account_id": house.account.pk,
+        "notification_id": rows["notification"].pk,
+        "segment_id": rows["segment"].pk,
+        "subscription_id": rows["subscription"].pk,
+        "user_id": house.members["owner"].pk,
+        "platform": "web",
+        "app_label": "channels_app",
+        "content_type_id": ContentType.objects.get_for_model(Channel).pk,
+        "uidb64": "MQ",
+        "token": "abc-def",
+        "url": "nothing/here",
+    }
+    own = {
+        "channel": rows["channel"],
+        "apikey": rows["key"],
+        "segment": rows["segment"],
+        "subscription": rows["subscription"],
+        "notification": rows["notification"],
+        "account": house.account,
+        "user": house.members["owner"],
+        "logentry": entry_of(house),
+    }
+    model = next((name for name in own if f"_{name}_" in str(pattern.name)), "channel")
+    known["object_id"] = own[model].pk
+    return known
+
+
+def entry_of(house):
+    logged = site._registry.keys()
+    entries = next(model for model in logged if model.__name__ == "LogEntry")
+    return entries.objects.filter(additional_data__account=str(house.account.pk)).first()
+
+
+def addresses(house):
+    """Every address of the console with the house's ids: its name, and its path."""
+    admin = next(
+        each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "admin"
+    )
+    for pattern in patterns(admin.url_patterns):
+        if pattern.name is None:
+            continue
+        known = ids_for(house, pattern)
+        wanted = pattern.pattern.converters or pattern.pattern.regex.groupindex
+        try:
+            arguments = {name: known[name] for name in wanted}
+        except KeyError as missing:
+            pytest.fail(f"tell ids_for what {missing} of {pattern} is")
+        try:
+            yield pattern.name, reverse(f"admin:{pattern.name}", kwargs=arguments)
+        except NoReverseMatch:
+            yield pattern.name, reverse(f"admin:{pattern.name}", args=arguments.values())
+
+
+def text_of(answer):
+    content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    return content.decode(errors="replace") + str(answer.headers)
+
+
+def asked(client, house):
+    """[(name, path, answer)] of every address, as it is and with what searches and filters take."""
+    channel = house.rows["channel"].pk
+    more = f"?q=ebra&channel__id__exact={channel}&channel={channel}&days=90"
+    for name, path in addresses(house):
+        if name == "logout":
+            continue
+        yield name, path, client.get(path)
+        yield name, path, client.get(path + more)
+
+
+def posted(client, house):
+    for name, path in addresses(house):
+        if name != "logout":
+            yield name, path, client.post(path, {"do": "remove", "post": "yes", "action": "clear"})
+
+
+def everything_of(house):
+    """What is stored of the house: no page may have changed it."""
+    channel = house.rows["channel"]
+    models = (ApiKey, VapidKey, ProviderCredential, Segment, Subscription, Notification)
+    rows = chain(
+        Channel.objects.filter(pk=channel.pk).values(),
+        Membership.objects.filter(account=house.account).order_by("pk").values(),
+        User.objects.filter(memberships__account=house.account).order_by("pk").values(),
+        *(model.objects.filter(channel=channel).order_by("pk").values() for model in models),
+    )
+    return [str(row) for row in rows]
+
+
+@pytest.mark.parametrize("role", Role.values)
+def test_no_page_tells_a_member_anything_of_another_account(alice, zebra, role):
+    for name, path, answer in asked(signed_in(alice.members[role]), zebra):
+        assert answer.status_code < 500, path
+        assert WORD not in text_of(answer), (name, path, answer.status_code)
+
+
+def test_the_account_s_own_members_do_read_it(zebra):
+    """The word would be missed by nobody if no page had it."""
+    told = {
+        name
+        for name, _, answer in asked(signed_in(zebra.members["owner"]), zebra)
+        if answer.status_code == 200 and WORD in text_of(answer)
+    }
+
+    assert told >= {
+        "channels_app_channel_changelist",
+        "channels_app_channel_change",
+        "channels_app_account_change",
+        "notifications_app_notification_changelist",
+        "notifications_app_notification_change",
+        "subscriptions_app_segment_changelist",
+        "subscriptions_app_segment_change",
+        "subscriptions_app_subscription_change",
+        "auditlog_logentry_changelist",
+        "channel_keys",
     }
 
 
 @pytest.mark.parametrize("role", Role.values)
-def test_a_member_sees_the_rows_of_the_own_account_only(alice, bob, role):
-    mine, theirs = own_rows(alice), own_rows(bob)
-    client = signed_in(alice.members[role])
+def test_no_form_lets_a_member_change_another_account(alice, zebra, role):
+    before = everything_of(zebra)
 
-    for model, row in mine.items():
-        page = client.get(listing(model))
-        assert page.status_code == 200
-        assert str(row.pk) in page.content.decode()
-        assert str(theirs[model].pk) not in page.content.decode()
+    for name, path, answer in posted(signed_in(alice.members[role]), zebra):
+        assert answer.status_code < 500, path
+        assert WORD not in text_of(answer), (name, path, answer.status_code)
+
+    assert everything_of(zebra) == before
+
+
+def test_who_is_not_signed_in_gets_to_the_sign_in_and_nowhere_else(zebra):
+    for name, path, answer in chain(asked(Client(), zebra), posted(Client(), zebra)):
+        assert answer.status_code < 500, path
+        assert WORD not in text_of(answer), path
+        if name not in OPEN_TO_ALL:
+            assert answer.status_code in {302, 404}, (name, path, answer.status_code)
+            assert answer.status_code == 404 or "/admin/login/" in answer["Location"], path
+
+
+def test_who_was_deactivated_is_out_at_once(zebra):
+    owner = zebra.members["owner"]
+    client = signed_in(owner)
+    assert client.get(reverse("admin:index")).status_code == 200
+
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+
+    for _, path, answer in asked(client, zebra):
+        assert WORD not in text_of(answer), path
+
+
+def test_a_demotion_counts_from_the_next_request_on(alice):
+    manager = alice.members["manager"]
+    client = signed_in(manager)
+    page = reverse("admin:channel_keys", args=[alice.channel.pk])
+    assert client.post(page, {"name": "one", "scopes": ["read"]}).status_code == 200
+
+    Membership.objects.filter(user=manager).update(role=Role.VIEWER)
+
+    assert client.post(page, {"name": "two", "scopes": ["read"]}).status_code == 403
+    assert ApiKey.objects.filter(channel=alice.channel).count() == 1
+
+
+def test_root_sees_every_account(alice, zebra, root):
+    page = signed_in(root).get(reverse("admin:channels_app_channel_changelist")).content.decode()
+
+    assert str(alice.channel.pk) in page
+    assert str(zebra.channel.pk) in page
+
+
+def test_staff_of_no_account_see_no_list(bob):
+    loner = bob.members["owner"]
+    loner.memberships.all().delete()
+    client = signed_in(loner)
+
+    for model in site._registry:
+        path = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        assert client.get(path).status_code == 403, path
+
+
+@pytest.mark.parametrize("model", SUPERUSERS_ONLY)
+def test_what_concerns_the_installation_is_for_superusers_only(alice, root, model):
+    page = reverse(f"admin:{model}_changelist")
+
+    assert signed_in(alice.members["owner"]).get(page).status_code == 403
+    assert signed_in(root).get(page).status_code == 200
 
 
 @pytest.mark.parametrize("role", Role.values)
-def test_a_guessed_address_of_another_account_leads_nowhere(alice, bob, role):
-    theirs = own_rows(bob)
+def test_the_side_bar_offers_only_what_opens(alice, role):
     client = signed_in(alice.members[role])
+    bar = client.get(reverse("admin:index")).context["sidebar_navigation"]
+    links = [item for group in bar for item in group["items"] if item["has_permission"]]
 
-    for model, row in theirs.items():
-        answer = client.get(reverse(f"admin:{model}_change", args=[row.pk]))
-        assert answer.status_code in {302, 404}
-        assert bob.channel.name not in answer.content.decode()
-
-
-def test_root_sees_every_account(alice, bob, root):
-    rows = [own_rows(alice), own_rows(bob)]
-    client = signed_in(root)
-
-    for model in rows[0]:
-        page = client.get(listing(model)).content.decode()
-        assert all(str(each[model].pk) in page for each in rows)
+    assert links
+    for link in links:
+        assert client.get(str(link["link"]), follow=True).status_code == 200, link["title"]
 
 
-@pytest.mark.parametrize("model", LISTS)
-def test_staff_of_no_account_see_nothing(alice, bob, model):
-    loner = bob.members["owner"]
-    loner.memberships.all().delete()
+def test_a_list_cannot_be_filtered_by_what_it_does_not_offer(alice):
+    """A filter that may name any column reads hidden ones letter by letter."""
+    client = signed_in(alice.members["viewer"])
 
-    assert signed_in(loner).get(listing(model)).status_code == 403
+    for model, admin in site._registry.items():
+        path = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        offered = {str(entry) for entry in admin.list_filter}
+        for field in {field.name for field in model._meta.fields} - offered:
+            answer = client.get(path, {f"{field}__startswith": "a"})
+            assert answer.status_code in {302, 400, 403}, (path, field)
+
+
+def test_every_choice_that_is_loaded_by_typing_is_scoped(alice, zebra):
+    client = signed_in(alice.members["owner"])
+    for model in site._registry:
+        for field in model._meta.get_fields():
+            if not (field.many_to_one and field.concrete):
+                continue
+            answer = client.get(
+                reverse("admin:autocomplete"),
+                {
+                    "app_label": model._meta.app_label,
+                    "model_name": model._meta.model_name,
+                    "field_name": field.name,
+                    "term": "ebra",
+                },
+            )
+            assert WORD not in answer.content.decode(), (model, field)
+
+
+def test_no_page_of_a_package_shows_what_we_hide(root):
+    shown = {model.__name__ for model in site._registry}
+
+    assert not shown & {"TOTPDevice", "StaticDevice", "Group", "AccessLog", "AccessFailureLog"}
+    for model, admin in site._registry.items():
+        for hidden in ("secret_sha256", "private_key_encrypted", "secret_encrypted", "password"):
+            try:
+                model._meta.get_field(hidden)
+            except FieldDoesNotExist:
+                continue
+            assert hidden not in str(admin.get_fields(None) if admin.fields else admin.list_display)

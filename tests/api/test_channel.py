@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from django.db import transaction
 from django.test import Client
 
+from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelCounter, VapidKey
 from channels_app.selectors import vapid_private_keys
-from channels_app.services import channel_create, counter_add, vapid_key_rotate
+from channels_app.services import channel_create, vapid_key_rotate
 from pushsvc.common.crypto import SecretUnreadable
 from pushsvc.common.errors import Invalid
 from tests.api.support import at_once, browser, code, owner_of

@@ -1,5 +1,7 @@
 """Whatever the OpenAPI document lets a client send is answered as the document says."""
 
+from uuid import UUID
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from notifications_app.tracking import make_token
+from pushsvc.common.ids import uuid7
 from pushsvc.wsgi import application
+from tests.segments import attribute, make_segment
 
 CHECKS = (
     not_a_server_error,
@@ -27,8 +32,13 @@ OPERATIONS = [found.ok() for found in from_wsgi("/openapi.json", application).ge
 @pytest.fixture
 def own(alice):
     """What a path may name."""
-    sent = alice.send({"body": "x"}).json()
-    return {"channel_id": str(alice.channel.id), "notification_id": sent["notification_id"]}
+    sent = alice.send({"body": "x", "url": "https://shop.example/"}).json()
+    return {
+        "channel_id": str(alice.channel.id),
+        "notification_id": sent["notification_id"],
+        "segment_id": str(make_segment(alice.channel, attribute("a", "eq", 5)).id),
+        "token": make_token(UUID(sent["notification_id"]), uuid7()),
+    }
 
 
 @pytest.mark.django_db(transaction=True)  # as a real server, it closes its connections

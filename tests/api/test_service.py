@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from channels_app.services import counter_add
+from channels_app.counters import counter_add
 from tests.api.support import browser, code, owner_of
 from tests.factories import make_channel
 

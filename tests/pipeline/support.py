@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import sha256
@@ -10,10 +11,17 @@ from django.db import connection
 from django.db.models import F, Sum
 from django.db.models.functions import Now
 
+from channels_app.counters import counter_add
 from channels_app.selectors import channel_totals, current_vapid_key
-from channels_app.services import counter_add
 from notifications_app import batches, dispatch, planning, tasks
-from notifications_app.models import Batch, Delivery, HourlyStat, Notification, Plan
+from notifications_app.models import (
+    Batch,
+    Delivery,
+    HourlyStat,
+    Notification,
+    OutcomeMinute,
+    Plan,
+)
 from notifications_app.states import DeliveryStatus
 from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
@@ -218,12 +226,17 @@ def assert_exact(channel):
         )
         assert notification.bounced_count == bounced
         batches_ = Batch.objects.filter(notification=notification)
+        batch_platforms = dict(batches_.values_list("id", "platform"))
         sums = batches_.aggregate(
             r=Sum("recipient_count", default=0),
             d=Sum("delivered_count", default=0),
             b=Sum("bounced_count", default=0),
         )
         assert sums == {"r": rows.count(), "d": delivered, "b": bounced}
+        assert minutes(notification) == Counter(
+            (batch_platforms[batch_id], code)
+            for batch_id, code in rows.exclude(status=0).values_list("batch_id", "code")
+        )
     totals = channel_totals(channel.id)
     sums = Notification.objects.filter(channel=channel).aggregate(
         r=Sum("recipient_count", default=0),
@@ -239,6 +252,36 @@ def assert_exact(channel):
         r=Sum("recipients", default=0), d=Sum("delivered", default=0), b=Sum("bounced", default=0)
     )
     assert hourly == sums
+    _assert_events_exact(channel)
+
+
+def _assert_events_exact(channel):
+    """What devices reported is counted as it stands in the delivery rows."""
+    clicked = 0
+    for notification in Notification.objects.filter(channel=channel):
+        rows = deliveries(notification)
+        counted = (
+            notification.received_count,
+            notification.clicked_count,
+            notification.dismissed_count,
+        )
+        assert counted == (
+            rows.exclude(received_at=None).count(),
+            rows.exclude(clicked_at=None).count(),
+            rows.exclude(dismissed_at=None).count(),
+        )
+        clicked += notification.clicked_count
+    assert channel_totals(channel.id).clicked == clicked
+    hours = HourlyStat.objects.filter(channel=channel)
+    assert hours.aggregate(clicked=Sum("clicked", default=0)) == {"clicked": clicked}
+
+
+def minutes(notification):
+    """How many ended so, by (platform, code), as the roll-up has it."""
+    ended = Counter()
+    for row in OutcomeMinute.objects.filter(notification=notification):
+        ended[row.platform, row.code] += row.count
+    return ended
 
 
 def open_plans():

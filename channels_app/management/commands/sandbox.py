@@ -35,6 +35,9 @@ Web: make a device, have its next request throttled, read what it received.
   curl -X PUT {web}/subscriptions/ID/behaviour \\
     -d '{{"mode": "throttled", "times": 1, "retry_after": 5}}'
   curl {web}/subscriptions/ID/messages
+A real Firefox, in about:config:
+  dom.push.serverURL={browsers}
+  dom.push.testing.allowInsecureServerURL=true
 
 Android: the same, and the JSON that fcm_service_account takes.
   curl -X POST {fcm}/projects/demo-app/service-accounts
@@ -115,6 +118,7 @@ class _Sandboxes:
     def introduction(self) -> str:
         return _INTRODUCTION.format(
             web=self._web.origin,
+            browsers=self._web.browser_url,
             fcm=self._fcm.origin,
             token_uri=self._fcm.token_uri,
             apns=self._apns.server,

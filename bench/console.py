@@ -1,0 +1,345 @@
+"""What each page of the console costs with a large installation behind it.
+
+For each page: how many queries it makes, whether one of them scans a big table, and the best time
+of several in ratio to that of GET /healthz, in the same process and minute. A database of the
+bench's own is filled by the server itself and thrown away; DATABASE_URL and REDIS_URL are used
+where they are set.
+"""
+
+import argparse
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography.fernet import Fernet
+
+from pushsvc import embedded
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    from channels_app.models import Channel
+
+_CHANNELS = 20
+_DAYS = 400  # of hourly rows
+_MOST_QUERIES = 25
+_TIMES = 7
+_BIG = ("subscriptions_app_subscription", "notifications_app_delivery")
+_BIG += ("notifications_app_notification", "notifications_app_hourlystat")
+_SCAN = re.compile(rf"Seq Scan on ({'|'.join(_BIG)})\b")
+_SECRETS = {
+    "SECRET_KEY": "only-for-the-bench-" + "0123456789" * 4,
+    "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
+    "ALLOWED_HOSTS": "testserver",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--subscribers", type=int, default=1_000_000)
+    parser.add_argument("--notifications", type=int, default=10_000)
+    arguments = parser.parse_args()
+    with _django():
+        began = time.perf_counter()
+        channel = _fill(arguments.subscribers, arguments.notifications)
+        print(f"filled in {time.perf_counter() - began:.0f} s")
+        for who in (_owner(channel), _root()):
+            _measure(channel, who)
+
+
+@contextmanager
+def _django() -> Iterator[None]:
+    """Django, on servers that are stopped in the end."""
+    with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
+        servers = embedded.start(
+            Path(folder),
+            postgres=not embedded.is_given("DATABASE_URL"),
+            redis=not embedded.is_given("REDIS_URL"),
+            durable=False,
+        )
+        try:
+            environment = {"DJANGO_SETTINGS_MODULE": "pushsvc.settings", **_SECRETS}
+            os.environ.update({**environment, **servers.environment})
+            import django
+
+            django.setup()
+            from django.core.management import call_command
+
+            call_command("migrate", verbosity=0)
+            yield
+        finally:
+            servers.stop()
+
+
+def _fill(subscribers: int, notifications: int) -> "Channel":
+    """Twenty channels; the first, which is returned, has nine tenths of the subscribers."""
+    from django.db import connection
+
+    from channels_app.models import Account
+    from channels_app.services import channel_create
+
+    account = Account.objects.create(name="Bench")
+    channels = [
+        channel_create(name=f"Channel {number:02}", account=account) for number in range(_CHANNELS)
+    ]
+    with connection.cursor() as cursor:
+        for position, channel in enumerate(channels):
+            share = 0.9 if position == 0 else 0.1 / (_CHANNELS - 1)
+            numbers = {
+                "channel": channel.pk,
+                "subscribers": int(subscribers * share),
+                "notifications": notifications // _CHANNELS,
+                "hours": _DAYS * 24,
+            }
+            for statement in (_SUBSCRIBERS, _COUNTERS, _NOTIFICATIONS, _HOURS, _CHANNEL_HOURS):
+                cursor.execute(statement, numbers)
+        cursor.execute(_DELIVERIES, {"channel": channels[0].pk})
+        cursor.execute(_BATCHES)
+        cursor.execute("VACUUM ANALYZE")
+    return channels[0]
+
+
+def _owner(channel: "Channel") -> "User":
+    from django.contrib.auth.models import User
+
+    from channels_app.models import Membership, Role
+
+    user = User.objects.create_user("owner", is_staff=True)
+    Membership.objects.create(account=channel.account, user=user, role=Role.OWNER)
+    return user
+
+
+def _root() -> "User":
+    from django.contrib.auth.models import User
+
+    return User.objects.create_superuser("root")
+
+
+def _measure(channel: "Channel", who: "User") -> None:
+    from django.test import Client
+
+    client = Client(raise_request_exception=False)
+    client.force_login(who)
+    floor = _seconds(client, "/healthz", times=50)
+    print(f"\nas {who}; GET /healthz takes {1000 * floor:.1f} ms")
+    print(f"{'page':<44}{'queries':>8}{'ms':>8}{'ratio':>8}  scans")
+    for name, address in _pages(channel).items():
+        status, statements = _statements(client, address)
+        if status != 200:
+            print(f"{name:<44} answered {status}: {address}")
+            continue
+        seconds = _seconds(client, address, times=_TIMES)
+        verdict = ", ".join(_scanned(statements)) or "none"
+        too_many = " too many queries" if len(statements) > _MOST_QUERIES else ""
+        figures = f"{len(statements):>8}{1000 * seconds:>8.0f}{seconds / floor:>8.0f}"
+        print(f"{name:<44}{figures}  {verdict}{too_many}")
+
+
+def _pages(channel: "Channel") -> dict[str, str]:
+    from django.urls import reverse
+
+    from notifications_app.models import Notification
+    from subscriptions_app.models import Subscription
+
+    own = Notification.objects.filter(channel=channel)
+    largest = own.order_by("-recipient_count", "id")[0]
+    running = own.filter(status="processing").order_by("id")[0]
+    subscription = Subscription.objects.filter(channel=channel).order_by("id")[0]
+
+    def at(name: str, *arguments: object, **query: object) -> str:
+        found = "&".join(f"{key}={value}" for key, value in query.items())
+        return f"{reverse(f'admin:{name}', args=arguments)}?{found}"
+
+    notifications = "notifications_app_notification_changelist"
+    subscribers = "subscriptions_app_subscription_changelist"
+    mine = {"channel__id__exact": channel.pk}
+    return {
+        "dashboard, 24 hours": at("index", days=1),
+        "dashboard, 90 days": at("index", days=90),
+        "dashboard of a channel, 90 days": at("index", days=90, channel=channel.pk),
+        "dashboard: live part": at("dashboard_live"),
+        "dashboard: attention": at("dashboard_attention"),
+        "notifications": at(notifications),
+        "notifications of a channel": at(notifications, **mine),
+        "notifications: running": at(notifications, show="running"),
+        "notifications: scheduled": at(notifications, show="scheduled"),
+        "notifications: many bounces": at(notifications, show="bounces"),
+        "notifications: tests": at(notifications, show="tests"),
+        "notifications: search": at(notifications, q="number+77"),
+        "notification, the largest": at("notifications_app_notification_change", largest.pk),
+        "notification that is being sent": at("notifications_app_notification_change", running.pk),
+        "compose": at("notification_compose", channel=channel.pk),
+        "channels": at("channels_app_channel_changelist"),
+        "channel": at("channels_app_channel_change", channel.pk),
+        "channel: credentials": at("channel_credentials", channel.pk),
+        "channel: API keys": at("channel_keys", channel.pk),
+        "channel: web push key": at("channel_vapid", channel.pk),
+        "channel: snippet": at("channel_snippet", channel.pk),
+        "segments": at("subscriptions_app_segment_changelist"),
+        "segment builder": at("subscriptions_app_segment_add", channel=channel.pk),
+        "subscribers": at(subscribers),
+        "subscribers of a channel": at(subscribers, **mine),
+        "subscribers of a channel, active": at(subscribers, **mine, state="active"),
+        "subscribers: search by id": at(subscribers, q=subscription.pk),
+        "subscribers: search by attribute": at(subscribers, **mine, q="plan%3Dteam"),
+        "subscriber": at("subscriptions_app_subscription_change", subscription.pk),
+        "accounts": at("channels_app_account_changelist"),
+        "audit log": at("auditlog_logentry_changelist"),
+    }
+
+
+def _statements(client: "Client", address: str) -> tuple[int, list[str]]:
+    """The status of the answer, and what was asked of the database for it."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(connection) as captured:
+        answer = client.get(address, follow=True)
+    return answer.status_code, [query["sql"] for query in captured.captured_queries]
+
+
+def _scanned(statements: list[str]) -> list[str]:
+    """Big tables of which a statement reads every row."""
+    from django.db import connection
+
+    scanned: set[str] = set()
+    with connection.cursor() as cursor:
+        for statement in statements:
+            if statement.lstrip().startswith(("SELECT", "WITH")):
+                cursor.execute(f"EXPLAIN {statement}")
+                rows: list[Any] = cursor.fetchall()
+                scanned.update(_SCAN.findall("\n".join(row[0] for row in rows)))
+    return sorted(scanned)
+
+
+def _seconds(client: "Client", address: str, *, times: int) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        client.get(address, follow=True)
+        taken.append(time.perf_counter() - began)
+    return min(taken)  # what else the machine does only adds
+
+
+# Ids are UUIDv7 of the last 90 days, so that they sort by time as real ones do.
+_ID = """(lpad(to_hex((extract(epoch FROM {moment}) * 1000)::bigint), 12, '0')
+  || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
+
+_SUBSCRIBERS = f"""
+INSERT INTO subscriptions_app_subscription
+  (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
+   attributes, created_at, registered_at, expired_code)
+SELECT {_ID.format(moment="moment")}, %(channel)s, platform, address, sha256(address::bytea),
+  '', '',
+  CASE platform WHEN 'web' THEN (SELECT id FROM channels_app_vapidkey
+                                 WHERE channel_id = %(channel)s) END,
+  CASE platform WHEN 'web' THEN 'mozilla' WHEN 'android' THEN 'fcm_v1' ELSE 'apns' END,
+  jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60),
+  moment, moment, ''
+FROM (
+  SELECT n, format('https://push.example/%%s/%%s', %(channel)s, n) AS address,
+    (ARRAY['web', 'web', 'android', 'ios'])[1 + n %% 4] AS platform,
+    now() - interval '90 days' * n / %(subscribers)s AS moment
+  FROM generate_series(1, %(subscribers)s) AS n
+) AS made
+"""  # noqa: S608 - numbers of the bench's own
+
+_COUNTERS = """
+INSERT INTO channels_app_channelcounter
+  (channel_id, shard, web_subscribers, android_subscribers, ios_subscribers, notifications_sent)
+SELECT %(channel)s, 0, count(*) FILTER (WHERE platform = 'web'),
+  count(*) FILTER (WHERE platform = 'android'), count(*) FILTER (WHERE platform = 'ios'),
+  %(notifications)s
+FROM subscriptions_app_subscription WHERE channel_id = %(channel)s
+"""
+
+# Of every hundred one is being sent and two are scheduled.
+_NOTIFICATIONS = f"""
+INSERT INTO notifications_app_notification
+  (id, channel_id, title, body, icon, url, image, data, ttl, urgency, topic, target_platforms,
+   status, created_at, scheduled_at, started_at, deadline_at, finished_at,
+   recipient_count, delivered_count, bounced_count, clicked_count)
+SELECT {_ID.format(moment="moment")}, %(channel)s, 'Notification number ' || n, 'Fresh bread', '',
+  'https://shop.example/', '', '{{}}', 3600, 'normal', '', '["web", "android", "ios"]', status,
+  moment, CASE status WHEN 'pending' THEN now() + interval '1 hour' * n ELSE moment END,
+  CASE WHEN status <> 'pending' THEN moment END,
+  CASE WHEN status <> 'pending' THEN moment + interval '100 days' END,
+  CASE status WHEN 'sent' THEN moment + interval '1 minute' END,
+  CASE status WHEN 'pending' THEN 0 ELSE 1000 END, CASE status WHEN 'pending' THEN 0 ELSE 900 END,
+  CASE status WHEN 'sent' THEN 100 ELSE 0 END, 0
+FROM (
+  SELECT n, now() - interval '90 days' * n / %(notifications)s AS moment,
+    CASE WHEN n %% 100 = 0 THEN 'processing' WHEN n %% 100 < 3 THEN 'pending' ELSE 'sent' END
+      AS status
+  FROM generate_series(1, %(notifications)s) AS n
+) AS made
+"""  # noqa: S608 - numbers of the bench's own
+
+_HOURS = """
+INSERT INTO notifications_app_hourlystat
+  (channel_id, platform, hour, recipients, delivered, bounced, deferred, clicked)
+SELECT %(channel)s, platform, date_trunc('hour', now()) - make_interval(hours => back),
+  1000, 900 + back %% 50, 100 - back %% 50, 0, back %% 90
+FROM generate_series(0, %(hours)s) AS back, unnest(ARRAY['web', 'android', 'ios']) AS platform
+"""
+
+_CHANNEL_HOURS = """
+INSERT INTO channels_app_channelhour
+  (channel_id, hour, shard, web_gained, web_lost, android_gained, ios_gained, notifications_sent)
+SELECT %(channel)s, date_trunc('hour', now()) - make_interval(hours => back), 0,
+  40 + back %% 7, 30, 10, 5, 1
+FROM generate_series(0, %(hours)s) AS back
+"""
+
+# One notification reached every subscriber of the channel, and another is half-way there.
+_DELIVERIES = """
+WITH largest AS (
+  UPDATE notifications_app_notification SET recipient_count = counted.number,
+    delivered_count = counted.number - counted.number / 20, bounced_count = counted.number / 20
+  FROM (SELECT count(*) AS number FROM subscriptions_app_subscription
+        WHERE channel_id = %(channel)s) AS counted
+  WHERE id = (SELECT id FROM notifications_app_notification
+              WHERE channel_id = %(channel)s AND status = 'sent' ORDER BY id DESC LIMIT 1)
+  RETURNING id
+), minutes AS (
+  INSERT INTO notifications_app_outcomeminute (notification_id, minute, platform, code, count)
+  SELECT id, date_trunc('minute', now()) - make_interval(mins => back), platform, code, 1000
+  FROM largest, generate_series(1, 60) AS back, unnest(ARRAY['web', 'android', 'ios']) AS platform,
+    unnest(ARRAY['', 'endpoint_gone', 'expired', 'timeout']) AS code
+)
+INSERT INTO notifications_app_delivery
+  (notification_id, subscription_id, batch_id, status, code, finished_at)
+SELECT largest.id, subscription.id, 1 + (row_number() OVER ()) / 1000,
+  1 + (random() < 0.05)::int, CASE WHEN random() < 0.05 THEN 'endpoint_gone' ELSE '' END, now()
+FROM largest, subscriptions_app_subscription subscription
+WHERE subscription.channel_id = %(channel)s
+"""
+
+# Of every notification that is being sent: a hundred batches that are done, and twenty to do.
+_BATCHES = """
+WITH plans AS (
+  INSERT INTO notifications_app_plan
+    (notification_id, channel_id, platform, status, recipient_count)
+  SELECT id, channel_id, 'web', 'delivering', 1000 FROM notifications_app_notification
+  WHERE status = 'processing'
+  RETURNING id, notification_id, channel_id
+)
+INSERT INTO notifications_app_batch
+  (plan_id, notification_id, channel_id, platform, push_service, status, due_at, finished_at,
+   recipient_count, delivered_count)
+SELECT id, notification_id, channel_id, 'web', 'mozilla',
+  CASE WHEN n > 20 THEN 'done' ELSE 'ready' END,
+  now() - interval '3 minutes', CASE WHEN n > 20 THEN now() END, 1000,
+  CASE WHEN n > 20 THEN 1000 ELSE 0 END
+FROM plans, generate_series(1, 120) AS n
+"""
+
+
+if __name__ == "__main__":
+    main()

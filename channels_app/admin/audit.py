@@ -1,0 +1,219 @@
+"""The audit log as staff read it: the entries of their accounts; superusers all. Nobody changes it.
+
+Entries are read by id, newest first, and by account through an index; never counted.
+"""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from auditlog.models import LogEntry
+from django.contrib import admin
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import F, Func, Q, QuerySet, TextField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from typing_extensions import override
+
+from channels_app.access import accounts_of, is_superuser, may_anywhere
+from channels_app.audit import SHOWN, Action
+from channels_app.models import Role
+from pushsvc.common.admin import DropdownFilter, ReadOnlyAdmin, badge, site
+
+site.unregister(LogEntry)  # its package's page would let superusers see other columns
+
+_TONES = {Action.CREATE: "good", Action.UPDATE: "busy", Action.DELETE: "bad", Action.ACCESS: ""}
+_KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
+    "axes.accessattempt": "lock-out",
+    "channels_app.apikey": "API key",
+    "channels_app.providercredential": "credentials",
+    "channels_app.vapidkey": "web push key",
+    "subscriptions_app.subscription": "subscriber",
+}
+_NOTHING = "\N{EN DASH}"
+_NOBODY = {"command": "a command", "nobody": "somebody not signed in"}
+
+
+class WhenFilter(DropdownFilter):
+    title = "when"
+    parameter_name = "days"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("1", "Last 24 hours"), ("7", "Last 7 days"), ("30", "Last 30 days")]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() not in {"1", "7", "30"}:
+            return queryset
+        return queryset.filter(timestamp__gte=Now() - timedelta(days=int(self.value() or 0)))
+
+
+class KindFilter(DropdownFilter):
+    title = "what"
+    parameter_name = "kind"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return sorted(_KINDS.items(), key=lambda kind: kind[1].lower())
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() not in SHOWN:
+            return queryset
+        label, _, model = (self.value() or "").partition(".")
+        return queryset.filter(content_type=ContentType.objects.get_by_natural_key(label, model))
+
+
+class ActionFilter(DropdownFilter):
+    title = "action"
+    parameter_name = "action"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(value), str(label)) for value, label in Action.choices]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        known = {str(value) for value in Action.values}
+        return queryset.filter(action=self.value()) if self.value() in known else queryset
+
+
+@admin.register(LogEntry)
+class AuditAdmin(ReadOnlyAdmin):
+    list_display = ("when", "who", "address", "done", "what", "in_short")
+    list_display_links = ("when",)
+    list_filter = (WhenFilter, KindFilter, ActionFilter)
+    list_select_related = ("actor", "content_type")
+    search_fields = ("object_repr",)
+    search_help_text = "A user name, an address, an id, or a part of the name of what was changed."
+    ordering = ("-id",)
+    fields = readonly_fields = ("when", "who", "address", "done", "what", "note", "differences")
+
+    @override
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    @override
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return may_anywhere(request.user, Role.VIEWER)
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        entries: QuerySet[Any] = super().get_queryset(request)
+        if is_superuser(request.user):
+            return entries
+        own = accounts_of(request.user).values_list("pk", flat=True)
+        account = KeyTextTransform("account", "additional_data")
+        ids = [str(pk) for pk in own]
+        own_entries: QuerySet[Any] = entries.annotate(account=account).filter(account__in=ids)
+        return own_entries
+
+    @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        where = KeyTextTransform("who", "additional_data")
+        found = queryset.annotate(name_then=where, address_text=_text_of("remote_addr"))
+        matching = (
+            Q(object_repr__icontains=term)
+            | Q(object_pk=term)
+            | Q(name_then__iexact=term)
+            | Q(address_text=term)
+        )
+        return found.filter(matching), False
+
+    @admin.display(description="When", ordering="id")
+    def when(self, entry: LogEntry) -> str:
+        return format_html(
+            '<time data-local datetime="{}">{} UTC</time>',
+            entry.timestamp.isoformat(),
+            entry.timestamp.strftime("%Y-%m-%d %H:%M:%S"),
+        )
+
+    @admin.display(description="Who")
+    def who(self, entry: LogEntry) -> str:
+        about = entry.additional_data or {}
+        if "who" in about:
+            return str(about["who"])
+        if "key" in about:
+            return f"API key {about['key']}_…"
+        return _NOBODY.get(about.get("via", ""), _NOTHING)
+
+    @admin.display(description="From")
+    def address(self, entry: LogEntry) -> str:
+        return entry.remote_addr or _NOTHING
+
+    @admin.display(description="Action")
+    def done(self, entry: LogEntry) -> str:
+        return badge(Action(entry.action).label, _TONES[Action(entry.action)])
+
+    @admin.display(description="What")
+    def what(self, entry: LogEntry) -> str:
+        label = f"{entry.content_type.app_label}.{entry.content_type.model}"
+        kind = _KINDS.get(label, entry.content_type.model)
+        link = _page_of(entry)
+        if link is None:
+            return f"{kind}: {entry.object_repr}"
+        return format_html('{}: <a class="ps-link" href="{}">{}</a>', kind, link, entry.object_repr)
+
+    @admin.display(description="Note")
+    def note(self, entry: LogEntry) -> str:
+        return (entry.additional_data or {}).get("note") or _NOTHING
+
+    @admin.display(description="In short")
+    def in_short(self, entry: LogEntry) -> str:
+        """The note, else which fields changed."""
+        if note := (entry.additional_data or {}).get("note"):
+            return str(note)
+        names = entry.changes if entry.action == Action.UPDATE else {}
+        return ", ".join(sorted(names or {})) or _NOTHING
+
+    @admin.display(description="Before and after")
+    def differences(self, entry: LogEntry) -> str:
+        if not entry.changes:
+            return _NOTHING
+        rows = format_html_join(
+            "",
+            '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>',
+            ((name, _shown(old), _shown(new)) for name, (old, new) in entry.changes.items()),
+        )
+        return format_html(
+            '<div class="ps-scroll"><table class="ps-table"><thead><tr><th scope="col">Field</th>'
+            '<th scope="col">Before</th><th scope="col">After</th></tr></thead>'
+            "<tbody>{}</tbody></table></div>",
+            rows,
+        )
+
+
+def _text_of(column: str) -> Func:
+    """An address as people write it: compared as such it would be an error for anything else."""
+    return Func(F(column), function="host", output_field=TextField())
+
+
+def _page_of(entry: LogEntry) -> str | None:
+    """The page of what was changed, where every reader may open it; it may be gone, and says so."""
+    kind = entry.content_type
+    if kind.app_label == "channels_app":
+        channel = (entry.additional_data or {}).get("channel")
+        return reverse("admin:channels_app_channel_change", args=[channel]) if channel else None
+    if kind.app_label in {"notifications_app", "subscriptions_app"}:
+        return reverse(f"admin:{kind.app_label}_{kind.model}_change", args=[entry.object_pk])
+    return None
+
+
+def _shown(value: Any) -> str:
+    """As people read it; nothing for what was not there."""
+    match value:
+        case None:
+            return _NOTHING
+        case str():
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)

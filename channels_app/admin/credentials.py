@@ -1,0 +1,105 @@
+"""Credentials of Google and Apple: pasted or uploaded, understood, replaced; never shown again."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from typing_extensions import override
+
+from channels_app.admin.forms import ApnsForm, FcmForm
+from channels_app.admin.tabs import TabPage
+from channels_app.console import require
+from channels_app.models import ProviderCredential, Role
+from channels_app.selectors import channel_credentials
+from channels_app.services import provider_credentials_store
+from pushsvc.common.errors import Invalid
+
+_FORMS: dict[str, type[FcmForm | ApnsForm]] = {"android": FcmForm, "ios": ApnsForm}
+_HEADINGS = {"android": "Android (Firebase Cloud Messaging)", "ios": "iOS (Apple Push)"}
+_APNS_FIELDS = ("key_id", "team_id", "topic", "environment")
+_FACT_NAMES = {
+    "project_id": "Project",
+    "client_email": "Service account",
+    "key_id": "Key id",
+    "team_id": "Team",
+    "topic": "Topic",
+    "environment": "Environment",
+}
+# A key's text is some two thousand characters; more than this is another file.
+_MOST_BYTES = 32 * 1024
+
+
+def shown_facts(credential: ProviderCredential | None) -> list[tuple[str, str]]:
+    """What was understood of a credential, in words and in a fixed order."""
+    facts = credential.facts if credential else {}
+    return [(title, facts[name]) for name, title in _FACT_NAMES.items() if name in facts]
+
+
+class CredentialsPage(TabPage):
+    title = "Credentials"
+    template_name = "console/channels/credentials.html"
+    tab = "channel_credentials"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        require(self.may(Role.MANAGER), Role.MANAGER)
+        form = _given_form(request)
+        if form.is_valid() and self._store(form):
+            return self.back(f"The {_HEADINGS[str(form.prefix)]} credentials were stored.")
+        return self.render_to_response(self.get_context_data(faulty=form), status=400)
+
+    def _store(self, form: FcmForm | ApnsForm) -> bool:
+        """False: the form says why not, and nothing was stored."""
+        try:
+            provider_credentials_store(channel=self.channel, **_arguments(form))
+        except Invalid as error:
+            form.add_faults(error, _field_names(error))
+            return False
+        return True
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        stored = channel_credentials(self.channel.pk)
+        faulty = kwargs.get("faulty")
+        platforms = [
+            {
+                "name": name,
+                "heading": _HEADINGS[name],
+                "credential": stored.get(name),
+                "facts": shown_facts(stored.get(name)),
+                "form": faulty if isinstance(faulty, kind) else _empty(kind, stored.get(name)),
+            }
+            for name, kind in _FORMS.items()
+        ]
+        return super().get_context_data(platforms=platforms, **kwargs)
+
+
+def _given_form(request: HttpRequest) -> FcmForm | ApnsForm:
+    is_apns = any(name.startswith("ios-") for name in [*request.POST, *request.FILES])
+    return _FORMS["ios" if is_apns else "android"](request.POST, request.FILES)
+
+
+def _empty(kind: type[FcmForm | ApnsForm], stored: ProviderCredential | None) -> FcmForm | ApnsForm:
+    initial = {"environment": "production"} | (stored.facts if stored else {})
+    return kind(initial=initial)
+
+
+def _arguments(form: FcmForm | ApnsForm) -> dict[str, Any]:
+    """Of `provider_credentials_store`. Raises Invalid where no text was given."""
+    text = _text(form)
+    if isinstance(form, FcmForm):
+        return {"fcm_service_account": text}
+    entries = {name: form.cleaned_data[name].strip() for name in _APNS_FIELDS}
+    return {"apns_key": text, "apns_entries": entries}
+
+
+def _text(form: FcmForm | ApnsForm) -> str:
+    file = form.cleaned_data["file"]
+    if not file:
+        return str(form.cleaned_data["text"])
+    return str(file.read(_MOST_BYTES).decode("utf-8", "replace"))
+
+
+def _field_names(error: Invalid) -> dict[str, str]:
+    """The form's field for each path of the API's body; most faults are of the text itself."""
+    paths = {fault.attr: "text" for fault in error.faults}
+    return paths | {f"providers_config.apns_{name}": name for name in _APNS_FIELDS}

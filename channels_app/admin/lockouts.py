@@ -1,0 +1,56 @@
+"""Names and addresses that failed to sign in, and clearing a lock-out before it ends by itself."""
+
+from typing import Any
+
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from typing_extensions import override
+
+from channels_app.console import SuperuserAdmin
+from channels_app.sign_in import lockout_clear
+from pushsvc.common.admin import badge
+
+
+@admin.register(AccessAttempt)
+class LockOutAdmin(SuperuserAdmin):
+    list_display = ("username", "ip_address", "failures_since_start", "last_try", "state")
+    list_display_links = None
+    search_fields = ("username", "=ip_address")
+    ordering = ("-attempt_time",)
+    actions = ("clear",)
+    fields = readonly_fields = (
+        "username",
+        "ip_address",
+        "failures_since_start",
+        "last_try",
+        "state",
+    )
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        since = Now() - settings.AXES_COOLOFF_TIME
+        locked = Q(failures_since_start__gte=settings.AXES_FAILURE_LIMIT, attempt_time__gt=since)
+        is_locked = Case(
+            When(locked, then=Value(True)), default=Value(False), output_field=BooleanField()
+        )
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(is_locked=is_locked)
+        return rows.defer("get_data", "post_data")
+
+    @admin.display(description="Last try", ordering="attempt_time")
+    def last_try(self, attempt: AccessAttempt) -> str:
+        return f"{attempt.attempt_time:%Y-%m-%d %H:%M:%S} UTC"
+
+    @admin.display(description="State")
+    def state(self, attempt: Any) -> str:
+        return badge("locked out", "bad") if attempt.is_locked else badge("may try", "good")
+
+    @admin.action(description="Clear: let them try again at once")
+    def clear(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        attempts = list(queryset[:500])
+        for attempt in attempts:
+            lockout_clear(attempt=attempt)
+        messages.success(request, f"Cleared: {len(attempts)}.")

@@ -1,0 +1,25 @@
+"""Beat's schedule, to be seen: each start of beat writes it anew from the settings."""
+
+from django.contrib import admin
+from django_celery_beat.models import (
+    ClockedSchedule,
+    CrontabSchedule,
+    IntervalSchedule,
+    PeriodicTask,
+    SolarSchedule,
+)
+
+from channels_app.console import SuperuserAdmin
+from pushsvc.common.admin import site
+
+for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
+    site.unregister(model)  # their package's pages have another look, and run tasks
+
+
+@admin.register(PeriodicTask)
+class PeriodicTaskAdmin(SuperuserAdmin):
+    list_display = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
+    list_select_related = ("interval",)
+    search_fields = ("name", "task")
+    ordering = ("name",)
+    fields = ("name", "task", "interval", "queue", "enabled", "last_run_at", "total_run_count")

@@ -1,0 +1,56 @@
+"""What the pages of one channel share: its head, the tabs, what the user may do there."""
+
+from typing import Any, ClassVar
+
+from django.contrib import messages
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.access import may
+from channels_app.console import ChannelPage
+from channels_app.models import Role
+
+_TABS = {
+    "channels_app_channel_change": "Overview",
+    "channel_credentials": "Credentials",
+    "channel_keys": "API keys",
+    "channel_snippet": "Add to a site",
+    "channel_vapid": "Web push key",
+    "channel_settings": "Settings",
+}
+
+
+class TabPage(ChannelPage):
+    """`tab`: the name of its own address, which is also the tab that is marked."""
+
+    tab: ClassVar[str]
+
+    def may(self, role: Role) -> bool:
+        """Whether the user may do on this channel what `role` may."""
+        return may(self.request.user, self.channel.account_id, role)
+
+    def back(self, message: str) -> HttpResponseRedirect:
+        """To this page again, which then says so."""
+        messages.success(self.request, message)
+        return HttpResponseRedirect(reverse(f"admin:{self.tab}", args=[self.channel.pk]))
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **kwargs,
+            tabs=self._tabs(),
+            may_manage=self.may(Role.MANAGER),
+            may_send=self.may(Role.SENDER),
+            heading=self.channel.name,
+        ) | {"title": f"{self.channel.name}: {self.title}"}
+
+    def _tabs(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "title": title,
+                "url": reverse(f"admin:{name}", args=[self.channel.pk]),
+                "is_current": name == self.tab,
+            }
+            for name, title in _TABS.items()
+        ]

@@ -1,0 +1,197 @@
+"""Users of the console. Superusers make and deactivate them; nobody deletes one."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import BadRequest
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
+from typing_extensions import override
+
+from channels_app import two_step
+from channels_app.access import is_superuser
+from channels_app.admin.links import absolute
+from channels_app.admin.own_sign_in import SetPasswordView, TwoStepPage
+from channels_app.console import SuperuserAdmin, SuperuserPage
+from channels_app.members import set_password_path, user_change, user_create
+from pushsvc.common.admin import badge, site
+from pushsvc.common.errors import Invalid
+from pushsvc.common.forms import ConsoleForm
+
+for model in (User, Group, TOTPDevice, StaticDevice):
+    site.unregister(
+        model
+    )  # pages of their packages: secrets in clear, rights that mean nothing here
+
+
+class NewUserForm(ConsoleForm):
+    username = forms.CharField(max_length=150, label="User name")
+    email = forms.EmailField(required=False, label="E-mail")
+    is_superuser = forms.BooleanField(
+        required=False,
+        label="Superuser",
+        help_text="Sees and may do everything, in all accounts. Others get a role in an account.",
+    )
+
+
+class UserForm(ConsoleForm):
+    email = forms.EmailField(required=False, label="E-mail")
+    is_active = forms.BooleanField(
+        required=False,
+        label="Active",
+        help_text="Off: may not sign in, and is signed out everywhere at once.",
+    )
+    is_superuser = forms.BooleanField(
+        required=False, label="Superuser", help_text="Sees and may do everything, in all accounts."
+    )
+
+
+@admin.register(User)
+class UserAdmin(SuperuserAdmin):
+    list_display = ("username", "email", "state", "rank", "second_step", "last_login")
+    list_filter = ("is_active", "is_superuser")
+    search_fields = ("username", "email")
+    ordering = ("username",)
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        phones = TOTPDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
+        users: QuerySet[Any] = super().get_queryset(request)
+        annotated: QuerySet[Any] = users.annotate(has_second_step=Exists(phones))
+        return annotated
+
+    @admin.display(description="State", ordering="is_active")
+    def state(self, user: User) -> str:
+        return badge("active", "good") if user.is_active else badge("deactivated", "bad")
+
+    @admin.display(description="Rank", ordering="is_superuser")
+    def rank(self, user: User) -> str:
+        return badge("superuser", "warn") if user.is_superuser else "member"
+
+    @admin.display(description="Two-step sign-in")
+    def second_step(self, user: Any) -> str:
+        return badge("on", "good") if user.has_second_step else badge("off")
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request.user)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("two-step/", TwoStepPage, "two_step"),
+            path(
+                "set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"
+            ),  # for people who cannot sign in yet
+        ]
+        return own + super().get_urls()
+
+    @override
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        page = NewUserPage.as_view(model_admin=self)
+        return page(request)
+
+    @override
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        if not object_id.isdecimal():
+            raise Http404
+        page = UserPage.as_view(model_admin=self)
+        return page(request, user_id=int(object_id))
+
+
+class NewUserPage(SuperuserPage):
+    title = "New user"
+    template_name = "console/users/new.html"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = NewUserForm(request.POST)
+        if form.is_valid():
+            try:
+                user = user_create(**form.cleaned_data)
+            except Invalid as error:
+                form.add_faults(error)
+            else:
+                link = absolute(request, set_password_path(user=user))
+                context = self.get_context_data(link=link, linked=user)
+                return self.render_to_response(context)
+        return self.render_to_response(self.get_context_data(form=form), status=400)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", NewUserForm())
+        return super().get_context_data(**kwargs)
+
+
+class UserPage(SuperuserPage):
+    """Every change is a POST whose `do` names it."""
+
+    title = "User"
+    template_name = "console/users/user.html"
+    shown: User
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        super().check_access(request, **kwargs)
+        self.shown = get_object_or_404(User, pk=kwargs["user_id"])
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        acts = {"change": self._change, "link": self._link, "reset": self._reset}
+        act = acts.get(request.POST.get("do", ""))
+        if act is None:
+            raise BadRequest("The form does not say what to do.")
+        return act(request)
+
+    def _change(self, request: HttpRequest) -> HttpResponseBase:
+        form = UserForm(request.POST)
+        if form.is_valid():
+            try:
+                user_change(user=self.shown, by=request.user, **form.cleaned_data)  # type: ignore[arg-type] # staff
+            except Invalid as error:
+                form.add_faults(error)
+            else:
+                return self._back("The user was changed.")
+        return self.render_to_response(self.get_context_data(form=form), status=400)
+
+    def _link(self, request: HttpRequest) -> HttpResponseBase:
+        link = absolute(request, set_password_path(user=self.shown))
+        return self.render_to_response(self.get_context_data(link=link))
+
+    def _reset(self, request: HttpRequest) -> HttpResponseBase:
+        note = "Two-step sign-in was turned off by a superuser."
+        two_step.turn_off(user=self.shown, note=note)
+        return self._back("Two-step sign-in is off: the password alone is enough again.")
+
+    def _back(self, message: str) -> HttpResponseBase:
+        messages.success(self.request, message)
+        return HttpResponseRedirect(reverse("admin:auth_user_change", args=[self.shown.pk]))
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        fields = ("email", "is_active", "is_superuser")
+        kwargs.setdefault(
+            "form", UserForm(initial={name: getattr(self.shown, name) for name in fields})
+        )
+        held = self.shown.memberships.select_related("account").order_by("account__name")
+        return super().get_context_data(
+            shown=self.shown,
+            linked=self.shown,
+            memberships=held[:500],
+            has_second_step=two_step.is_on(self.shown),
+            content_title=self.shown.get_username(),
+            **kwargs,
+        ) | {"title": self.shown.get_username()}

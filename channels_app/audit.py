@@ -1,0 +1,206 @@
+"""Who did what, when and from where, before and after: entries that nobody changes afterwards.
+
+Written by the services, in the transaction of what they tell about. The store is django-auditlog's
+table; its own listening to signals is not used, because updates by query never reach it. A trigger
+refuses to change or delete entries (migration 0003). Only the fields of `SHOWN` can get into an
+entry, so that no secret does.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from auditlog.models import LogEntry
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.db.models import IntegerChoices, Model
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from channels_app.models import Account, ApiKey, Channel, Membership
+from pushsvc.common.client_address import client_ip
+from pushsvc.common.timestamps import format_timestamp
+
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "axes.accessattempt": ("username", "ip_address", "failures_since_start"),
+    "auth.user": ("username", "email", "is_active", "is_staff", "is_superuser"),
+    "channels_app.account": ("name",),
+    "channels_app.membership": ("user", "role"),
+    "channels_app.channel": (
+        "name",
+        "account",
+        "web_enabled",
+        "android_enabled",
+        "ios_enabled",
+        "vapid_subject",
+        "sends_per_second",
+        "subscribes_per_minute",
+    ),
+    "channels_app.apikey": ("public_id", "name", "scopes", "expires_at", "revoked_at"),
+    "channels_app.vapidkey": ("public_key", "retired_at"),
+    "channels_app.providercredential": ("platform", "version", "facts", "paused_code"),
+    "subscriptions_app.segment": ("name", "rule"),
+    # Neither address nor attributes: an entry outlives the deletion of what is known of somebody.
+    "subscriptions_app.subscription": ("platform", "expired_at", "expired_code"),
+    "notifications_app.notification": (
+        "title",
+        "body",
+        "url",
+        "icon",
+        "image",
+        "ttl",
+        "urgency",
+        "topic",
+        "target_platforms",
+        "segment_id",
+        "scheduled_at",
+        "status",
+    ),
+}
+
+Fields = Mapping[str, Any]
+
+_request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default=None)
+
+
+class Action(IntegerChoices):
+    """As django-auditlog numbers them."""
+
+    CREATE = 0, "created"
+    UPDATE = 1, "changed"
+    DELETE = 2, "deleted"
+    ACCESS = 3, "access"  # what is worth an entry though it changes nothing: a sign-in, an export
+
+
+def fields_of(instance: Model) -> dict[str, Any]:
+    """The row's fields that an entry may show, to be kept as `before` or given as `after`."""
+    return {name: getattr(instance, name) for name in SHOWN[instance._meta.label_lower]}
+
+
+@transaction.atomic
+def record(
+    instance: Model,
+    action: Action,
+    before: Fields | None = None,
+    after: Fields | None = None,
+    *,
+    note: str = "",
+    account_id: UUID | None = None,
+    actor: User | None = None,
+) -> None:
+    """Writes the entry: who and from where are known from the request that is being answered.
+
+    Of `before` and `after` (see `fields_of`; fewer will do) only fields that differ are kept. A
+    field that is not in SHOWN raises ValueError. An update that changed none of them and has no
+    note is not worth an entry. `note`: one sentence for people, without secrets.
+    `account_id`: whose staff may read it, where that does not follow from the row itself. `actor`:
+    who acted, where the request does not know yet (at sign-in). An answer that is streamed must
+    record before its first part.
+    """
+    changes = _changes(instance._meta.label_lower, before or {}, after or {})
+    if action == Action.UPDATE and not changes and not note:
+        return
+    request = _request.get()
+    staff = actor or _staff(request)
+    LogEntry.objects.create(
+        content_type=ContentType.objects.get_for_model(instance),
+        object_pk=str(instance.pk),
+        object_id=instance.pk if isinstance(instance.pk, int) else None,
+        object_repr=str(instance)[:200],
+        action=int(action),
+        changes=changes,
+        timestamp=Now(),
+        additional_data=_about(instance, account_id) | {"note": note} | _via(request, staff),
+        actor_id=staff.pk if staff else None,
+        actor_email=staff.email if staff else None,
+        remote_addr=client_ip(request) if request else None,
+    )
+
+
+def is_by_staff() -> bool:
+    """Whether a signed-in member of staff asks for what is being done, not an API key or a command.
+
+    For what programs do by the million and staff by hand, such as sending.
+    """
+    return _staff(_request.get()) is not None
+
+
+@contextmanager
+def request_context(request: HttpRequest) -> Iterator[None]:
+    """Entries within it are of this request."""
+    token = _request.set(request)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+class AuditMiddleware:
+    """Lets services know whose request they serve, without carrying it through every call."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        with request_context(request):
+            return self._get_response(request)
+
+
+def _changes(label: str, before: Fields, after: Fields) -> dict[str, list[Any]]:
+    names = [*before, *(name for name in after if name not in before)]
+    if unknown := set(names) - set(SHOWN[label]):
+        raise ValueError(f"not to be shown in the audit log: {sorted(unknown)} of {label}")
+    pairs = {name: [_plain(before.get(name)), _plain(after.get(name))] for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON holds it."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case datetime():
+            return format_timestamp(value)
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_plain(part) for part in value]
+        case _:
+            return str(value)
+
+
+def _about(instance: Model, account_id: UUID | None) -> dict[str, str]:
+    """Whose it is; the list finds its entries by this (index `auditlog_by_account`)."""
+    match instance:
+        case Account():
+            account_id = instance.pk
+        case Channel() | Membership():
+            account_id = instance.account_id
+    channel = instance if isinstance(instance, Channel) else getattr(instance, "channel", None)
+    about = {}
+    if isinstance(channel, Channel):
+        about["channel"] = str(channel.pk)
+        account_id = channel.account_id
+    if account_id is not None:
+        about["account"] = str(account_id)
+    return about
+
+
+def _via(request: HttpRequest | None, staff: User | None) -> dict[str, str]:
+    """What acted; for staff with the name as it was then."""
+    if request is None:
+        return {"via": "command"}
+    key = getattr(request, "auth", None)
+    if isinstance(key, ApiKey):
+        return {"via": "api", "key": f"psk_{key.public_id}"}
+    return {"via": "console", "who": staff.get_username()} if staff else {"via": "nobody"}
+
+
+def _staff(request: HttpRequest | None) -> User | None:
+    user = getattr(request, "user", None)
+    return user if isinstance(user, User) and user.is_staff else None

@@ -1,0 +1,115 @@
+"""A channel's running totals and what each hour changed in them: the only writer of both.
+
+One statement writes both, so neither is ever without the other.
+"""
+
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+from channels_app.models import ChannelCounter, ChannelHour
+from channels_app.selectors import ChannelTotals
+from pushsvc.common import sql
+from pushsvc.common.platforms import Platform
+
+_SHARDS: Final = 8
+_COUNTERS: Final = frozenset(ChannelTotals.__dataclass_fields__)
+_HOUR_COLUMNS: Final = (
+    *(f"{platform}_{change}" for platform in Platform.values for change in ("gained", "lost")),
+    "notifications_sent",
+)
+
+
+def counter_add(channel_id: UUID, **deltas: int) -> None:
+    """Adds to the channel's totals and to its row of this hour, in the caller's transaction.
+
+    The share is the database connection's, so that a transaction that counts twice for a channel
+    locks one row. A transaction that counts for several channels does so in the order of their ids.
+    """
+    added = {name: delta for name, delta in deltas.items() if delta}
+    if unknown := added.keys() - _COUNTERS:
+        raise ValueError(f"no such counters: {sorted(unknown)}")
+    if added:
+        hour = _hour_of(added)
+        statement = _statement(tuple(added), tuple(hour))
+        sql.execute(statement, {"channel_id": channel_id, **added, **hour})
+
+
+def clicks_part(source: str) -> str:
+    """The part of a larger statement that adds to channels' totals, in the order of their ids, what
+    its part `source` (channel_id, clicked) holds. So it costs no round trip under locks."""
+    rows = f"""
+        SELECT channel_id, pg_backend_pid() %% {_SHARDS}, sum(clicked)
+        FROM {source} GROUP BY channel_id ORDER BY channel_id"""  # noqa: S608 - a name of our own
+    return _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), ("clicked",), rows)
+
+
+def channel_hours_merge(limit: int) -> int:
+    """Merges at most `limit` shares of hours that are over into share 0; how many there were.
+
+    Sums stay what they are at every moment. Safe to repeat, also at the same time.
+    """
+    return int(sql.rows(_MERGE_HOURS, {"limit": limit})[0][0])
+
+
+def _hour_of(added: dict[str, int]) -> dict[str, int]:
+    """The columns of ChannelHour that change, and by how much."""
+    hour = {}
+    for platform in Platform.values:
+        change = added.get(f"{platform}_subscribers", 0)
+        if change:
+            hour[f"{platform}_{'gained' if change > 0 else 'lost'}"] = abs(change)
+    if "notifications_sent" in added:
+        hour["notifications_sent"] = added["notifications_sent"]
+    return hour
+
+
+@cache
+def _statement(names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
+    values = f"VALUES (%(channel_id)s, pg_backend_pid() %% {_SHARDS}, {_placeholders(names)})"
+    counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), names, values)
+    if not hour_names:
+        return counters
+    # Reads what the first part returns, so that the counter's row is locked before the hour's.
+    values = f"""
+        SELECT channel_id, shard, date_trunc('hour', statement_timestamp(), 'UTC'),
+          {_placeholders(hour_names)}
+        FROM counted"""  # noqa: S608 - names of our own
+    key = ("channel_id", "shard", "hour")
+    hour = _addition(ChannelHour._meta.db_table, key, hour_names, values)
+    return f"WITH counted AS ({counters} RETURNING channel_id, shard) {hour}"
+
+
+def _addition(table: str, key: tuple[str, ...], names: tuple[str, ...], rows: str) -> str:
+    """Inserts the rows; where there is one with the key, adds to it."""
+    sums = ", ".join(f"{name} = stored.{name} + EXCLUDED.{name}" for name in names)
+    return f"""
+        INSERT INTO {table} AS stored ({", ".join((*key, *names))})
+        {rows}
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {sums}
+    """
+
+
+def _placeholders(names: tuple[str, ...]) -> str:
+    return ", ".join(f"%({name})s" for name in names)
+
+
+# Hours that ended an hour ago: who is still writing to one began before its end.
+_MERGE_HOURS = f"""
+WITH ended AS (
+  DELETE FROM channels_app_channelhour WHERE (channel_id, hour, shard) IN (
+    SELECT channel_id, hour, shard FROM channels_app_channelhour
+    WHERE shard <> 0 AND hour < statement_timestamp() - interval '2 hours'
+    ORDER BY hour, channel_id, shard LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED)
+  RETURNING *
+), merged AS (
+  INSERT INTO channels_app_channelhour AS stored
+    (channel_id, hour, shard, {", ".join(_HOUR_COLUMNS)})
+  SELECT channel_id, hour, 0, {", ".join(f"sum({name})" for name in _HOUR_COLUMNS)}
+  FROM ended GROUP BY channel_id, hour ORDER BY hour, channel_id
+  ON CONFLICT (channel_id, hour, shard) DO UPDATE
+  SET {", ".join(f"{name} = stored.{name} + EXCLUDED.{name}" for name in _HOUR_COLUMNS)}
+)
+SELECT count(*) FROM ended
+"""  # noqa: S608 - names of our own

@@ -1,0 +1,24 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+from typing_extensions import override
+
+from channels_app import two_step
+
+
+class Command(BaseCommand):
+    help = "Lets a user who lost phone and recovery codes sign in with the password alone."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["username"]).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['username']!r}.")
+        two_step.turn_off(user=user)
+        self.stdout.write(f"Two-step sign-in is off for {user}.")

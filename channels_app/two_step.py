@@ -1,0 +1,113 @@
+"""Two-step sign-in: a code of the user's phone (TOTP, RFC 6238) beside the password.
+
+A user has at most one confirmed phone and ten one-time recovery codes. django-otp keeps and checks
+both, refuses a code that was used, and makes each wrong one cost a longer wait.
+"""
+
+import secrets
+from base64 import b32encode
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.crypto import salted_hmac
+from django_otp.models import Device
+from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from channels_app import audit
+
+RECOVERY_CODES = 10
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # no letter that is read as another
+
+
+def is_on(user: User) -> bool:
+    """Whether this user's sign-in takes a code."""
+    confirmed: bool = TOTPDevice.objects.filter(user_id=user.pk, confirmed=True).exists()
+    return confirmed
+
+
+def recovery_codes_left(user: User) -> int:
+    left: int = StaticToken.objects.filter(device__user_id=user.pk).count()
+    return left
+
+
+def pending(user: User) -> TOTPDevice | None:
+    """The phone that was offered a secret and has not yet answered with a code."""
+    return TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).first()
+
+
+@transaction.atomic
+def begin(*, user: User) -> None:
+    """Makes a new secret for a phone; nothing changes for sign-in until it is confirmed."""
+    TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).delete()
+    TOTPDevice.objects.create(user_id=user.pk, name="phone", confirmed=False)
+
+
+@transaction.atomic
+def confirm(*, user: User, code: str) -> tuple[TOTPDevice, list[str]] | None:
+    """The phone, and recovery codes that are shown only now; None for a wrong code.
+
+    From now on sign-in takes a code, and the user's other sessions end.
+    """
+    offered = TOTPDevice.objects.select_for_update().filter(user_id=user.pk, confirmed=False)
+    phone = offered.first()
+    if phone is None or not phone.verify_token(_typed(code)):
+        return None
+    TOTPDevice.objects.filter(user_id=user.pk, confirmed=True).delete()
+    phone.confirmed = True
+    phone.save(update_fields=["confirmed"])
+    audit.record(user, audit.Action.UPDATE, note="Two-step sign-in was turned on.")
+    return phone, _recovery_codes(user)
+
+
+@transaction.atomic
+def verify(*, user: User, code: str) -> Device | None:
+    """What accepted the code, which is used up: the phone or the recovery codes. None: wrong."""
+    typed = _typed(code)
+    if len(typed) == 6 and typed.isascii() and typed.isdigit():
+        model, token = TOTPDevice, typed
+    else:
+        model, token = StaticDevice, _kept(typed)
+    held = model.objects.select_for_update().filter(user_id=user.pk, confirmed=True)
+    return next((device for device in held if device.verify_token(token)), None)
+
+
+@transaction.atomic
+def recovery_codes_renew(*, user: User) -> list[str]:
+    """Ten new ones, shown only now; the old ones are void."""
+    audit.record(user, audit.Action.UPDATE, note="New recovery codes were made.")
+    return _recovery_codes(user)
+
+
+@transaction.atomic
+def turn_off(*, user: User, note: str = "Two-step sign-in was turned off.") -> None:
+    """The password alone is enough again. Safe to repeat."""
+    TOTPDevice.objects.filter(user_id=user.pk).delete()
+    StaticDevice.objects.filter(user_id=user.pk).delete()
+    audit.record(user, audit.Action.UPDATE, note=note)
+
+
+def _recovery_codes(user: User) -> list[str]:
+    device, _ = StaticDevice.objects.get_or_create(user_id=user.pk, name="recovery codes")
+    device.token_set.all().delete()
+    codes = [_recovery_code() for _ in range(RECOVERY_CODES)]
+    StaticToken.objects.bulk_create(
+        StaticToken(device=device, token=_kept(_typed(code))) for code in codes
+    )
+    return codes
+
+
+def _recovery_code() -> str:
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(10))
+    return f"{letters[:5]}-{letters[5:]}"
+
+
+def _typed(code: str) -> str:
+    """Without the blanks and hyphens that make codes readable."""
+    return code.replace(" ", "").replace("-", "").lower()
+
+
+def _kept(code: str) -> str:
+    """What the database holds of a recovery code: worth nothing without SECRET_KEY."""
+    digest = salted_hmac("channels_app.two_step.recovery", code, algorithm="sha256").digest()
+    return b32encode(digest[:10]).decode()

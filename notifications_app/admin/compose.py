@@ -1,0 +1,347 @@
+"""Composing a notification: written, tried on one device, read once more, then sent."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.access import channels_of, may
+from channels_app.console import ConsolePage, channel_or_404, require
+from channels_app.models import Channel, Role
+from notifications_app import selectors
+from notifications_app.admin.compose_form import (
+    NOW_OR_NEVER,
+    TTL_UNITS,
+    ComposeForm,
+    moment_of,
+    read_form,
+)
+from notifications_app.admin.page import id_or_404, segment_of, ttl_words
+from notifications_app.delivery.registry import PAYLOADS
+from notifications_app.drafts import MAX_BODY, MAX_TITLE, SendInput
+from notifications_app.errors import IdempotencyKeyInFlight
+from notifications_app.idempotency import checked_key
+from notifications_app.models import Notification, Urgency
+from notifications_app.progress import PLATFORM_NAMES
+from notifications_app.services import (
+    Draft,
+    notification_accept,
+    notification_test,
+    notification_try,
+)
+from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
+from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.selectors import newest_subscriptions, subscription_known_as
+
+URGENCIES: Final = {
+    Urgency.VERY_LOW: "Very low: on power and Wi-Fi",
+    Urgency.LOW: "Low: on either power or Wi-Fi",
+    Urgency.NORMAL: "Normal",
+    Urgency.HIGH: "High: even on low battery",
+}
+MOST_CHANNELS: Final = 500
+MOST_SEGMENTS: Final = 500
+_NEWEST_DEVICES: Final = 2  # of each platform
+_KEY: Final = "console "
+_FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a platform's devices would get, and how many they are."""
+
+    platform: str
+    payload_bytes: int | None
+    most_bytes: int
+    audience: int
+    estimated: bool
+
+    @property
+    def name(self) -> str:
+        return PLATFORM_NAMES[self.platform]
+
+
+class _SenderPage(ConsolePage):
+    """For senders, about the channel that the address or the form names."""
+
+    role = Role.SENDER
+    channel: Channel | None = None
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        super().check_access(request, **kwargs)
+        self.channel = self.find_channel(request)
+        if self.channel is not None:
+            require(may(request.user, self.channel.account_id, self.role), self.role)
+
+    def find_channel(self, request: HttpRequest) -> Channel | None:
+        named = request.POST.get("channel") or request.GET.get("channel")
+        return channel_or_404(request, id_or_404(named)) if named else None
+
+    @property
+    def chosen(self) -> Channel:
+        if self.channel is None:
+            raise Http404
+        return self.channel
+
+
+class ComposePage(_SenderPage):
+    """Written, reviewed and sent at one address; `step` says which.
+
+    A review carries the idempotency key of what it shows: however often it is confirmed, there is
+    one notification.
+    """
+
+    title = "New notification"
+    template_name = "console/notifications/compose.html"
+    original: Notification | None = None
+
+    @override
+    def find_channel(self, request: HttpRequest) -> Channel | None:
+        self.original = self._original(request)
+        found = super().find_channel(request)
+        if found is None and self.original is not None:
+            return self.original.channel
+        return found or self._only_channel(request)
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if self.channel is None:
+            return self.render_to_response(self.get_context_data())
+        return self._writing(self._first_form(self.channel))
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = ComposeForm.posted(request.POST)
+        steps = {"edit": self._writing, "send": self._send, "review": self._review}
+        try:
+            return steps.get(request.POST.get("step", ""), self._review)(form)
+        except IdempotencyKeyInFlight:
+            messages.warning(request, "It is being sent already: see the list.")
+            return HttpResponseRedirect(_list_of(self.chosen))
+        except Invalid as error:
+            return self._writing(form, error.faults)
+        except PushsvcError as error:
+            return self._writing(form, [Fault("", error.code, error.detail)])
+
+    def _only_channel(self, request: HttpRequest) -> Channel | None:
+        channels = list(channels_of(request.user, self.role)[:2])
+        return channels[0] if len(channels) == 1 else None
+
+    def _original(self, request: HttpRequest) -> Notification | None:
+        named = request.GET.get("from")
+        if not named:
+            return None
+        channels = channels_of(request.user)
+        found = Notification.objects.filter(id=id_or_404(named), channel__in=channels)
+        notification = found.select_related("channel").first()
+        if notification is None:
+            raise Http404
+        return notification
+
+    def _first_form(self, channel: Channel) -> ComposeForm:
+        if self.original is not None:
+            return ComposeForm.like(self.original)
+        return ComposeForm.empty(channel)
+
+    def _writing(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
+        context = self.get_context_data(
+            form=form,
+            faults=faults_by_field(faults),
+            general_faults=[each.detail for each in faults if _field(each) not in _FIELDS],
+            is_posted=self.request.method == "POST",
+            **_choices(self.chosen),
+        )
+        return self.render_to_response(context, status=400 if faults else 200)
+
+    def _review(self, form: ComposeForm) -> HttpResponse:
+        draft, _ = read_form(form)
+        trials = _tried(self.chosen, draft)
+        context = self.get_context_data(
+            form=form,
+            draft=draft,
+            trials=trials,
+            audience=sum(each.audience for each in trials),
+            is_estimate=any(each.estimated for each in trials),
+            is_late=_is_past(draft.scheduled_at),
+            segment=segment_of(self.chosen.id, draft.segment_id),
+            time_zone=form.time_zone,
+            local_moment=_local(draft.scheduled_at, form.time_zone),
+            ttl=ttl_words(draft.ttl),
+            key=_KEY + str(uuid4()),
+        )
+        self.template_name = "console/notifications/review.html"
+        return self.render_to_response(context)
+
+    def _send(self, form: ComposeForm) -> HttpResponse:
+        draft, body = read_form(form)
+        key = checked_key(self.request.POST.get("key", ""))
+        answer = notification_accept(
+            channel=self.chosen, draft=draft, body=body, idempotency_key=key
+        )
+        when = "It is scheduled." if draft.scheduled_at else "It is on its way."
+        messages.success(self.request, f"The notification is stored. {when}")
+        page = reverse(
+            "admin:notifications_app_notification_change", args=[answer["notification_id"]]
+        )
+        return HttpResponseRedirect(f"{page}?composed=1")
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        channels = channels_of(self.request.user, self.role).order_by("name", "id")
+        return super().get_context_data(
+            channel=self.channel,
+            channels=list(channels[:MOST_CHANNELS]),
+            copied=self.original,
+            **kwargs,
+        )
+
+
+class ComposeCheck(_SenderPage):
+    """What the draft's faults are, what it weighs and whom it would reach: asked while writing."""
+
+    title = "Check"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> JsonResponse:
+        form = ComposeForm.posted(request.POST)
+        faults: Sequence[Fault] = ()
+        try:
+            draft, _ = read_form(form)
+            trials = _tried(self.chosen, draft)
+        except Invalid as error:
+            faults, trials = error.faults, _audience_alone(self.chosen, form)
+        return JsonResponse(
+            {
+                "faults": faults_by_field(faults),
+                "platforms": [_trial_json(each) for each in trials],
+                "moment": _moment_json(form),
+            }
+        )
+
+
+class ComposeTest(_SenderPage):
+    """Sends the draft to one device, and shows what becomes of it."""
+
+    title = "Test"
+    http_method_names = ["post"]
+    template_name = "console/notifications/test.html"
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            device = _test_device(self.chosen, request)
+            draft, _ = read_form(ComposeForm.posted(request.POST), platform=device.platform)
+            test = notification_test(channel=self.chosen, draft=draft, subscription_id=device.id)
+        except Invalid as error:
+            return self._shown(faults=error.faults)
+        except NotFound as error:
+            return self._shown(faults=[Fault("", error.code, error.detail)])
+        found = selectors.notification_get(channel_id=self.chosen.id, notification_id=test)
+        return self._shown(notification=found, device=device)
+
+    def _shown(self, **context: Any) -> HttpResponse:
+        return self.render_to_response(context)
+
+
+def faults_by_field(faults: Sequence[Fault]) -> dict[str, list[str]]:
+    """Details by the form's field, "" for the whole: `data.color` is one of `data`."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for fault in faults:
+        within = fault.attr.partition(".")[2] if _field(fault) == "data" else ""
+        found[_field(fault)].append(f"{within}: {fault.detail}" if within else fault.detail)
+    return dict(found)
+
+
+def _field(fault: Fault) -> str:
+    return fault.attr.partition(".")[0]
+
+
+def _local(moment: datetime | None, time_zone: str) -> datetime | None:
+    """Without an offset, so that it is shown as it is."""
+    return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
+
+
+def _list_of(channel: Channel) -> str:
+    page = reverse("admin:notifications_app_notification_changelist")
+    return f"{page}?channel__id__exact={channel.pk}"
+
+
+def _choices(channel: Channel) -> Mapping[str, Any]:
+    """What the form offers."""
+    return {
+        "platforms": [
+            (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
+        ],
+        "segments": list(Segment.objects.filter(channel=channel).order_by("name")[:MOST_SEGMENTS]),
+        "urgencies": URGENCIES.items(),
+        "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
+        "devices": [
+            (PLATFORM_NAMES[each.platform], each)
+            for each in newest_subscriptions(channel_id=channel.id, limit=_NEWEST_DEVICES)
+        ],
+        "limits": {"title": MAX_TITLE, "body": MAX_BODY},
+    }
+
+
+def _tried(channel: Channel, draft: Draft) -> list[Trial]:
+    """Raises what `notification_try` does."""
+    tried = notification_try(channel=channel, draft=draft)["platforms"]
+    return [
+        Trial(name, each["payload_bytes"], PAYLOADS[name][1], each["audience"], each["estimated"])
+        for name, each in tried.items()
+    ]
+
+
+def _audience_alone(channel: Channel, form: ComposeForm) -> list[Trial]:
+    """Whom a draft would reach that cannot be sent as it is; nobody if that is what is wrong."""
+    anything = ComposeForm(body="-", platforms=form.platforms, segment_id=form.segment_id)
+    try:
+        draft, _ = read_form(anything)
+        trials = _tried(channel, draft)
+    except Invalid:
+        return []
+    return [
+        Trial(each.platform, None, each.most_bytes, each.audience, each.estimated)
+        for each in trials
+    ]
+
+
+def _trial_json(trial: Trial) -> dict[str, Any]:
+    return {
+        "platform": trial.platform,
+        "name": trial.name,
+        "payload_bytes": trial.payload_bytes,
+        "most_bytes": trial.most_bytes,
+        "audience": trial.audience,
+        "estimated": trial.estimated,
+    }
+
+
+def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
+    try:
+        moment = moment_of(form)
+    except Invalid:
+        return None
+    if moment is None:
+        return None
+    return {"utc": moment.isoformat(), "is_past": _is_past(moment)}
+
+
+def _is_past(moment: datetime | None) -> bool:
+    return moment is not None and moment <= selectors.database_now()
+
+
+def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
+    """Raises NotFound."""
+    known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "")
+    found = subscription_known_as(channel_id=channel.id, text=known_as)
+    if found is None:
+        raise NotFound("The channel has no active subscription with this id or token hash.")
+    return found

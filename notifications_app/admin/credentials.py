@@ -1,0 +1,53 @@
+"""Testing a channel's credentials: here, because it takes a transport to ask the push service."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from typing_extensions import override
+
+from channels_app.admin.tabs import TabPage
+from channels_app.models import Role
+from notifications_app.addressing import CredentialsMissing, CredentialsUnreadable
+from notifications_app.trials import Trial, credentials_try
+from pushsvc.common.crypto import SecretUnreadable
+
+_HEADLINES = {
+    True: ("good", "The credentials are good: the push service accepted them."),
+    False: ("bad", "The push service refused the credentials. Replace them."),
+    None: ("warn", "The push service could not be asked just now. Try again in a minute."),
+}
+
+
+class CredentialTestPage(TabPage):
+    """POST only, with `platform`: a fragment for the page that asked, or a page of its own."""
+
+    title = "Test credentials"
+    tab = "channel_credentials"
+    role = Role.MANAGER
+    http_method_names = ("post",)
+
+    @override
+    def get_template_names(self) -> list[str]:
+        name = "trial" if self.request.headers.get("HX-Request") else "trial_page"
+        return [f"console/channels/{name}.html"]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        tone, headline, words = self._asked(request.POST.get("platform", ""))
+        context = self.get_context_data(tone=tone, headline=headline, words=words)
+        return self.render_to_response(context)
+
+    def _asked(self, platform: str) -> tuple[str, str, str]:
+        if platform not in {"android", "ios"}:
+            return "bad", "Only Android and iOS have credentials to test.", ""
+        try:
+            trial = credentials_try(channel_id=self.channel.pk, platform=platform)
+        except CredentialsMissing:
+            return "bad", "No credentials are stored.", ""
+        except (CredentialsUnreadable, SecretUnreadable):
+            return "bad", "The stored credentials cannot be read. Store them again.", ""
+        return (*_HEADLINES[trial.is_good], _words(trial))
+
+
+def _words(trial: Trial) -> str:
+    return f"{trial.code}: {trial.detail}" if trial.detail else trial.code

@@ -1,0 +1,297 @@
+"""The dashboard: the console's first page, and the parts of it that renew themselves."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+
+from channels_app.access import channels_of, may_anywhere
+from channels_app.console import channel_or_404
+from channels_app.models import Channel, Role
+from notifications_app.admin import charts
+from notifications_app.attention import PLATFORM_NAMES, Concern, Kind, concerns
+from notifications_app.selectors import database_now
+from notifications_app.statistics import WINDOW_DAYS, Outcomes, Report, Totals, report, window
+from notifications_app.under_way import MOST_SHOWN, Sending, due_next, sending
+from pushsvc.common.admin import site
+from pushsvc.common.ids import parse_uuid
+
+_DEFAULT_DAYS: Final = 7
+_MOST_CHANNELS_OFFERED: Final = 200
+_WAKE_WITHIN_SECONDS: Final = 3600
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the page is about: one channel, or all of the user's."""
+
+    channels: QuerySet[Channel]
+    chosen: Channel | None
+    days: int
+
+    def address(self, name: str, **changed: object) -> str:
+        """A page of the dashboard with this scope, but for what is `changed`."""
+        own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days, **changed}
+        return f"{reverse(name)}?{urlencode({key: value for key, value in own.items() if value})}"
+
+    def listing(self, model: str, **filters: object) -> str:
+        """The list behind a number."""
+        channel = {"channel__id__exact": self.chosen.pk} if self.chosen else {}
+        return f"{reverse(f'admin:{model}_changelist')}?{urlencode({**channel, **filters})}"
+
+
+def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """What the theme hands to the page (`DASHBOARD_CALLBACK` of pushsvc/theme.py)."""
+    scope, now = _scope(request), database_now()
+    found = report(scope.channels, window(now, scope.days))
+    shown = charts.charts(found)
+    return (
+        context
+        | _choices(request, scope)
+        | _attention(request, scope, now)
+        | _live(scope, now)
+        | {
+            "title": "Dashboard",
+            "scope": scope,
+            "report": found,
+            "figures": _figures(scope, found),
+            "platforms": _platforms(scope, found),
+            "charts": [
+                (chart, list(zip(found.window.starts, chart.rows, strict=True))) for chart in shown
+            ],
+            "chart_data": charts.for_script(found, shown),
+            "steps": _steps(request, scope, found.totals),
+        }
+    )
+
+
+def live(request: HttpRequest) -> HttpResponse:
+    """What is being sent and due: asks for itself again while something is."""
+    return render(request, "console/dashboard/live.html", _live(_scope(request), database_now()))
+
+
+def attention(request: HttpRequest) -> HttpResponse:
+    context = _attention(request, _scope(request), database_now())
+    return render(request, "console/dashboard/attention.html", context)
+
+
+def pages() -> list[URLPattern]:
+    """The addresses of the parts that renew themselves."""
+    return [
+        path("dashboard/live/", site.admin_view(live), name="dashboard_live"),
+        path("dashboard/attention/", site.admin_view(attention), name="dashboard_attention"),
+    ]
+
+
+def _scope(request: HttpRequest) -> Scope:
+    """Raises Http404 for a channel that the user may not see."""
+    own, chosen = channels_of(request.user), None
+    if given := request.GET.get("channel"):
+        try:
+            chosen = channel_or_404(request, parse_uuid(given))
+        except ValueError:
+            raise Http404 from None
+        own = own.filter(pk=chosen.pk)
+    days = request.GET.get("days", "")
+    is_offered = days in {str(each) for each in WINDOW_DAYS}
+    return Scope(own, chosen, int(days) if is_offered else _DEFAULT_DAYS)
+
+
+def _choices(request: HttpRequest, scope: Scope) -> dict[str, Any]:
+    offered = channels_of(request.user).only("name").order_by("name", "id")
+    found = list(offered[: _MOST_CHANNELS_OFFERED + 1])
+    names = {1: "24 hours", **{days: f"{days} days" for days in WINDOW_DAYS[1:]}}
+    return {
+        "offered_channels": found[:_MOST_CHANNELS_OFFERED],
+        "is_chosen_offered": scope.chosen in found[:_MOST_CHANNELS_OFFERED],
+        "has_more_channels": len(found) > _MOST_CHANNELS_OFFERED,
+        "windows": [
+            {
+                "name": names[days],
+                "url": scope.address("admin:index", days=days),
+                "is_current": days == scope.days,
+            }
+            for days in WINDOW_DAYS
+        ],
+        "window_name": names[scope.days],
+    }
+
+
+def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
+    """Each with the list that it counts and what it was in the window before."""
+    notifications = scope.listing("notifications_app_notification", status__exact="sent")
+    now, before = found.outcomes.total, found.outcomes.before
+    return [
+        {
+            "name": "Subscribers",
+            "value": found.totals.all_subscribers,
+            "url": scope.listing("subscriptions_app_subscription", state="active"),
+            "growth": found.changes.total,
+        },
+        {
+            "name": "Notifications sent",
+            "value": found.notifications_sent.total,
+            "before": found.notifications_sent.before,
+            "url": notifications,
+        },
+        *(
+            {
+                "name": name.capitalize(),
+                "value": getattr(now, name),
+                "share": getattr(now, f"{name}_share"),
+                "before": getattr(before, name),
+                "url": notifications,
+            }
+            for name in ("delivered", "bounced", "clicked")
+        ),
+    ]
+
+
+def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
+    """Those that are used, each with the lists behind its numbers."""
+    notifications = scope.listing("notifications_app_notification", status__exact="sent")
+    return [
+        {
+            "name": platform,
+            "title": title,
+            "subscribers": found.totals.subscribers[platform],
+            "url": _subscribers(scope, platform, "active"),
+            "gone_url": _subscribers(scope, platform, "expired"),
+            "notifications_url": notifications,
+            "changes": found.platform_changes[platform].total,
+            "outcomes": found.platform_outcomes[platform].total,
+        }
+        for platform, title in PLATFORM_NAMES.items()
+        if _is_used(found, platform)
+    ]
+
+
+def _subscribers(scope: Scope, platform: str, state: str) -> str:
+    return scope.listing("subscriptions_app_subscription", platform__exact=platform, state=state)
+
+
+def _is_used(found: Report, platform: str) -> bool:
+    outcomes, changes = found.platform_outcomes[platform], found.platform_changes[platform]
+    return bool(
+        found.totals.subscribers[platform] or changes.total.gained or outcomes.total != Outcomes()
+    )
+
+
+def _live(scope: Scope, now: datetime) -> dict[str, Any]:
+    running, due = sending(scope.channels), due_next(scope.channels)
+    return {
+        "scope": scope,
+        "now": now,
+        "running": running[:MOST_SHOWN],
+        "has_more_running": len(running) > MOST_SHOWN,
+        "running_url": scope.listing("notifications_app_notification", status__exact="processing"),
+        "due": due,
+        "due_url": scope.listing("notifications_app_notification", status__exact="pending"),
+        "live_status": _status(running),
+        "live_url": scope.address("admin:dashboard_live"),
+        "live_trigger": _trigger(bool(running), due[0].scheduled_at if due else None, now),
+    }
+
+
+def _status(running: Sequence[Sending]) -> str:
+    """For screen readers, who would not want to hear of every percent."""
+    percents = {
+        each.notification: int(each.delivered_percent + each.bounced_percent)
+        for each in running[:MOST_SHOWN]
+    }
+    said = [f"{one}: {percent // 10 * 10} % done" for one, percent in percents.items()]
+    return "; ".join(said) or "Nothing is being sent"
+
+
+def _trigger(is_running: bool, due_at: datetime | None, now: datetime) -> str:
+    """When the browser asks again: while something is sent, and when the next is due; else not."""
+    if is_running:
+        return "every 2s [!document.hidden]"
+    seconds = math.inf if due_at is None else (due_at - now).total_seconds()
+    return f"load delay:{max(2, math.ceil(seconds) + 2)}s" if seconds < _WAKE_WITHIN_SECONDS else ""
+
+
+def _attention(request: HttpRequest, scope: Scope, now: datetime) -> dict[str, Any]:
+    found = concerns(scope.channels, now=now) if may_anywhere(request.user, Role.VIEWER) else []
+    return {
+        "scope": scope,
+        "concerns": [{"concern": each, **_remedy(scope, each)} for each in found],
+        "attention_url": scope.address("admin:dashboard_attention"),
+    }
+
+
+_CREDENTIALS: Final = ("channel_credentials", "Replace the credentials")
+_PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
+    Kind.PAUSED: _CREDENTIALS,
+    Kind.CREDENTIALS_MISSING: ("channel_credentials", "Add credentials"),
+    Kind.CREDENTIALS_OLD: _CREDENTIALS,
+    Kind.API_KEY_ENDS: ("channel_keys", "API keys"),
+}
+_LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
+    Kind.BOUNCES: ({"status__exact": "sent"}, "Latest notifications"),
+    Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
+    Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
+}
+
+
+def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
+    """Where to go about it; nowhere for what is mended on the servers."""
+    if page := _PAGES.get(concern.kind):
+        name, text = page
+        return {"url": reverse(f"admin:{name}", args=[concern.channel_id]), "link": text}
+    if listing := _LISTS.get(concern.kind):
+        filters, text = listing
+        if concern.channel_id:
+            filters = {"channel__id__exact": str(concern.channel_id), **filters}
+        return {"url": scope.listing("notifications_app_notification", **filters), "link": text}
+    return {}
+
+
+def _steps(request: HttpRequest, scope: Scope, totals: Totals) -> list[dict[str, Any]]:
+    """What a new installation, or a new channel, still lacks; empty when it has all."""
+    is_used = [totals.all_subscribers > 0, totals.notifications_sent > 0]
+    if all(is_used):
+        return []
+    channel = scope.chosen or scope.channels.order_by("id").first()
+    done = [channel is not None, *is_used]
+    current = done.index(False)
+    return [
+        {**step, "is_done": is_done, "is_next": position == current}
+        for position, (step, is_done) in enumerate(
+            zip(_first_steps(request, channel), done, strict=True)
+        )
+    ]
+
+
+def _first_steps(request: HttpRequest, channel: Channel | None) -> list[dict[str, str]]:
+    add = reverse("admin:channels_app_channel_add")
+    snippet = reverse("admin:channel_snippet", args=[channel.pk]) if channel else ""
+    compose = f"{reverse('admin:notification_compose')}?channel={channel.pk}" if channel else ""
+    return [
+        {
+            "title": "Make a channel",
+            "text": "It holds the subscribers of one site or app, and its own keys.",
+            "link": "New channel",
+            "url": add if may_anywhere(request.user, Role.MANAGER) else "",
+        },
+        {
+            "title": "Add it to your site",
+            "text": "Paste the snippet, open the site in a browser and say yes: that is the first "
+            "subscriber. Apps register by the API.",
+            "link": "The snippet",
+            "url": snippet,
+        },
+        {
+            "title": "Send a test",
+            "text": "To yourself first; the preview shows how it will look.",
+            "link": "Compose",
+            "url": compose if may_anywhere(request.user, Role.SENDER) else "",
+        },
+    ]

@@ -1,0 +1,101 @@
+"""What became of each recipient, as CSV: streamed in pages, so that a million need no memory."""
+
+import csv
+from collections.abc import Iterator
+from io import StringIO
+from threading import BoundedSemaphore
+from typing import Any, Final, cast
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from typing_extensions import override
+
+from channels_app import audit
+from notifications_app.admin.page import OneNotification
+from notifications_app.selectors import Recipient, recipients_after
+from pushsvc.common.timestamps import format_timestamp
+
+COLUMNS: Final = (
+    "subscription_id",
+    "platform",
+    "outcome",
+    "code",
+    "detail",
+    "attempts",
+    "finished_at",
+    "clicked_at",
+)
+_PAGE: Final = 1_000
+# Of a web process's sixteen threads: each is held for as long as its reader takes.
+_DOWNLOADS: Final = BoundedSemaphore(4)
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+class LogDownload(OneNotification):
+    """For all who may see the notification. Each download is an entry of the audit log."""
+
+    title = "Log of recipients"
+    http_method_names = ["get"]
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not _DOWNLOADS.acquire(blocking=False):
+            text = "Other logs are being downloaded. Try again in a minute."
+            return HttpResponse(text, status=503, headers={"Retry-After": "60"})
+        name = f"notification-{self.notification.pk}.csv"
+        lines = _Lines(self.notification.pk)
+        audit.record(self.notification, audit.Action.ACCESS, note="The log was downloaded.")
+        answer = StreamingHttpResponse(
+            lines,
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+        return cast(HttpResponse, answer)  # the types do not know it as one; Django serves it
+
+
+class _Lines:
+    """Gives its place among the downloads back when it is closed, read to its end or not."""
+
+    def __init__(self, notification_id: UUID) -> None:
+        self._pages = _pages(notification_id)
+        self._is_open = True
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pages
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            _DOWNLOADS.release()
+
+
+def _pages(notification_id: UUID) -> Iterator[str]:
+    yield _text([COLUMNS])
+    after = UUID(int=0)
+    while rows := recipients_after(notification_id, after=after, limit=_PAGE):
+        yield _text([_cells(row) for row in rows])
+        after = rows[-1].subscription_id
+
+
+def _text(rows: list[tuple[str, ...]]) -> str:
+    text = StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _cells(row: Recipient) -> tuple[str, ...]:
+    return (
+        str(row.subscription_id),
+        row.platform,
+        row.outcome,
+        row.code,
+        _harmless(row.detail),
+        str(row.attempts),
+        format_timestamp(row.finished_at) if row.finished_at else "",
+        format_timestamp(row.clicked_at) if row.clicked_at else "",
+    )
+
+
+def _harmless(text: str) -> str:
+    """A push service's words; no spreadsheet may take them for a formula (OWASP: CSV injection)."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -1,0 +1,123 @@
+"""What devices report, and the link that records a click: public, a token says for what."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.utils.encoding import iri_to_uri
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from notifications_app.api.serializers import EventsInput
+from notifications_app.events import Event, Report, click_follow, events_record, genuine
+from notifications_app.tracking import TOKEN_LENGTH
+from pushsvc.common import ratelimit
+from pushsvc.common.client_address import client_address
+from pushsvc.common.drf import ApiView
+from pushsvc.common.openapi import problem_responses
+from pushsvc.common.strict_json import StrictJSONParser
+
+_TAG: Final = "events"
+_EXAMPLE: Final = OpenApiExample(
+    "A click",
+    {
+        "events": [
+            {
+                "token": "AZqi8Fo-fBGfOj8MbR97UgGaovBaPnwRnzo_DG0fe1NnQx2V0yqmT7b9y3bX5kAp",
+                "event": "clicked",
+            }
+        ]
+    },
+    request_only=True,
+)
+# What browsers and messengers say of a request that nobody made by a click.
+_AHEAD_HEADERS: Final = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
+_AHEAD_WORDS: Final = ("prefetch", "prerender", "preview")
+
+
+class BeaconParser(StrictJSONParser):
+    """The same JSON as `navigator.sendBeacon` sends a string, which asks for no preflight."""
+
+    media_type = "text/plain"
+
+
+class EventsView(ApiView):
+    parser_classes = (StrictJSONParser, BeaconParser)
+
+    @extend_schema(
+        operation_id="events_report",
+        summary="Report that a notification was received, clicked or dismissed",
+        description="Each is counted once for each recipient. The answer is the same for tokens"
+        " that are unknown, forged, repeated or older than 28 days.",
+        tags=[_TAG],
+        auth=[],
+        request={"application/json": EventsInput, "text/plain": EventsInput},
+        examples=[_EXAMPLE],
+        responses={
+            204: OpenApiResponse(description="Taken note of."),
+            **problem_responses(400, 413, 415, 429, 503),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        reports = genuine(EventsInput.checked(request.data)["events"])
+        _limit_forged(request, reports)
+        events_record(reports)
+        return Response(status=204)
+
+
+class ClickView(ApiView):
+    @extend_schema(
+        operation_id="click_follow",
+        summary="Record a click and lead to the notification's url",
+        description="For clients that cannot run code. Leads nowhere else, and again whenever it is"
+        " asked; a token older than 28 days leads on and is not counted. HEAD and prefetching are"
+        " not counted either.",
+        tags=[_TAG],
+        auth=[],
+        parameters=[
+            OpenApiParameter(
+                "token",
+                {"type": "string", "pattern": f"^[A-Za-z0-9_-]{{{TOKEN_LENGTH}}}$"},
+                OpenApiParameter.PATH,
+                description="As the message brought it.",
+            ),
+            OpenApiParameter(
+                "Location",
+                OpenApiTypes.URI,
+                OpenApiParameter.HEADER,
+                response=[302],
+                description="The notification's `url`.",
+            ),
+        ],
+        responses={
+            302: OpenApiResponse(description="To the notification's `url`."),
+            **problem_responses(404, 429, 503),
+        },
+    )
+    def get(self, request: Request, token: str) -> HttpResponse:
+        reports = genuine([(token, Event.CLICKED)])
+        _limit_forged(request, reports)
+        url = click_follow(reports, is_counted=_is_click(request))
+        headers = {
+            "Location": iri_to_uri(url),
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+        }
+        return HttpResponse(status=302, headers=headers)
+
+
+def _is_click(request: Request) -> bool:
+    """False for HEAD, and for a request that says it was made ahead of a click."""
+    said = " ".join(request.headers.get(name, "") for name in _AHEAD_HEADERS).lower()
+    return request.method == "GET" and not any(word in said for word in _AHEAD_WORDS)
+
+
+def _limit_forged(request: Request, reports: Sequence[Report]) -> None:
+    """Only requests without any genuine token are limited, by their address: nobody can use up what
+    others who share it need for theirs."""
+    if not reports:
+        address = client_address(request._request)
+        ratelimit.enforce("forged-events", address, settings.FORGED_EVENTS_PER_MINUTE, 60)

@@ -1,0 +1,124 @@
+"""The shape of segments and their rules."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.plumbing import ResolvedComponent
+from rest_framework import serializers
+from rest_framework.settings import api_settings
+from typing_extensions import override
+
+from pushsvc.common.fields import StrictSerializer, Text, Timestamp
+from pushsvc.common.platforms import Platform
+from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
+from subscriptions_app.segments import rules
+
+
+def _enum(choices: Iterable[str]) -> dict[str, Any]:
+    """Inside allOf, where drf-spectacular leaves it: it would give all operators of SegmentRule one
+    component, with the choices of only one of them."""
+    return {"allOf": [{"type": "string", "enum": list(choices)}]}
+
+
+_REF: Final = {"$ref": "#/components/schemas/SegmentRule"}
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": rules.MAX_TEXT}
+_SCALAR: Final = {"oneOf": [{"type": "string", "maxLength": rules.MAX_TEXT}, {"type": "number"}]}
+_PLATFORM: Final = _enum(Platform.values)
+_DAYS_AGO: Final = {
+    "type": "object",
+    "properties": {"days_ago": {"type": "integer", "minimum": 1, "maximum": rules.MAX_DAYS}},
+    "required": ["days_ago"],
+    "additionalProperties": False,
+}
+_MOMENT: Final = {"oneOf": [{"type": "string", "format": "date-time"}, _DAYS_AGO]}
+
+
+class RuleField(serializers.JSONField):
+    """A segment's rule as JSON; every fault has its own path."""
+
+    @override
+    def to_internal_value(self, data: object) -> Any:
+        faults: dict[str, list[serializers.ErrorDetail]] = {}
+        for fault in rules.rule_faults(data, ""):
+            path = fault.attr.removeprefix(".") or api_settings.NON_FIELD_ERRORS_KEY
+            faults.setdefault(path, []).append(serializers.ErrorDetail(fault.detail, fault.code))
+        if faults:
+            raise serializers.ValidationError(faults)
+        return data
+
+
+class SegmentInput(StrictSerializer):
+    name = Text(min_length=1, max_length=MAX_SEGMENT_NAME)
+    rule = RuleField()
+
+
+class SegmentOutput(serializers.Serializer[Segment]):
+    segment_id = serializers.UUIDField(source="id")
+    name = serializers.CharField()
+    rule = RuleField()
+    created_at = Timestamp()
+    updated_at = Timestamp()
+
+
+class SizeOutput(serializers.Serializer[Any]):
+    size = serializers.IntegerField(help_text="Active subscriptions that match, on all platforms.")
+    estimated = serializers.BooleanField(help_text="Whether `size` is an estimate.")
+
+
+class RuleSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call] # no stubs
+    """A component of its own, because rules hold rules."""
+
+    target_class = RuleField
+
+    @override
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, str]:
+        component = ResolvedComponent(  # type: ignore[no-untyped-call] # no stubs
+            "SegmentRule", ResolvedComponent.SCHEMA, _rule_schema(), RuleField
+        )
+        auto_schema.registry.register_on_missing(component)
+        return dict(_REF)
+
+
+def _rule_schema() -> dict[str, Any]:
+    name = {"type": "string", "minLength": 1, "maxLength": rules.MAX_NAME}
+    comparing = ["eq", "ne", *rules.COMPARISONS]
+    moments, platform = _enum(["created_at", "last_seen_at"]), _enum(["platform"])
+    return {
+        "description": "What it means is in docs/segments.md.",
+        "oneOf": [
+            _object({"all": _list(_REF)}),
+            _object({"any": _list(_REF)}),
+            _object({"not": _REF}),
+            _leaf({"attribute": name}, comparing, _SCALAR),
+            _leaf({"attribute": name}, ["in"], _choices(_SCALAR)),
+            _leaf({"attribute": name}, ["exists"], {"type": "boolean"}),
+            _leaf({"attribute": name}, ["contains", "starts_with"], _TEXT),
+            _leaf({"field": platform}, ["eq", "ne"], _PLATFORM),
+            _leaf({"field": platform}, ["in"], _choices(_PLATFORM)),
+            _leaf({"field": moments}, rules.COMPARISONS, _MOMENT),
+        ],
+    }
+
+
+def _leaf(
+    subject: dict[str, Any], operators: Iterable[str], value: dict[str, Any]
+) -> dict[str, Any]:
+    return _object({**subject, "operator": _enum(operators), "value": value})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": 1}
+
+
+def _choices(items: dict[str, Any]) -> dict[str, Any]:
+    return {**_list(items), "maxItems": rules.MAX_CHOICES}

@@ -1,0 +1,177 @@
+"""What the owner of a channel calls about its segments.
+
+Here and not in subscriptions_app, because a segment is deleted only if no notification needs it.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from channels_app.http import ApiKeyAuthentication, own_channel, require_scope
+from channels_app.models import Scope
+from channels_app.selectors import ChannelNotFound
+from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, link_header, page_from
+from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
+from notifications_app.errors import SegmentInUse
+from notifications_app.services import segment_delete
+from pushsvc.common.drf import ApiView
+from pushsvc.common.errors import Fault, Invalid, MissingScope
+from pushsvc.common.openapi import problem_responses
+from subscriptions_app import selectors
+from subscriptions_app.errors import SegmentNameTaken
+from subscriptions_app.models import Segment
+from subscriptions_app.services import segment_create, segment_update
+
+_TAG: Final = "segments"
+_ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
+_GIVEN: Final[dict[str, Any]] = {
+    "name": "Pro, seen lately",
+    "rule": {
+        "all": [
+            {"attribute": "plan", "operator": "eq", "value": "pro"},
+            {"field": "last_seen_at", "operator": "gte", "value": {"days_ago": 30}},
+        ]
+    },
+}
+_SHOWN: Final = {
+    "segment_id": _ID,
+    **_GIVEN,
+    "created_at": "2026-11-20T15:11:00.123Z",
+    "updated_at": "2026-11-20T15:11:00.123Z",
+}
+_INPUT: Final = OpenApiExample("A segment", _GIVEN, request_only=True)
+_OUTPUT: Final = OpenApiExample("A segment", _SHOWN, response_only=True)
+_SIZE: Final = OpenApiExample("Exact", {"size": 1200, "estimated": False}, response_only=True)
+_BAD_RULE: Final = Invalid(
+    [Fault("rule.all.1.not.operator", "not_a_choice", "Must be one of: eq, ne, in.")]
+)
+_REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
+
+
+class _OwnersView(ApiView):
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (require_scope(Scope.MANAGE),)
+
+
+class SegmentListView(_OwnersView):
+    @extend_schema(
+        operation_id="segment_list",
+        summary="List the channel's segments, newest first",
+        description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
+        tags=[_TAG],
+        parameters=[
+            OpenApiParameter("limit", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
+            OpenApiParameter("offset", {"type": "integer", "minimum": 0, "default": 0}),
+            OpenApiParameter(
+                "Link",
+                OpenApiTypes.STR,
+                OpenApiParameter.HEADER,
+                response=[200],
+                description='Pages with `rel="next"` and `rel="prev"`, where there are such.',
+            ),
+        ],
+        responses={
+            200: OpenApiResponse(SegmentOutput(many=True), "A page.", [_OUTPUT]),
+            **problem_responses(400, *_REFUSED),
+        },
+    )
+    def get(self, request: Request, channel_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        page = page_from(request)
+        found = selectors.segment_page(
+            channel_id=channel.id, limit=page.limit + 1, offset=page.offset
+        )
+        links = link_header(request, page, is_last=len(found) <= page.limit)
+        return Response([_shown(each) for each in found[: page.limit]], headers=links)
+
+    @extend_schema(
+        operation_id="segment_create",
+        summary="Create a segment",
+        description="A name and a rule. Sends name the segment in `segment_id`.",
+        tags=[_TAG],
+        request=SegmentInput,
+        examples=[_INPUT],
+        responses={
+            201: OpenApiResponse(SegmentOutput, "Created.", [_OUTPUT]),
+            **problem_responses(_BAD_RULE, *_REFUSED, SegmentNameTaken(), 413, 415),
+        },
+    )
+    def post(self, request: Request, channel_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        segment = segment_create(channel=channel, **SegmentInput.checked(request.data))
+        return Response(_shown(segment), status=201)
+
+
+class SegmentView(_OwnersView):
+    @extend_schema(
+        operation_id="segment_read",
+        summary="Get a segment",
+        tags=[_TAG],
+        responses={
+            200: OpenApiResponse(SegmentOutput, "The segment.", [_OUTPUT]),
+            **problem_responses(404, *_REFUSED),
+        },
+    )
+    def get(self, request: Request, channel_id: UUID, segment_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        segment = selectors.segment_get(channel_id=channel.id, segment_id=segment_id)
+        return Response(_shown(segment))
+
+    @extend_schema(
+        operation_id="segment_update",
+        summary="Replace a segment's name and rule",
+        description="Notifications that are still `pending` will reach whom the new rule says;"
+        " those that are `processing` stay as they are.",
+        tags=[_TAG],
+        request=SegmentInput,
+        examples=[_INPUT],
+        responses={
+            200: OpenApiResponse(SegmentOutput, "Replaced.", [_OUTPUT]),
+            **problem_responses(_BAD_RULE, 404, *_REFUSED, SegmentNameTaken(), 413, 415),
+        },
+    )
+    def put(self, request: Request, channel_id: UUID, segment_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        segment = segment_update(
+            channel_id=channel.id, segment_id=segment_id, **SegmentInput.checked(request.data)
+        )
+        return Response(_shown(segment))
+
+    @extend_schema(
+        operation_id="segment_delete",
+        summary="Delete a segment that no unfinished notification needs",
+        tags=[_TAG],
+        responses={
+            204: OpenApiResponse(description="Deleted."),
+            **problem_responses(404, *_REFUSED, SegmentInUse(UUID(_ID), "pending")),
+        },
+    )
+    def delete(self, request: Request, channel_id: UUID, segment_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        segment_delete(channel_id=channel.id, segment_id=segment_id)
+        return Response(status=204)
+
+
+class SegmentSizeView(_OwnersView):
+    @extend_schema(
+        operation_id="segment_size",
+        summary="Count whom a segment reaches now",
+        description="Exact up to 10,000, beyond that an estimate (docs/segments.md tells how).",
+        tags=[_TAG],
+        responses={
+            200: OpenApiResponse(SizeOutput, "On all platforms together.", [_SIZE]),
+            **problem_responses(404, *_REFUSED),
+        },
+    )
+    def get(self, request: Request, channel_id: UUID, segment_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        segment = selectors.segment_get(channel_id=channel.id, segment_id=segment_id)
+        return Response(SizeOutput(selectors.segment_size(segment)).data)
+
+
+def _shown(segment: Segment) -> dict[str, Any]:
+    return dict(SegmentOutput(segment).data)

@@ -1,0 +1,70 @@
+"""What a browser may load and run on each of our pages (Content-Security-Policy, by django-csp).
+
+Nothing, unless a page is listed here. No page has scripts in its HTML; the console alone may
+evaluate strings, because its theme's Alpine.js does.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from csp.middleware import CSPMiddleware, PolicyParts
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from typing_extensions import override
+
+Policy = Mapping[str, list[str]]
+
+ANSWER: Final[Policy] = {
+    "default-src": [NONE],
+    "base-uri": [NONE],
+    "form-action": [NONE],
+    "frame-ancestors": [NONE],
+}
+PAGE: Final[Policy] = {**ANSWER, "img-src": [SELF], "style-src": [SELF]}
+# A worker's script says what the worker may do: take our script in, and report events to us.
+WORKER: Final[Policy] = {**ANSWER, "connect-src": [SELF], "script-src": [SELF]}
+DEMO: Final[Policy] = {**PAGE, **WORKER, "worker-src": [SELF], "manifest-src": [SELF]}
+REFERENCE: Final[Policy] = {
+    **PAGE,
+    "connect-src": [SELF],
+    "img-src": [SELF, "data:"],
+    "script-src": [SELF],
+    "style-src": [SELF, UNSAFE_INLINE],  # Swagger UI writes style elements
+}
+CONSOLE: Final[Policy] = {
+    **ANSWER,
+    "connect-src": [SELF],
+    "font-src": [SELF],
+    "form-action": [SELF],
+    "img-src": [SELF, "data:", "https:"],  # previews show a notification's icon and image
+    "script-src": [SELF, UNSAFE_EVAL],
+    "style-src": [SELF, UNSAFE_INLINE],  # the theme's colours, and style attributes
+}
+
+_BY_PATH: Final[Mapping[str, Policy]] = {
+    "/": PAGE,
+    "/docs": REFERENCE,
+    "/docs/errors": PAGE,
+    "/demo": DEMO,
+    "/demo/sw.js": WORKER,
+}
+
+
+def policy_for(path: str) -> Policy:
+    """By the address alone, so that an error has the policy of the page that it stands for."""
+    if path == "/admin" or path.startswith("/admin/"):
+        return CONSOLE
+    return _BY_PATH.get(path.rstrip("/") or "/", ANSWER)
+
+
+class PolicyMiddleware(CSPMiddleware):
+    @override
+    def get_policy_parts(
+        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
+    ) -> PolicyParts:
+        parts = super().get_policy_parts(request, response, report_only)
+        if not report_only and parts.config is None:
+            config: dict[str, Any] = dict(policy_for(request.path_info))
+            parts.config = config
+        return parts

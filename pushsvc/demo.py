@@ -1,0 +1,120 @@
+"""/demo: subscribe this browser, send to it, watch it arrive. Only where DEMO_RECORD is set.
+
+Whoever reaches the page may subscribe, as on any site. Sending needs no API key here, so it is
+allowed from this machine only, from the page itself only, and says always the same.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from channels_app.models import Channel
+from channels_app.selectors import channel_get
+from notifications_app.models import Notification
+from notifications_app.selectors import notification_get
+from notifications_app.services import Draft, notification_accept
+from pushsvc.common.client_address import is_from_this_machine
+from pushsvc.common.drf import ApiView
+from pushsvc.common.errors import Forbidden, NotFound
+from pushsvc.common.platforms import Platform
+from pushsvc.sdk import worker_snippet
+from pushsvc.sdk.files import script
+
+_TTL_SECONDS: Final = 600
+_COUNTS: Final = (
+    "recipient_count",
+    "delivered_count",
+    "bounced_count",
+    "received_count",
+    "clicked_count",
+    "dismissed_count",
+)
+
+
+@extend_schema(exclude=True)
+class DemoView(ApiView):
+    def get(self, request: Request) -> HttpResponse:
+        name, file = script()
+        context = {"channel": _channel(), "script": name, "integrity": file.integrity}
+        return render(request._request, "demo.html", context)
+
+
+@extend_schema(exclude=True)
+class DemoWorkerView(ApiView):
+    """The page's service worker, as a site has one; here the site is the service itself."""
+
+    def get(self, request: Request) -> HttpResponse:
+        _channel()
+        return HttpResponse(worker_snippet(""), content_type="text/javascript; charset=utf-8")
+
+
+@extend_schema(exclude=True)
+class DemoSendView(ApiView):
+    def post(self, request: Request) -> Response:
+        channel = _channel()
+        _require_own_page(request)
+        draft = _greeting(request._request.build_absolute_uri("/demo"))
+        accepted = notification_accept(channel=channel, draft=draft, body=request.data)
+        return Response({"notification_id": accepted["notification_id"]}, status=202)
+
+
+@extend_schema(exclude=True)
+class DemoCountsView(ApiView):
+    def get(self, request: Request, notification_id: UUID) -> Response:
+        channel = _channel()
+        _require_this_machine(request)
+        found = notification_get(channel_id=channel.id, notification_id=notification_id)
+        return Response(_counts(found))
+
+
+def _channel() -> Channel:
+    """The demo channel of `make run`, which notes it while it starts; NotFound elsewhere."""
+    if not settings.DEMO_RECORD:
+        raise NotFound
+    try:
+        record = json.loads(Path(settings.DEMO_RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise NotFound("The demo is not ready yet.") from error
+    return channel_get(UUID(record["channel_id"]))
+
+
+def _require_this_machine(request: Request) -> None:
+    if not is_from_this_machine(request._request):
+        raise Forbidden("The demo sends only for browsers on the machine that it runs on.")
+
+
+def _require_own_page(request: Request) -> None:
+    """Pages of other sites in the same browser come from this machine, too (CSRF)."""
+    _require_this_machine(request)
+    own = f"{request._request.scheme}://{request._request.get_host()}"
+    if request.headers.get("Origin") != own:
+        raise Forbidden("The demo sends only for its own page.")
+
+
+def _greeting(url: str) -> Draft:
+    return Draft(
+        title="pushsvc",
+        body="Hello from the demo page. Click me, and the count moves.",
+        icon="",
+        url=url,
+        image="",
+        data={},
+        ttl=_TTL_SECONDS,
+        urgency="high",
+        topic="",
+        target_platforms=(Platform.WEB.value,),
+        segment_id=None,
+        scheduled_at=None,
+    )
+
+
+def _counts(notification: Notification) -> dict[str, Any]:
+    return {"status": notification.status} | {name: getattr(notification, name) for name in _COUNTS}

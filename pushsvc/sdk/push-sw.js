@@ -1,0 +1,208 @@
+/*
+ * pushsvc in the service worker: shows what arrives, opens it, reports it. A site's own worker
+ * file, on the site's own origin, has this line:
+ *
+ *   importScripts("https://push.example.com/sdk/push-sw.js");
+ *
+ * push.js tells it once which service and which channel it is for; that is kept in IndexedDB,
+ * because a worker lives for seconds. Without it notifications are shown all the same, and only
+ * the reports are missing.
+ */
+(() => {
+  "use strict";
+
+  const CALL_MS = 10_000;
+  const REPORTS_A_CALL = 20;
+  const REPORTS_KEPT = 100;
+  const NOBODY = {}; // what is known before push.js said anything
+
+  const text = (value) => (typeof value === "string" ? value : undefined);
+
+  // --- what is kept: { baseUrl, channel, endpoint, reports }, one record for each scope ---
+
+  let memory = NOBODY; // where IndexedDB is blocked
+
+  const stored = (mode, act) => new Promise((resolve, reject) => {
+    const opening = indexedDB.open("pushsvc", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("scopes");
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => {
+      const database = opening.result;
+      const transaction = database.transaction("scopes", mode);
+      const request = act(transaction.objectStore("scopes"));
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => reject(transaction.error);
+      database.close(); // once the transaction is over
+    };
+  });
+
+  const load = async () => {
+    try {
+      return (await stored("readonly", (store) => store.get(registration.scope))) ?? memory;
+    } catch {
+      return memory;
+    }
+  };
+
+  const save = async (record) => {
+    memory = record;
+    await stored("readwrite", (store) => store.put(record, registration.scope)).catch(() => {});
+  };
+
+  let last = Promise.resolve();
+
+  /** Runs `act` after what was given before it, so that no two change the record at once. */
+  const inTurn = (act) => {
+    last = last.then(act).catch(() => {});
+    return last;
+  };
+
+  // --- calls of the service ---
+
+  const call = (url, request) => fetch(url, {
+    credentials: "omit", cache: "no-store", signal: AbortSignal.timeout?.(CALL_MS), ...request,
+  });
+
+  /** What could not be sent goes with the next report. text/plain needs no preflight. */
+  const report = (token, event) => inTurn(async () => {
+    const record = await load();
+    if (!text(token) || !record.baseUrl) return;
+    const reports = [...(record.reports ?? []), { token, event }].slice(-REPORTS_KEPT);
+    const left = await sent(record.baseUrl, reports);
+    if (left.length || record.reports?.length) await save({ ...record, reports: left });
+  });
+
+  const sent = async (baseUrl, reports) => {
+    try {
+      const { ok, status } = await call(`${baseUrl}/events`, {
+        method: "POST",
+        keepalive: true,
+        headers: { "Content-Type": "text/plain" },
+        body: JSON.stringify({ events: reports.slice(0, REPORTS_A_CALL) }),
+      });
+      const isRefused = status >= 400 && status < 500 && status !== 429;
+      return ok || isRefused ? reports.slice(REPORTS_A_CALL) : reports;
+    } catch {
+      return reports;
+    }
+  };
+
+  /** The site's open pages may want to know, too. */
+  const tell = async (event, notification) => {
+    const { channel } = await load();
+    const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
+    for (const page of pages) page.postMessage({ pushsvc: event, channel, notification });
+  };
+
+  /** `data` is what `show` put into the notification. It never rejects. */
+  const announce = (event, { token, pushsvc, ...notification }) => Promise.allSettled([
+    report(token, event), tell(event, notification),
+  ]);
+
+  // --- showing ---
+
+  /** The payload as an object, whatever came. */
+  const read = (data) => {
+    try {
+      const message = data.json();
+      return typeof message === "object" && message !== null ? message : {};
+    } catch {
+      return { body: data?.text() };
+    }
+  };
+
+  /** Shown first, reported after. A push that shows nothing costs a site its permission. */
+  const show = async (message) => {
+    const title = text(message.title) || location.hostname;
+    const body = text(message.body) ?? (text(message.title) ? "" : "You have a new message.");
+    const data = { pushsvc: true, title, body, data: message.data };
+    for (const name of ["notification_id", "url", "token"]) data[name] = text(message[name]);
+    const options = { body, data, tag: data.notification_id }; // a repeat replaces itself
+    try {
+      await registration.showNotification(title, {
+        ...options, icon: text(message.icon), image: text(message.image),
+      });
+    } catch {
+      await registration.showNotification(title, options);
+    }
+    await announce("received", data);
+  };
+
+  // --- opening ---
+
+  /** The page to open: the notification's, if it is http or https, else the site's own. */
+  const target = (url) => {
+    try {
+      const { protocol, href } = new URL(url);
+      if (protocol === "https:" || protocol === "http:") return href;
+    } catch {
+      // none, or none that leads anywhere
+    }
+    return registration.scope;
+  };
+
+  const open = async (href) => {
+    const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
+    const page = pages.find(({ url }) => url === href);
+    const focused = await page?.focus().catch(() => null);
+    if (!focused) await clients.openWindow(href);
+  };
+
+  // --- another endpoint ---
+
+  /** Subscribes anew and says which endpoint this replaces. What fails here, push.js mends. */
+  const resubscribe = async (before) => {
+    const { baseUrl, channel, endpoint } = await load();
+    if (!baseUrl) return;
+    await navigator.locks.request(`pushsvc:${channel}`, async () => {
+      const headers = { "X-Channel-ID": channel, "Content-Type": "application/json" };
+      const answer = await call(`${baseUrl}/web-push-key`, { headers });
+      const { public_key: key } = await answer.json();
+      const subscription = await registration.pushManager.subscribe(
+        { userVisibleOnly: true, applicationServerKey: key });
+      const { ok } = await call(`${baseUrl}/subscribe`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({
+          ...subscription.toJSON(),
+          vapid_public_key: key,
+          previous_endpoint: before?.endpoint ?? endpoint,
+        }),
+      });
+      if (ok) await inTurn(async () => save({ ...await load(), endpoint: subscription.endpoint }));
+    });
+  };
+
+  // --- events ---
+
+  const clicked = new Set(); // tokens: some browsers call it a dismissal when we close what was clicked
+
+  self.addEventListener("push", (event) => {
+    event.waitUntil(show(read(event.data)).catch(() => {}));
+  });
+
+  self.addEventListener("notificationclick", (event) => {
+    const { data } = event.notification;
+    if (!data?.pushsvc) return; // another's, of a worker that does more than push
+    clicked.add(data.token);
+    event.notification.close();
+    event.waitUntil(Promise.allSettled([open(target(data.url)), announce("clicked", data)]));
+  });
+
+  self.addEventListener("notificationclose", (event) => {
+    const { data } = event.notification;
+    if (!data?.pushsvc || clicked.delete(data.token)) return;
+    event.waitUntil(announce("dismissed", data));
+  });
+
+  self.addEventListener("pushsubscriptionchange", (event) => {
+    event.waitUntil(resubscribe(event.oldSubscription).catch(() => {}));
+  });
+
+  self.addEventListener("message", (event) => {
+    const about = event.data?.pushsvc;
+    if (!about?.baseUrl) return;
+    event.ports[0]?.postMessage("here");
+    event.waitUntil(inTurn(async () => save({ ...await load(), ...about })));
+  });
+})();

@@ -1,0 +1,320 @@
+/*
+ * pushsvc in the page: subscribes this browser to a channel, and keeps the subscription right.
+ *
+ *   const push = pushsvc.init({ channel: "<channel id>", serviceWorker: "/push-sw.js" });
+ *   button.onclick = () => push.subscribe({ attributes: { plan: "pro" } });
+ *
+ * This is a classic script, which sets `pushsvc`; the ES module is /sdk/push.mjs, the types are
+ * /sdk/push.d.ts. One record for each channel in localStorage says what is wanted and what the
+ * service was told last; `#settle` brings browser and service there, wherever an earlier attempt
+ * ended. So a repeat is always safe.
+ */
+(() => {
+  "use strict";
+
+  // A visit tells the service again after so long, in case it took the browser for gone.
+  const SETTLED_FOR_MS = 12 * 3600 * 1000;
+  const CALL_MS = 15_000;
+  const WORKER_MS = 10_000;
+  const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
+
+  const TODO = {
+    permission_denied:
+      "Notifications are blocked for this site. Allow them in the browser's settings for this site; some block them in private windows.",
+    permission_dismissed:
+      "The browser's question was closed without an answer. Ask again at a later click.",
+    insecure_context: "Push needs https, or localhost. Open the page by https.",
+    private_mode: "Private windows of this browser have no push. Open the page in a normal one.",
+    ios_needs_install:
+      "On iPhone and iPad push works only in installed web apps. Tap Share, Add to Home Screen, and open the app from there.",
+    unsupported: "This browser has no web push. Update it, or use another.",
+    no_service_worker:
+      "The service worker does not work. Serve the file that `init` names from this site, as JavaScript, with the importScripts line in it.",
+    push_service_unreachable:
+      "The browser cannot reach its push service. Check the network; some Chromium builds have no push service, and Brave has it switched off in its settings.",
+    offline:
+      "The service cannot be reached. This is tried again when the network is back, or at the next visit.",
+    refused: "The service refused the request.",
+    not_subscribed: "This browser is not subscribed. Call subscribe() first.",
+  };
+
+  class PushError extends Error {
+    /** `problem`: what the service answered (RFC 9457). `willRetry`: nothing needs to be done. */
+    constructor(code, { cause, problem, willRetry = false } = {}) {
+      const words = problem?.detail ?? cause?.message;
+      super(words ? `${TODO[code]} (${words})` : TODO[code], { cause });
+      this.name = "PushError";
+      this.code = code;
+      this.problem = problem;
+      this.willRetry = willRetry;
+    }
+  }
+
+  /** The code of what keeps this page from push whatever the user says, or undefined. */
+  const obstacle = () => {
+    if (!isSecureContext) return "insecure_context";
+    const hasWorkers = "serviceWorker" in navigator;
+    if (hasWorkers && "PushManager" in window && "Notification" in window) return undefined;
+    // An iPad says that it is a Mac, but no Mac has a touch screen.
+    const isIos = /iP(hone|ad|od)/.test(navigator.userAgent) ||
+      (navigator.platform === "MacIntel" && navigator.maxTouchPoints > 1);
+    if (isIos && !navigator.standalone) return "ios_needs_install";
+    return !hasWorkers && /Firefox\//.test(navigator.userAgent) ? "private_mode" : "unsupported";
+  };
+
+  /** `promise`, or a rejection with these words after so long. */
+  const within = (ms, promise, words) => Promise.race([
+    promise,
+    new Promise((_, reject) => { setTimeout(reject, ms, new Error(words)); }),
+  ]);
+
+  const askPermission = async () => {
+    const { permission } = Notification;
+    const answer = permission === "default" ? await Notification.requestPermission() : permission;
+    if (answer === "denied") throw new PushError("permission_denied");
+    if (answer !== "granted") throw new PushError("permission_dismissed");
+  };
+
+  /** The worker that push needs; `ready` would wait for ever on a page outside of its scope. */
+  const activeWorker = (registration) => new Promise((resolve, reject) => {
+    const worker = registration.active ?? registration.waiting ?? registration.installing;
+    const look = () => {
+      if (registration.active) resolve(registration.active);
+      else if (worker.state === "redundant") reject(new Error("It failed to install."));
+    };
+    worker.addEventListener("statechange", look);
+    look();
+  });
+
+  /** Tells the worker what it needs without a page; rejects where it is not ours. */
+  const introduce = (worker, about) => {
+    const { port1, port2 } = new MessageChannel();
+    const answer = new Promise((resolve) => { port1.onmessage = resolve; });
+    worker.postMessage({ pushsvc: about }, [port2]);
+    return within(WORKER_MS, answer,
+      "It does not answer: the importScripts line is missing, or an old file is still in use.");
+  };
+
+  const base64url = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
+    .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+
+  /** The browser's subscription for this key; one for another key is given up. */
+  const browserSubscribe = async (manager, key) => {
+    const known = await manager.getSubscription();
+    const knownKey = known?.options.applicationServerKey;
+    if (knownKey && base64url(knownKey) === key) return known;
+    await known?.unsubscribe();
+    try {
+      const options = { userVisibleOnly: true, applicationServerKey: key };
+      return await within(PUSH_SERVICE_MS, manager.subscribe(options), "No answer.");
+    } catch (cause) {
+      if (cause.name === "NotAllowedError") throw new PushError("permission_denied", { cause });
+      // What Chrome's private windows say, and nobody else: otherwise it is a NotAllowedError.
+      if (/permission denied/.test(cause.message)) throw new PushError("private_mode", { cause });
+      const code = navigator.onLine ? "push_service_unreachable" : "offline";
+      throw new PushError(code, { cause, willRetry: true });
+    }
+  };
+
+  class PushClient extends EventTarget {
+    #channel;
+    #base;
+    #worker;
+    #unstored = {}; // the record, where localStorage is blocked
+
+    constructor({ channel, serviceWorker, baseUrl = globalThis.pushsvc.origin }) {
+      super();
+      if (!channel || !serviceWorker || !baseUrl) {
+        throw new TypeError("pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`"
+          + " where push.js is not a script of the page.");
+      }
+      this.#channel = channel;
+      this.#base = new URL(baseUrl, location.href).origin;
+      this.#worker = new URL(serviceWorker, location.href);
+      if (obstacle()) return;
+      navigator.serviceWorker.addEventListener("message", (event) => this.#relay(event.data));
+      addEventListener("online", () => this.#resume());
+      this.#resume();
+    }
+
+    get permission() {
+      return "Notification" in window ? Notification.permission : "unsupported";
+    }
+
+    async isSubscribed() {
+      if (obstacle() || this.permission !== "granted" || !this.#record.id) return false;
+      return Boolean(await this.#subscription());
+    }
+
+    async subscribe({ attributes } = {}) {
+      const code = obstacle();
+      if (code) throw new PushError(code);
+      await askPermission(); // first of all: the click that allows the question is soon forgotten
+      return this.#settle({ isWanted: true, ...(attributes && { attributes }) });
+    }
+
+    async setAttributes(attributes) {
+      if (!this.#record.isWanted) throw new PushError("not_subscribed");
+      await this.#settle({ attributes });
+    }
+
+    async unsubscribe() {
+      if (obstacle()) return;
+      try {
+        await this.#settle({ isWanted: false });
+      } catch (error) {
+        if (!error.willRetry) throw error; // else the browser is out, and the service hears of it
+      }
+      this.#emit("unsubscribed", {});
+    }
+
+    /** At a visit, and when the network is back: what is left to do, without asking anybody. */
+    async #resume() {
+      try {
+        if (await this.#isDue()) await this.#settle({});
+      } catch (error) {
+        this.#emit("error", error);
+      }
+    }
+
+    async #isDue() {
+      const { isWanted, isPending, settledAt, endpoint } = this.#record;
+      if (!isWanted) return isPending;
+      if (this.permission !== "granted") return false;
+      if (isPending || !(Date.now() - settledAt < SETTLED_FOR_MS)) return true;
+      return (await this.#subscription())?.endpoint !== endpoint;
+    }
+
+    /** One at a time in all of the site's tabs, and in its worker. */
+    #settle(change) {
+      return navigator.locks.request(`pushsvc:${this.#channel}`, async () => {
+        this.#note({ ...change, isPending: true });
+        try {
+          return await (this.#record.isWanted ? this.#join() : this.#leave());
+        } catch (error) {
+          const { isWanted, id } = this.#record;
+          const isPending = error.willRetry === true;
+          // What failed for good at the first attempt is over: no visit repeats it.
+          this.#note({ isPending, isWanted: isWanted && (isPending || Boolean(id)) });
+          throw error;
+        }
+      });
+    }
+
+    async #join() {
+      const registration = await this.#registered();
+      const { public_key: key } = await this.#call("/web-push-key");
+      const subscription = await browserSubscribe(registration.pushManager, key);
+      const { id, endpoint: before, attributes } = this.#record;
+      const { endpoint } = subscription;
+      const isChanged = Boolean(before) && before !== endpoint;
+      const answer = await this.#call("/subscribe", {
+        ...subscription.toJSON(),
+        vapid_public_key: key,
+        attributes,
+        previous_endpoint: isChanged ? before : undefined,
+      });
+      const result = { subscriptionId: answer.subscriptionId, endpoint };
+      this.#note({
+        id: answer.subscriptionId,
+        endpoint,
+        attributes: undefined,
+        isPending: false,
+        settledAt: Date.now(),
+      });
+      await introduce(registration.active, { ...this.#about, endpoint }).catch(() => {});
+      if (!id) this.#emit("subscribed", result);
+      else if (isChanged) this.#emit("changed", { ...result, previousEndpoint: before });
+      return result;
+    }
+
+    async #leave() {
+      const subscription = await this.#subscription();
+      const endpoint = subscription?.endpoint ?? this.#record.endpoint;
+      await subscription?.unsubscribe();
+      this.#note({ endpoint, id: undefined });
+      if (endpoint) await this.#call("/unsubscribe", { endpoint });
+      this.#note({ endpoint: undefined, attributes: undefined, isPending: false });
+    }
+
+    async #registered() {
+      try {
+        const registration = await navigator.serviceWorker.register(this.#worker);
+        await introduce(await activeWorker(registration), this.#about);
+        return registration;
+      } catch (cause) {
+        const isOffline = !navigator.onLine;
+        const code = isOffline ? "offline" : "no_service_worker";
+        throw new PushError(code, { cause, willRetry: isOffline });
+      }
+    }
+
+    /** What the browser has now; a worker of a wider scope would be somebody else's. */
+    async #subscription() {
+      const scope = new URL("./", this.#worker).href;
+      const registration = await navigator.serviceWorker.getRegistration(scope);
+      return registration?.scope === scope ? registration.pushManager.getSubscription() : null;
+    }
+
+    async #call(path, body) {
+      const headers = { "X-Channel-ID": this.#channel };
+      const request = { headers, credentials: "omit", cache: "no-store" };
+      if (body) {
+        headers["Content-Type"] = "application/json";
+        Object.assign(request, { method: "POST", body: JSON.stringify(body) });
+      }
+      let response;
+      try {
+        response = await fetch(this.#base + path, {
+          ...request, signal: AbortSignal.timeout?.(CALL_MS),
+        });
+      } catch (cause) {
+        throw new PushError("offline", { cause, willRetry: true });
+      }
+      const answer = await response.json().catch(() => ({}));
+      if (response.ok) return answer;
+      const { status } = response;
+      const willRetry = status >= 500 || status === 429 || status === 408;
+      throw new PushError("refused", { problem: { status, ...answer }, willRetry });
+    }
+
+    get #about() {
+      return { baseUrl: this.#base, channel: this.#channel };
+    }
+
+    get #record() {
+      try {
+        return JSON.parse(localStorage.getItem(`pushsvc:${this.#channel}`)) ?? this.#unstored;
+      } catch {
+        return this.#unstored;
+      }
+    }
+
+    #note(change) {
+      this.#unstored = { ...this.#record, ...change };
+      try {
+        localStorage.setItem(`pushsvc:${this.#channel}`, JSON.stringify(this.#unstored));
+      } catch {
+        // blocked or full: it holds for this page
+      }
+    }
+
+    /** What the worker saw, told to every page of the site. */
+    #relay(data) {
+      const { pushsvc: event, channel, notification } = data ?? {};
+      if (channel !== this.#channel) return;
+      if (["received", "clicked", "dismissed"].includes(event)) this.#emit(event, notification);
+    }
+
+    #emit(type, detail) {
+      this.dispatchEvent(new CustomEvent(type, { detail }));
+    }
+  }
+
+  const script = document.currentScript?.src;
+  globalThis.pushsvc = {
+    origin: script && new URL(script).origin,
+    init: (options) => new PushClient(options),
+    PushError,
+  };
+})();

@@ -1,0 +1,254 @@
+// The page on which a notification is written, and the one on which it is read once more.
+(() => {
+  const form = document.querySelector("#compose");
+  const confirm_ = document.querySelector("#confirm");
+  if (confirm_) once(confirm_);
+  if (!form) return;
+
+  const $ = (selector) => form.querySelector(selector);
+  const touched = new Set();
+  const draftKey = `pushsvc.draft ${form.dataset.draft} ${location.pathname}${location.search}`;
+  const NOT_KEPT = new Set(["csrfmiddlewaretoken", "channel", "time_zone", "test_device", "test_known_as"]);
+
+  // --- the draft outlives a reload ---------------------------------------------------------------
+
+  function keepDraft() {
+    const kept = [...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name));
+    sessionStorage.setItem(draftKey, JSON.stringify(kept));
+  }
+
+  function restoreDraft() {
+    const kept = JSON.parse(sessionStorage.getItem(draftKey) ?? "null");
+    if (!kept || "posted" in form.dataset) return;
+    const before = JSON.stringify([...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name)));
+    if (before === JSON.stringify(kept)) return;
+    const values = Map.groupBy ? Map.groupBy(kept, ([name]) => name) : grouped(kept);
+    for (const field of form.elements) {
+      if (!field.name || NOT_KEPT.has(field.name) || field.type === "hidden" || field.type === "submit") continue;
+      if (field.name.startsWith("data_")) continue;
+      const given = (values.get(field.name) ?? []).map(([, value]) => value);
+      if (field.type === "checkbox" || field.type === "radio") field.checked = given.includes(field.value) && !field.disabled;
+      else if (given.length) field.value = given[0];
+    }
+    document.querySelector("#data-rows").replaceChildren();
+    const names = values.get("data_name") ?? [];
+    const texts = values.get("data_value") ?? [];
+    names.forEach(([, name], index) => addRow(name, texts[index]?.[1] ?? ""));
+    if (names.length) form.querySelector("details").open = true;
+    document.querySelector("#restored").hidden = false;
+  }
+
+  function grouped(pairs) {
+    const groups = new Map();
+    for (const pair of pairs) groups.set(pair[0], [...(groups.get(pair[0]) ?? []), pair]);
+    return groups;
+  }
+
+  // --- rows of data ------------------------------------------------------------------------------
+
+  function addRow(name = "", value = "") {
+    const row = document.querySelector("#data-row").content.firstElementChild.cloneNode(true);
+    row.querySelector("[name=data_name]").value = name;
+    row.querySelector("[name=data_value]").value = value;
+    document.querySelector("#data-rows").append(row);
+    return row;
+  }
+
+  // --- what is shown while writing ---------------------------------------------------------------
+
+  function count(field) {
+    const length = [...field.value].length; // code points, as the API counts
+    const most = Number(field.dataset.most);
+    const shown = document.querySelector(`#count-${field.name}`);
+    shown.textContent = `${length} of ${most} characters`;
+    shown.classList.toggle("ps-fault", length > most);
+    field.setAttribute("aria-invalid", String(length > most));
+  }
+
+  function host(address) {
+    try {
+      return new URL(address).host;
+    } catch {
+      return location.host;
+    }
+  }
+
+  function picture(name, address) {
+    for (const place of document.querySelectorAll(`[data-preview="${name}"]`)) {
+      const usable = /^https:\/\/./.test(address);
+      if (place.classList.contains("pc-picture")) place.hidden = !usable;
+      if (place.dataset.address === address) continue;
+      place.dataset.address = address;
+      place.replaceChildren();
+      if (!usable) continue;
+      const image = new Image();
+      image.alt = "";
+      image.referrerPolicy = "no-referrer";
+      image.addEventListener("error", () => { place.textContent = name === "icon" ? "" : `Picture of ${host(address)}`; });
+      image.src = address;
+      place.append(image);
+    }
+  }
+
+  function preview() {
+    const title = $("[name=title]").value;
+    const site = host($("[name=url]").value);
+    say("title", title || site);
+    say("body", $("[name=body]").value || "Your text");
+    say("host", location.host === site ? "your site" : site);
+    picture("icon", $("[name=icon]").value);
+    picture("image", $("[name=image]").value);
+    picture("image-or-icon", $("[name=image]").value || $("[name=icon]").value);
+  }
+
+  function previewTheme(isDark) {
+    document.querySelector("#mockups").dataset.theme = isDark ? "dark" : "light";
+    $("#preview-theme").setAttribute("aria-pressed", String(isDark));
+  }
+
+  function say(name, text) {
+    for (const place of document.querySelectorAll(`[data-preview="${name}"]`)) place.textContent = text;
+  }
+
+  function schedule() {
+    const later = $("[name=when][value=later]").checked;
+    $("#schedule").hidden = !later;
+    $("#local_time").required = later;
+  }
+
+  // --- asking the service ------------------------------------------------------------------------
+
+  let asking = null;
+  let timer = 0;
+
+  function ask() {
+    clearTimeout(timer);
+    timer = setTimeout(check, 350);
+  }
+
+  async function check() {
+    asking?.abort();
+    asking = new AbortController();
+    try {
+      const answer = await fetch(form.dataset.check, { method: "POST", body: new FormData(form), signal: asking.signal, headers: { Accept: "application/json" } });
+      if (!answer.ok) throw new Error(String(answer.status));
+      show(await answer.json());
+    } catch (error) {
+      if (error.name !== "AbortError") told([text("p", "The service could not be asked. It is asked again with the next change.", "ps-fault")]);
+    }
+  }
+
+  function show({ faults, platforms, moment }) {
+    for (const place of form.querySelectorAll("[data-fault]")) {
+      const name = place.dataset.fault;
+      if (!touched.has(name)) continue;
+      place.replaceChildren(...(faults[name] ?? []).map((fault) => text("p", fault)));
+    }
+    told(platforms.length ? reach(platforms, faults) : [text("p", "Choose a platform to see how many it reaches.", "ps-quiet")]);
+    showMoment(moment);
+  }
+
+  function reach(platforms, faults) {
+    const total = platforms.reduce((sum, each) => sum + each.audience, 0);
+    const about = platforms.some((each) => each.estimated) ? "about " : "";
+    const parts = [text("p", `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`, "pc-total")];
+    for (const each of platforms) {
+      const line = text("div", "", "pc-platform");
+      const badge = text("span", each.name, "ps-badge");
+      badge.dataset.tone = each.platform;
+      const size = each.payload_bytes === null ? "" : `${each.payload_bytes.toLocaleString("en")} of ${each.most_bytes.toLocaleString("en")} bytes`;
+      line.append(badge, text("span", `${each.estimated ? "about " : ""}${each.audience.toLocaleString("en")}`, "ps-strong"), text("span", size, "ps-quiet"));
+      parts.push(line);
+    }
+    const heavy = (faults.target_platforms ?? []).map((fault) => text("p", fault, "ps-fault"));
+    parts.push(...heavy, text("p", about ? "Estimated from a sample of the segment." : "Exact, as of now.", "ps-help"));
+    return parts;
+  }
+
+  function showMoment(moment) {
+    const place = $("#moment");
+    place.classList.toggle("ps-fault", Boolean(moment?.is_past));
+    if (!moment) {
+      place.textContent = "";
+      return;
+    }
+    const at = new Date(moment.utc);
+    const how = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+    const say_ = (timeZone) => new Intl.DateTimeFormat("en-GB", { ...how, timeZone }).format(at);
+    place.textContent = `${say_($("#time_zone").value)} = ${say_("UTC")} UTC${moment.is_past ? ". This is over: it would go out at once." : ""}`;
+  }
+
+  function told(parts) {
+    document.querySelector("#check").replaceChildren(...parts);
+  }
+
+  function text(tag, content, className = "") {
+    const element = document.createElement(tag);
+    element.textContent = content;
+    if (className) element.className = className;
+    return element;
+  }
+
+  // --- wiring ------------------------------------------------------------------------------------
+
+  const FIELD_OF = { platforms: "target_platforms", data_name: "data", data_value: "data", ttl_number: "ttl", ttl_unit: "ttl", local_time: "scheduled_at", when: "scheduled_at" };
+
+  function changed(name) {
+    touched.add(FIELD_OF[name] ?? name);
+    if (name === "platforms" || name === "segment_id") touched.add("target_platforms");
+    for (const field of form.querySelectorAll("[data-most]")) count(field);
+    preview();
+    schedule();
+    keepDraft();
+    ask();
+  }
+
+  form.addEventListener("input", (event) => {
+    if (event.target.name === "test_known_as") $("[name=test_device][value='']").checked = true;
+    if (event.target.name && event.target.name !== "channel" && !event.target.name.startsWith("test_")) changed(event.target.name);
+  });
+  $("#channel").addEventListener("change", (event) => {
+    const to = new URL(location.href);
+    to.search = new URLSearchParams({ channel: event.target.value });
+    sessionStorage.setItem(draftKey.replace(location.search, "") + to.search, sessionStorage.getItem(draftKey) ?? "null");
+    location.assign(to);
+  });
+  $("#add-data").addEventListener("click", () => addRow().querySelector("input").focus());
+  form.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-remove]");
+    if (!button) return;
+    button.parentElement.remove();
+    changed("data_name");
+  });
+  document.querySelector("#discard").addEventListener("click", () => {
+    sessionStorage.removeItem(draftKey);
+    location.reload();
+  });
+  $("#preview-theme").addEventListener("click", () => {
+    const mockups = document.querySelector("#mockups");
+    previewTheme(mockups.dataset.theme === "light");
+  });
+  form.addEventListener("submit", keepDraft);
+  once(form);
+
+  const zone = window.pushsvcTimes?.timeZone() ?? "UTC";
+  if (!("posted" in form.dataset)) $("#time_zone").value = zone;
+  $("#zone-name").textContent = $("#time_zone").value;
+  previewTheme(document.documentElement.classList.contains("dark"));
+  restoreDraft();
+  for (const field of form.querySelectorAll("[data-most]")) count(field);
+  preview();
+  schedule();
+  check();
+
+  // --- once: a second click sends nothing a second time ------------------------------------------
+
+  function once(sent) {
+    let isSent = false;
+    sent.addEventListener("submit", (event) => {
+      if (isSent) event.preventDefault();
+      isSent = true;
+    });
+    window.addEventListener("pageshow", () => { isSent = false; });
+  }
+})();

@@ -1,0 +1,148 @@
+// The dashboard's charts, in the theme's colours, and its parts that renew themselves.
+(() => {
+  const drawn = [];
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(`--ps-${name}`).trim();
+  }
+
+  // As the browser computes it: a canvas knows neither variables nor their mixtures.
+  function plain(value) {
+    const probe = document.createElement("span");
+    probe.style.color = value;
+    probe.hidden = true;
+    document.body.append(probe);
+    const resolved = getComputedStyle(probe).color;
+    probe.remove();
+    return resolved;
+  }
+
+  function faded(value) {
+    return plain(`color-mix(in srgb, ${value} 22%, transparent)`);
+  }
+
+  function say(start, unit, isLong) {
+    const moment = new Date(start);
+    const parts = unit === "hour"
+      ? { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(isLong && { day: "numeric", month: "short" }) }
+      : { day: "numeric", month: "short", timeZone: "UTC", ...(isLong && { weekday: "short" }) };
+    return new Intl.DateTimeFormat("en-GB", parts).format(moment);
+  }
+
+  function dataset(line, chart, isFirst) {
+    const isLine = line.kind === "line";
+    const isOverBars = isLine && chart.lines.some((each) => each.kind === "bar");
+    const isArea = isLine && chart.is_stacked && !isOverBars;
+    const own = plain(colour(line.tone));
+    const inside = isArea ? faded(colour(line.tone)) : own;
+    return {
+      label: line.label,
+      type: line.kind,
+      data: line.values,
+      stack: isOverBars ? line.label : "one", // a line over bars is not part of their stack
+      fill: isArea ? (isFirst ? "origin" : "-1") : false,
+      borderColor: own,
+      hoverBorderColor: own,
+      backgroundColor: inside,
+      hoverBackgroundColor: inside, // what the library would make of it knows no oklch()
+      pointBackgroundColor: own,
+      borderWidth: isLine ? 2 : 0,
+      pointRadius: line.values.length > 1 ? 0 : 3,
+      pointHitRadius: 12,
+      tension: 0.25,
+      maxBarThickness: 28,
+      order: isLine ? 0 : 1,
+      spanGaps: true,
+    };
+  }
+
+  function options(data, chart) {
+    const suffix = chart.unit ? ` ${chart.unit}` : "";
+    const quiet = plain(colour("quiet"));
+    return {
+      animation: false,
+      maintainAspectRatio: false,
+      interaction: { mode: "index", intersect: false },
+      plugins: {
+        legend: { position: "bottom", labels: { boxHeight: 6, boxWidth: 6, color: quiet, usePointStyle: true } },
+        tooltip: {
+          callbacks: {
+            title: (items) => say(data.starts[items[0].dataIndex], data.unit, true),
+            label: (item) => ` ${item.dataset.label}: ${Math.abs(item.parsed.y).toLocaleString("en-GB")}${suffix}`,
+          },
+        },
+      },
+      scales: {
+        x: { stacked: chart.is_stacked, grid: { display: false }, ticks: { autoSkipPadding: 16, color: quiet, maxRotation: 0 } },
+        y: {
+          stacked: chart.is_stacked,
+          beginAtZero: true,
+          border: { display: false },
+          grid: { color: plain(colour("line")) },
+          ticks: {
+            callback: (value) => `${compact(value)}${suffix}`,
+            color: quiet,
+            maxTicksLimit: 6,
+            precision: chart.unit ? undefined : 0,
+          },
+        },
+      },
+    };
+  }
+
+  function compact(value) {
+    return new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(value);
+  }
+
+  function draw() {
+    const holder = document.getElementById("dashboard-data");
+    if (!holder || !window.Chart) return;
+    const data = JSON.parse(holder.textContent);
+    drawn.splice(0).forEach((chart) => chart.destroy());
+    for (const chart of data.charts) {
+      const canvas = document.getElementById(`chart-${chart.name}`);
+      if (!canvas) continue;
+      drawn.push(new window.Chart(canvas, {
+        data: {
+          labels: data.starts.map((start) => say(start, data.unit, false)),
+          datasets: chart.lines.map((line, index) => dataset(line, chart, index === 0)),
+        },
+        options: options(data, chart),
+      }));
+    }
+  }
+
+  // Colours are read when a chart is drawn, so another theme needs other charts.
+  function drawAgainInOtherThemes() {
+    let wasDark = isDark();
+    new MutationObserver(() => {
+      if (isDark() === wasDark) return;
+      wasDark = isDark();
+      draw();
+    }).observe(document.documentElement, { attributeFilter: ["class"] });
+  }
+
+  function isDark() {
+    return document.documentElement.classList.contains("dark");
+  }
+
+  // Says how far the sending is only when that has changed, in a region that stays in the page.
+  function announce() {
+    const live = document.getElementById("dashboard-live");
+    const status = document.getElementById("dashboard-status");
+    if (live && status && status.textContent !== live.dataset.status) status.textContent = live.dataset.status;
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    draw();
+    drawAgainInOtherThemes();
+  });
+  document.addEventListener("htmx:afterSwap", announce);
+  // Who is signed out is shown the sign-in page, not that page inside this one.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (new URL(event.detail.xhr.responseURL).pathname !== new URL(event.detail.requestConfig.path, location.href).pathname) {
+      event.detail.shouldSwap = false;
+      location.reload();
+    }
+  });
+})();

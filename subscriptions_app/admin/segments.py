@@ -1,0 +1,204 @@
+"""Segments: the list, and a builder that needs no JSON."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, reverse
+from typing_extensions import override
+
+from channels_app.access import channels_of, may
+from channels_app.console import ChannelFilter, ChannelPage, ConsolePage, ScopedAdmin, require
+from channels_app.models import Channel, Role
+from pushsvc.common.admin import moment
+from pushsvc.common.errors import Invalid, PushsvcError
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import Platform
+from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
+from subscriptions_app.segments.rules import rule_faults
+from subscriptions_app.segments.wording import rule_text
+from subscriptions_app.selectors import attribute_names, audience_size, segment_sample
+from subscriptions_app.services import segment_create, segment_update
+
+_SAMPLES = 10
+_MOST_CHARACTERS = 64 * 1024
+
+
+@admin.register(Segment)
+class SegmentAdmin(ScopedAdmin):
+    add_role = Role.MANAGER
+    list_display = ("name", "channel", "rule_shown", "changed")
+    list_display_links = ("name",)
+    list_filter = (ChannelFilter,)
+    list_select_related = ("channel",)
+    search_fields = ("name", "=id")
+    search_help_text = "A part of the name, or the whole id."
+    ordering = ("-updated_at", "-id")
+
+    @admin.display(description="Who is in it")
+    def rule_shown(self, segment: Segment) -> str:
+        text = rule_text(segment.rule)
+        return text if len(text) <= 120 else f"{text[:119]}…"
+
+    @admin.display(description="Changed")
+    def changed(self, segment: Segment) -> str:
+        return moment(segment.updated_at)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("new/<uuid:channel_id>/", NewSegmentPage, "segment_new"),
+            self.page("preview/<uuid:channel_id>/", PreviewPage, "segment_preview"),
+        ]
+        return own + super().get_urls()
+
+    @override
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        return ChooseChannelPage.as_view(model_admin=self)(request)
+
+    @override
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        try:
+            segment_id = parse_uuid(object_id)
+        except ValueError:
+            raise Http404 from None
+        return SegmentPage.as_view(model_admin=self)(request, segment_id=segment_id)
+
+
+class ChooseChannelPage(ConsolePage):
+    """Which channel the new segment is of; at once the only one."""
+
+    title = "New segment"
+    template_name = "console/segments/choose.html"
+    role = Role.MANAGER
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        channels = channels_of(request.user, Role.MANAGER).order_by("name")
+        own = list(channels[:2])
+        if len(own) == 1:
+            return HttpResponseRedirect(reverse("admin:segment_new", args=[own[0].pk]))
+        return self.render_to_response(self.get_context_data(channels=channels[:200]))
+
+
+class BuilderPage(ConsolePage):
+    """The form that `segments.js` fills: a name, and the rule as JSON that nobody has to read."""
+
+    template_name = "console/segments/builder.html"
+    channel: Channel
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        require(may(request.user, self.channel.account_id, Role.MANAGER), Role.MANAGER)
+        name = request.POST.get("name", "")
+        rule = _parsed(request.POST.get("rule", ""))
+        try:
+            segment = self.save(name, rule)
+        except PushsvcError as error:
+            context = self.get_context_data(name=name, rule=rule, problems=_problems(error))
+            return self.render_to_response(context, status=400)
+        messages.success(request, f"The segment “{segment.name}” was saved.")
+        return HttpResponseRedirect(
+            reverse("admin:subscriptions_app_segment_change", args=[segment.pk])
+        )
+
+    def save(self, name: str, rule: object) -> Segment:
+        """Raises what the service does."""
+        raise NotImplementedError
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("name", "")
+        kwargs.setdefault("rule", None)
+        names = [
+            {"name": each.name, "kinds": list(each.kinds)}
+            for each in attribute_names(self.channel.pk)
+        ]
+        known = {"attributes": names, "platforms": list(Platform.values)}
+        return super().get_context_data(
+            known=known | {"rule": kwargs.pop("rule")},
+            most_characters=MAX_SEGMENT_NAME,
+            may_manage=may(self.request.user, self.channel.account_id, Role.MANAGER),
+            **kwargs,
+        )
+
+
+class NewSegmentPage(BuilderPage, ChannelPage):
+    title = "New segment"
+    role = Role.MANAGER
+
+    @override
+    def save(self, name: str, rule: object) -> Segment:
+        return segment_create(channel=self.channel, name=name, rule=rule)
+
+
+class SegmentPage(BuilderPage):
+    title = "Segment"
+    segment: Segment
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        seen = Segment.objects.filter(channel__in=channels_of(request.user))
+        self.segment = get_object_or_404(seen.select_related("channel"), pk=kwargs["segment_id"])
+        self.channel = self.segment.channel
+
+    @override
+    def save(self, name: str, rule: object) -> Segment:
+        return segment_update(
+            channel_id=self.channel.pk, segment_id=self.segment.pk, name=name, rule=rule
+        )
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("name", self.segment.name)
+        kwargs.setdefault("rule", self.segment.rule)
+        return super().get_context_data(
+            channel=self.channel, segment=self.segment, heading=self.segment.name, **kwargs
+        )
+
+
+class PreviewPage(ChannelPage):
+    """POST only, with `rule`: how many and who, as a fragment. Stores nothing."""
+
+    title = "Preview"
+    template_name = "console/segments/preview.html"
+    http_method_names = ("post",)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        rule = _parsed(request.POST.get("rule", ""))
+        faults = rule_faults(rule)
+        if faults:
+            return self.render_to_response({"problems": _problems(Invalid(faults))})
+        return self.render_to_response(_shown(self.channel.pk, rule))
+
+
+def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
+    sizes = audience_size(channel_id, rule, Platform.values)
+    return {
+        "words": rule_text(rule),
+        "sizes": [(platform, each) for platform, each in sizes.items()],
+        "total": sum(each.size for each in sizes.values()),
+        "is_estimated": any(each.estimated for each in sizes.values()),
+        "samples": segment_sample(channel_id, rule, limit=_SAMPLES),
+    }
+
+
+def _parsed(text: str) -> object:
+    """What the builder wrote; None, which is no rule, for anything else."""
+    try:
+        return json.loads(text[:_MOST_CHARACTERS])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _problems(error: PushsvcError) -> list[dict[str, str]]:
+    if isinstance(error, Invalid):
+        return [{"path": fault.attr, "detail": fault.detail} for fault in error.faults]
+    return [{"path": "", "detail": error.detail}]

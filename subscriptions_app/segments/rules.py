@@ -1,0 +1,196 @@
+"""What a segment's rule may be."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pushsvc.common.errors import Fault
+from pushsvc.common.platforms import Platform
+from pushsvc.common.timestamps import parse_timestamp
+
+Rule = Mapping[str, Any]
+
+MAX_LEAVES: Final = 50
+MAX_DEPTH: Final = 8
+MAX_CHOICES: Final = 100
+MAX_NAME: Final = 50
+MAX_TEXT: Final = 255
+MAX_DAYS: Final = 36_500
+
+COMPARISONS: Final = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+ATTRIBUTE_OPERATORS: Final = ("eq", "ne", *COMPARISONS, "in", "exists", "contains", "starts_with")
+FIELD_OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {
+    "platform": ("eq", "ne", "in"),
+    "created_at": tuple(COMPARISONS),
+    "last_seen_at": tuple(COMPARISONS),
+}
+NOBODY: Final[Rule] = {"any": []}  # what a client may not say, and what matches no subscription
+
+_GROUPS: Final = ("all", "any", "not")
+_LEAVES: Final = ("attribute", "field")
+_KINDS: Final = (*_GROUPS, *_LEAVES)
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+
+_Check = Callable[[object, str], None]
+
+
+def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
+    """Every fault of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
+
+    None: it is a rule, and may be stored, compiled and put into words. `attr` is the path to it.
+    """
+    checker = _Checker()
+    checker.rule(data, attr, depth=1)
+    if checker.leaves > MAX_LEAVES:
+        checker.fault(attr, "too_many", f"Must have at most {MAX_LEAVES} conditions.")
+    return checker.faults
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.leaves = 0
+
+    def fault(self, attr: str, code: str, detail: str) -> None:
+        self.faults.append(Fault(attr, code, detail))
+
+    def rule(self, data: object, attr: str, depth: int) -> None:
+        if not isinstance(data, dict):
+            self.fault(attr, "not_an_object", "Must be an object.")
+            return
+        if depth > MAX_DEPTH:
+            self.fault(attr, "too_deep", f"Must have at most {MAX_DEPTH} levels.")
+            return
+        kinds = [kind for kind in _KINDS if kind in data]
+        if len(kinds) != 1:
+            detail = f"Must have exactly one of: {', '.join(_KINDS)}."
+            self.fault(attr, "not_a_rule", detail)
+        elif kinds[0] in _LEAVES:
+            self._leaf(data, attr, kinds[0])
+        else:
+            self._group(data, attr, kinds[0], depth)
+
+    def _group(self, data: dict[str, Any], attr: str, kind: str, depth: int) -> None:
+        self._refuse_others(data, attr, {kind})
+        inner = f"{attr}.{kind}"
+        if kind == "not":
+            self.rule(data[kind], inner, depth + 1)
+        elif self._is_filled_list(data[kind], inner):
+            for place, rule in enumerate(data[kind]):
+                self.rule(rule, f"{inner}.{place}", depth + 1)
+
+    def _leaf(self, data: dict[str, Any], attr: str, kind: str) -> None:
+        self.leaves += 1
+        self._refuse_others(data, attr, {kind, "operator", "value"})
+        for name in ("operator", "value"):
+            if name not in data:
+                self.fault(f"{attr}.{name}", "required", "This field is required.")
+        operators = self._operators(data[kind], f"{attr}.{kind}", kind)
+        if operators is None or "operator" not in data:
+            return
+        if self._is_choice(data["operator"], f"{attr}.operator", operators) and "value" in data:
+            field = data[kind] if kind == "field" else None
+            self._value_check(field, data["operator"])(data["value"], f"{attr}.value")
+
+    def _operators(self, subject: object, attr: str, kind: str) -> tuple[str, ...] | None:
+        """Those that fit what is tested; None where there is no such field."""
+        if kind == "attribute":
+            self._text(subject, attr, most=MAX_NAME)
+            return ATTRIBUTE_OPERATORS
+        if not self._is_choice(subject, attr, tuple(FIELD_OPERATORS)):
+            return None
+        return FIELD_OPERATORS[str(subject)]
+
+    def _value_check(self, field: str | None, operator: str) -> _Check:
+        one: _Check = self._scalar
+        if field == "platform":
+            one = self._platform
+        elif field is not None:
+            one = self._moment
+        special: dict[str, _Check] = {
+            "in": lambda value, attr: self._choices(value, attr, one),
+            "exists": self._flag,
+            "contains": self._text,
+            "starts_with": self._text,
+        }
+        return special.get(operator, one)
+
+    def _refuse_others(self, data: dict[str, Any], attr: str, known: set[str]) -> None:
+        for name in data:
+            if name not in known:
+                self.fault(f"{attr}.{name}", "unknown_field", "There is no such field.")
+
+    def _is_filled_list(self, data: object, attr: str) -> bool:
+        if not isinstance(data, list):
+            self.fault(attr, "not_a_list", "Must be a list.")
+            return False
+        if not data:
+            self.fault(attr, "empty", "Must not be empty.")
+        return bool(data)
+
+    def _is_choice(self, data: object, attr: str, choices: tuple[str, ...]) -> bool:
+        if not isinstance(data, str):
+            self.fault(attr, "not_a_string", "Must be a string.")
+            return False
+        if data not in choices:
+            self.fault(attr, "not_a_choice", f"Must be one of: {', '.join(choices)}.")
+        return data in choices
+
+    def _text(self, data: object, attr: str, *, least: int = 1, most: int = MAX_TEXT) -> None:
+        if not isinstance(data, str):
+            self.fault(attr, "not_a_string", "Must be a string.")
+        elif len(data) < least:
+            self.fault(attr, "blank", "Must not be empty.")
+        elif len(data) > most:
+            self.fault(attr, "too_long", f"Must be at most {most} characters long.")
+        elif _UNSTORABLE.search(data):
+            self.fault(attr, "malformed", "Holds NUL or half of a surrogate pair.")
+
+    def _scalar(self, data: object, attr: str) -> None:
+        if isinstance(data, str):
+            self._text(data, attr, least=0)
+        elif isinstance(data, bool) or not isinstance(data, int | float):
+            self.fault(attr, "not_a_string_or_number", "Must be a string or a number.")
+        elif not _is_finite(data):
+            self.fault(attr, "out_of_range", "Must be a number that a double can hold.")
+
+    def _choices(self, data: object, attr: str, one: _Check) -> None:
+        if not self._is_filled_list(data, attr) or not isinstance(data, list):
+            return
+        if len(data) > MAX_CHOICES:
+            self.fault(attr, "too_many", f"Must have at most {MAX_CHOICES} values.")
+            return
+        for place, value in enumerate(data):
+            one(value, f"{attr}.{place}")
+
+    def _flag(self, data: object, attr: str) -> None:
+        if not isinstance(data, bool):
+            self.fault(attr, "not_a_boolean", "Must be true or false.")
+
+    def _platform(self, data: object, attr: str) -> None:
+        self._is_choice(data, attr, tuple(Platform.values))
+
+    def _moment(self, data: object, attr: str) -> None:
+        if isinstance(data, dict):
+            self._refuse_others(data, attr, {"days_ago"})
+            self._days(data.get("days_ago"), f"{attr}.days_ago")
+            return
+        try:
+            parse_timestamp(data if isinstance(data, str) else "")
+        except ValueError:
+            detail = 'Must be an ISO 8601 date and time, years 1 to 9999, or {"days_ago": days}.'
+            self.fault(attr, "not_a_timestamp", detail)
+
+    def _days(self, data: object, attr: str) -> None:
+        if type(data) is not int:
+            self.fault(attr, "not_a_number", "Must be a whole number.")
+        elif not 1 <= data <= MAX_DAYS:
+            self.fault(attr, "out_of_range", f"Must be from 1 to {MAX_DAYS}.")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False

@@ -1,0 +1,83 @@
+"""A rule in plain English, for people who never see JSON."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from subscriptions_app.segments.rules import Rule
+
+_NUMBERS: Final = {"gt": "over {}", "gte": "at least {}", "lt": "under {}", "lte": "at most {}"}
+_TEXTS: Final = {
+    "gt": "after {}",
+    "gte": "{} or after",
+    "lt": "before {}",
+    "lte": "{} or before",
+}
+_MOMENTS: Final = {
+    "gt": "after {}",
+    "gte": "at or after {}",
+    "lt": "before {}",
+    "lte": "at or before {}",
+}
+_HAPPENED: Final = {"created_at": "subscribed", "last_seen_at": "last seen"}
+
+
+def rule_text(rule: Rule) -> str:
+    """Such as `plan is "pro" and last seen in the last 30 days`."""
+    match rule:
+        case {"all": rules}:
+            return _joined(rules, " and ")
+        case {"any": rules}:
+            return _joined(rules, " or ")
+        case {"not": inner}:
+            return f"not ({rule_text(inner)})"
+        case {"attribute": name, "operator": operator, "value": value}:
+            return f"{name} {_of_attribute(operator, value)}"
+        case {"field": "platform", "operator": operator, "value": value}:
+            names = value if operator == "in" else [value]
+            return f"platform is {'not ' * (operator == 'ne')}{' or '.join(names)}"
+        case {"field": name, "operator": operator, "value": value}:
+            return f"{_HAPPENED[name]} {_when(operator, value)}"
+    raise ValueError("not a rule")
+
+
+def _joined(rules: Sequence[Rule], word: str) -> str:
+    if len(rules) == 1:
+        return rule_text(rules[0])
+    return word.join(_bracketed(each) for each in rules)
+
+
+def _bracketed(rule: Rule) -> str:
+    is_group = len(rule.get("all", rule.get("any", []))) > 1
+    return f"({rule_text(rule)})" if is_group else rule_text(rule)
+
+
+def _of_attribute(operator: str, value: Any) -> str:
+    match operator:
+        case "eq":
+            return f"is {_shown(value)}"
+        case "ne":
+            return f"is not {_shown(value)}"
+        case "in":
+            return f"is {' or '.join(map(_shown, value))}"
+        case "exists":
+            return "is set" if value else "is not set"
+        case "contains":
+            return f"contains {_shown(value)}"
+        case "starts_with":
+            return f"starts with {_shown(value)}"
+    words = _TEXTS if isinstance(value, str) else _NUMBERS
+    return f"is {words[operator].format(_shown(value))}"
+
+
+def _when(operator: str, value: Any) -> str:
+    if isinstance(value, str):
+        return _MOMENTS[operator].format(value)
+    days = value["days_ago"]
+    if operator in ("gt", "gte"):
+        return "in the last day" if days == 1 else f"in the last {days} days"
+    return f"more than {days} {'day' if days == 1 else 'days'} ago"
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,104 @@
+"""Users, for superusers; and what everybody may do about their own password."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from channels_app.models import Account
+from tests.admin.support import PASSWORD, signed_in
+
+USERS = "/admin/auth/user/"
+NEW_PASSWORD = "another-long-battery-staple"
+
+
+def change_page(user):
+    return reverse("admin:auth_user_change", args=[user.pk])
+
+
+def test_a_superuser_makes_a_user_and_gets_a_link_once(root):
+    answer = signed_in(root).post(f"{USERS}add/", {"username": "carol", "email": "c@example.com"})
+
+    carol = User.objects.get(username="carol")
+    assert (carol.is_staff, carol.is_superuser) == (True, False)
+    assert not carol.has_usable_password()
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert "/set-password/" in answer.context["link"]
+
+
+def test_a_superuser_deactivates_a_user_whose_session_ends_at_once(alice, root):
+    viewer = alice.members["viewer"]
+    session = signed_in(viewer)
+    signed_in(root).post(change_page(viewer), {"do": "change", "email": ""})
+
+    assert User.objects.get(pk=viewer.pk).is_active is False
+    assert "/admin/login/" in session.get("/admin/")["Location"]
+
+
+@pytest.mark.parametrize("kept", [{"is_active": "on"}, {"is_superuser": "on"}])
+def test_a_superuser_cannot_lock_themselves_out(root, kept):
+    answer = signed_in(root).post(change_page(root), {"do": "change", "email": "", **kept})
+
+    assert answer.status_code == 400
+    root.refresh_from_db()
+    assert root.is_active
+    assert root.is_superuser
+
+
+@pytest.mark.parametrize("path", ["", "add/"])
+def test_owners_have_no_business_with_users(alice, path):
+    owner = signed_in(alice.members["owner"])
+
+    assert owner.get(f"{USERS}{path}").status_code == 403
+    assert owner.post(f"{USERS}add/", {"username": "x", "is_superuser": "on"}).status_code == 403
+    assert owner.get(change_page(alice.members["viewer"])).status_code == 403
+
+
+def test_users_are_never_deleted(root, alice):
+    page = reverse("admin:auth_user_delete", args=[alice.members["viewer"].pk])
+
+    assert signed_in(root).post(page, {"post": "yes"}).status_code == 403
+
+
+def own_password(client, **fields):
+    fields = {"password": PASSWORD, "new_password": NEW_PASSWORD, "repeated": NEW_PASSWORD} | fields
+    return client.post("/admin/password_change/", fields)
+
+
+def test_staff_change_their_password_and_their_other_sessions_end(alice):
+    viewer = alice.members["viewer"]
+    here, elsewhere = signed_in(viewer), signed_in(viewer)
+
+    assert own_password(here).status_code == 302
+
+    assert User.objects.get(pk=viewer.pk).check_password(NEW_PASSWORD)
+    assert here.get("/admin/").status_code == 200
+    assert elsewhere.get("/admin/").status_code == 302
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"password": "guessed"}, {"repeated": "other"}, {"new_password": "1", "repeated": "1"}],
+)
+def test_a_password_is_not_changed_for_a_wrong_form(alice, wrong):
+    viewer = alice.members["viewer"]
+
+    assert own_password(signed_in(viewer), **wrong).status_code == 400
+    assert User.objects.get(pk=viewer.pk).check_password(PASSWORD)
+
+
+def test_guessing_the_password_at_an_unlocked_desk_ends_in_the_lock_out(alice):
+    client = signed_in(alice.members["viewer"])
+    answers = [own_password(client, password=f"guess {n}").status_code for n in range(5)]
+
+    assert answers == [400] * 4 + [429]
+    assert own_password(client).status_code == 429
+
+
+def test_the_lists_take_few_queries(root, django_assert_max_num_queries):
+    User.objects.bulk_create(User(username=f"user-{n}", is_staff=True) for n in range(200))
+    Account.objects.bulk_create(Account(name=f"account {n}") for n in range(200))
+    client = signed_in(root)
+
+    for page in (USERS, reverse("admin:channels_app_account_changelist")):
+        with django_assert_max_num_queries(25):
+            assert client.get(page).status_code == 200

@@ -1,0 +1,236 @@
+"""The audit log: what is written, who may read it, and that nobody can change it."""
+
+import json
+from hashlib import sha256
+from io import StringIO
+
+import pytest
+from auditlog.models import LogEntry
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.core.management import call_command
+from django.db import Error, connection, transaction
+from django.db.models.fields.json import KeyTextTransform
+from django.test import RequestFactory
+from django.urls import reverse
+
+from channels_app import audit, two_step
+from channels_app.members import password_set, set_password_path
+from channels_app.services import api_key_issue, provider_credentials_store, vapid_key_rotate
+from tests.admin.support import signed_in
+from tests.api.credentials import APPLE, GOOGLE, pem
+from tests.factories import make_key
+
+LOG = "/admin/auditlog/logentry/"
+SECRETS = {"password", "secret", "private"}
+
+
+def newest():
+    return LogEntry.objects.order_by("-id")[0]
+
+
+def test_an_entry_cannot_be_changed_or_deleted_even_by_sql(alice):
+    audit.record(alice.channel, audit.Action.UPDATE, {"name": "before"}, {"name": "after"})
+    entries = LogEntry.objects.all()
+
+    with pytest.raises(Error, match="never changed"), transaction.atomic():
+        entries.update(object_repr="forged")
+    with pytest.raises(Error, match="never changed"), transaction.atomic():
+        entries._raw_delete(entries.db)
+
+
+def test_only_fields_that_differ_are_kept(alice):
+    before = audit.fields_of(alice.channel)
+    audit.record(alice.channel, audit.Action.UPDATE, before, before | {"name": "New"})
+
+    assert newest().changes == {"name": ["Alice's channel", "New"]}
+
+
+def test_a_field_that_is_not_listed_never_gets_into_an_entry(alice):
+    with pytest.raises(ValueError, match="private_key"):
+        audit.record(
+            alice.channel.vapid_keys.get(), audit.Action.UPDATE, after={"private_key_encrypted": ""}
+        )
+
+
+def test_an_entry_names_who_acted_from_where_and_whose_it_is(alice, settings):
+    settings.TRUSTED_PROXIES = 1
+    request = RequestFactory().post("/", headers={"X-Forwarded-For": "9.9.9.9, 192.0.2.7"})
+    request.user = alice.members["manager"]
+    with audit.request_context(request):
+        audit.record(alice.channel, audit.Action.UPDATE, note="Renamed.")
+        assert audit.is_by_staff()
+
+    entry = newest()
+    assert entry.actor == alice.members["manager"]
+    assert entry.remote_addr == "192.0.2.7"
+    assert entry.additional_data == {
+        "account": str(alice.account.pk),
+        "channel": str(alice.channel.pk),
+        "note": "Renamed.",
+        "via": "console",
+        "who": "alice-manager",
+    }
+
+
+def test_no_secret_gets_into_the_log_whatever_is_done(alice, root):
+    """Planted wherever staff can put one, then looked for in the whole table."""
+    apple = APPLE | {"key": pem(ec.generate_private_key(ec.SECP256R1()))}
+    provider_credentials_store(
+        channel=alice.channel,
+        fcm_service_account=json.dumps(GOOGLE),
+        apns_key=json.dumps(apple),
+    )
+    _, key = api_key_issue(channel=alice.channel, name="shop")
+    vapid = vapid_key_rotate(channel=alice.channel)
+    two_step.begin(user=root)
+    totp = two_step.pending(root).key
+    link = set_password_path(user=alice.members["viewer"])
+    password_set(user=root, password="planted-battery-staple", note="Set.")
+
+    written = json.dumps(list(LogEntry.objects.values()), default=str)
+    planted = [
+        GOOGLE["private_key"].splitlines()[1],
+        apple["key"].splitlines()[1],
+        key[13:],
+        sha256(key.encode()).hexdigest(),
+        vapid.private_key_encrypted,
+        totp,
+        link.rstrip("/").rpartition("/")[2],
+        "planted-battery-staple",
+        root.password,
+    ]
+    assert LogEntry.objects.count() >= 6
+    assert not [secret for secret in planted if secret in written]
+
+
+def test_what_may_be_shown_names_no_secret():
+    for label, names in audit.SHOWN.items():
+        for name in names:
+            assert not any(word in name for word in SECRETS), (label, name)
+            assert not name.endswith(("_encrypted", "_sha256", "address", "attributes")) or (
+                name == "ip_address"
+            ), (label, name)
+
+
+def test_an_entry_of_the_api_names_the_key_and_no_person(alice):
+    key = make_key(alice.channel)
+    address = f"/channel/{alice.channel.pk}/providers"
+    client = signed_in(alice.members["manager"])  # a cookie that comes along means nothing
+    config = {"providers_config": {"fcm_service_account": json.dumps(GOOGLE)}}
+    answer = client.put(
+        address, config, content_type="application/json", headers={"Authorization": f"Key {key}"}
+    )
+    assert answer.status_code == 200, answer.content
+
+    entry = newest()
+    assert entry.actor is None
+    assert entry.additional_data["via"] == "api"
+    assert entry.additional_data["key"] == key[:12]
+    assert entry.remote_addr == "127.0.0.1"
+    assert entry.changes["facts"][1]["project_id"] == "alices-shop"
+
+
+def test_an_entry_of_a_command_says_so(alice):
+    call_command("create_api_key", str(alice.channel.pk), stdout=StringIO())
+
+    assert newest().additional_data["via"] == "command"
+    assert newest().actor is None
+
+
+def test_what_is_rolled_back_leaves_no_entry(alice):
+    before = LogEntry.objects.count()
+    with transaction.atomic():
+        api_key_issue(channel=alice.channel)
+        transaction.set_rollback(True)
+
+    assert LogEntry.objects.count() == before
+
+
+@pytest.mark.parametrize("action", ["add", "change", "delete"])
+def test_nobody_changes_the_log_in_the_console(alice, root, action):
+    entry = newest()
+    arguments = [] if action == "add" else [entry.pk]
+    page = reverse(f"admin:auditlog_logentry_{action}", args=arguments)
+
+    answer = signed_in(root).post(page, {"object_repr": "forged", "post": "yes"})
+
+    assert answer.status_code == 403
+    assert newest() == entry
+    assert newest().object_repr == entry.object_repr
+
+
+def test_a_user_who_did_something_cannot_be_deleted(alice):
+    request = RequestFactory().post("/")
+    request.user = alice.members["manager"]
+    with audit.request_context(request):
+        api_key_issue(channel=alice.channel)
+
+    with pytest.raises(Error, match="never changed"), transaction.atomic():
+        alice.members["manager"].delete()
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ({"q": "alice-manager"}, True),
+        ({"q": "127.0.0.1"}, True),
+        ({"q": "192.0.2.1"}, False),
+        ({"q": "shop-key"}, True),
+        ({"q": "bob"}, False),
+        ({"kind": "channels_app.apikey"}, True),
+        ({"kind": "channels_app.vapidkey"}, False),
+        ({"action": "0"}, True),
+        ({"action": "2"}, False),
+        ({"days": "7"}, True),
+        ({"days": "x", "kind": "x", "action": "x"}, True),
+    ],
+)
+def test_entries_are_found_by_who_what_when_and_from_where(alice, search, found):
+    manager = signed_in(alice.members["manager"])
+    page = reverse("admin:channel_keys", args=[alice.channel.pk])
+    manager.post(page, {"name": "shop-key", "scopes": ["read"]})
+
+    shown = manager.get(LOG, search).content.decode()
+
+    assert (">shop-key</a>" in shown) is found
+
+
+def test_a_reader_sees_the_entries_of_the_own_accounts_only(alice, bob):
+    api_key_issue(channel=alice.channel, name="a-key")
+    api_key_issue(channel=bob.channel, name="b-key")
+    viewer = signed_in(alice.members["viewer"])
+
+    shown = viewer.get(LOG).content.decode()
+    assert "a-key" in shown
+    assert "b-key" not in shown
+    page = reverse("admin:auditlog_logentry_change", args=[newest().pk])
+    assert "b-key" not in viewer.get(page, follow=True).content.decode()
+
+
+def test_the_log_takes_few_queries_and_is_never_counted(alice, django_assert_max_num_queries):
+    for number in range(120):
+        audit.record(alice.channel, audit.Action.UPDATE, note=f"Change {number}.")
+    client = signed_in(alice.members["viewer"])
+
+    with django_assert_max_num_queries(25) as asked:
+        assert "Change 119." in client.get(LOG).content.decode()
+    counts = [query["sql"] for query in asked.captured_queries if "COUNT(" in query["sql"]]
+    assert all("LIMIT" in sql for sql in counts)
+
+
+def test_an_account_s_entries_are_read_through_an_index(alice):
+    entry = newest()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO auditlog_logentry (content_type_id, object_pk, object_repr, action,"
+            " changes_text, timestamp, additional_data)"
+            " SELECT %s, n::text, 'x', 1, '', now(),"
+            " jsonb_build_object('account', gen_random_uuid())"
+            " FROM generate_series(1, 20000) AS n",
+            [entry.content_type_id],
+        )
+        cursor.execute("ANALYZE auditlog_logentry")
+        own = LogEntry.objects.annotate(account=KeyTextTransform("account", "additional_data"))
+        own = own.filter(account__in=[str(alice.account.pk)]).order_by("-id")[:50]
+        plan = own.explain()
+    assert "auditlog_by_account" in plan, plan

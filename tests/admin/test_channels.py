@@ -1,0 +1,254 @@
+"""A channel's pages: made, shown, set up, given credentials and keys, by those who may."""
+
+import json
+import re
+
+import pytest
+from django.urls import reverse
+
+from channels_app.models import ApiKey, Channel, ProviderCredential
+from channels_app.services import provider_credentials_store
+from tests.admin.support import fill_subscribers, signed_in
+from tests.api.credentials import APPLE, GOOGLE
+from tests.pipeline.phones import store_apple, store_google
+
+PAGES = [
+    "channels_app_channel_change",
+    "channel_credentials",
+    "channel_keys",
+    "channel_vapid",
+    "channel_snippet",
+    "channel_settings",
+]
+
+
+def address(name, house, *more):
+    return reverse(f"admin:{name}", args=[house.channel.pk, *more])
+
+
+def manager(house):
+    return signed_in(house.members["manager"])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_of_a_channel_is_for_its_members_only(alice, bob, name):
+    page = signed_in(alice.members["viewer"]).get(address(name, alice))
+
+    assert page.status_code == 200
+    assert str(alice.channel.pk) in page.content.decode()
+    assert signed_in(bob.members["owner"]).get(address(name, alice)).status_code == 404
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_a_channel_takes_few_queries(alice, django_assert_max_num_queries, name):
+    fill_subscribers(alice.channel, 50)
+    client = signed_in(alice.members["manager"])
+
+    with django_assert_max_num_queries(25):
+        client.get(address(name, alice))
+
+
+def test_the_list_of_channels_takes_few_queries(root, alice, django_assert_max_num_queries):
+    Channel.objects.bulk_create(
+        Channel(account=alice.account, name=f"Channel {n}", vapid_subject="mailto:a@example.com")
+        for n in range(60)
+    )
+    fill_subscribers(alice.channel, 7)
+    client = signed_in(root)
+
+    with django_assert_max_num_queries(25):
+        page = client.get(reverse("admin:channels_app_channel_changelist"), {"q": "Alice"})
+
+    assert re.search(r">\s*7\s*<", page.content.decode())
+
+
+def test_a_manager_makes_a_channel_and_is_led_to_its_snippet(alice):
+    given = {"name": "News", "vapid_subject": "mailto:push@example.com"}
+
+    answer = manager(alice).post(
+        reverse("admin:channels_app_channel_add"), given | {"account": alice.account.pk}
+    )
+
+    made = Channel.objects.get(name="News")
+    assert made.account == alice.account
+    assert made.vapid_keys.count() == 1
+    assert answer.url == reverse("admin:channel_snippet", args=[made.pk])
+
+
+def test_a_channel_cannot_be_made_in_an_account_of_others(alice, bob):
+    given = {"name": "News", "vapid_subject": "mailto:push@example.com"}
+
+    answer = manager(alice).post(
+        reverse("admin:channels_app_channel_add"), given | {"account": bob.account.pk}
+    )
+
+    assert answer.status_code == 400
+    assert not Channel.objects.filter(name="News").exists()
+
+
+def test_a_bad_subject_is_said_beside_its_field(alice):
+    given = {"name": "News", "vapid_subject": "mailto:me@localhost", "account": alice.account.pk}
+
+    page = manager(alice).post(reverse("admin:channels_app_channel_add"), given)
+
+    assert page.status_code == 400
+    assert "Apple refuses others" in page.content.decode()
+
+
+def test_settings_are_saved(alice):
+    given = {
+        "name": "Alice's other name",
+        "vapid_subject": "mailto:push@example.com",
+        "enabled": [],
+        "sends_per_second": 5,
+        "subscribes_per_minute": "",
+    }
+
+    manager(alice).post(address("channel_settings", alice), given)
+
+    channel = Channel.objects.get(pk=alice.channel.pk)
+    assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
+    assert (channel.sends_per_second, channel.subscribes_per_minute) == (5, None)
+
+
+def test_a_platform_without_credentials_cannot_be_turned_on(alice):
+    given = {
+        "name": "x",
+        "vapid_subject": "mailto:push@example.com",
+        "enabled": ["web", "ios"],
+    }
+
+    page = manager(alice).post(address("channel_settings", alice), given)
+
+    assert page.status_code == 400
+    assert not Channel.objects.get(pk=alice.channel.pk).ios_enabled
+
+
+def test_pasted_credentials_are_understood_and_never_shown(alice):
+    text = json.dumps(GOOGLE)
+
+    page = (
+        manager(alice)
+        .post(address("channel_credentials", alice), {"android-text": text}, follow=True)
+        .content.decode()
+    )
+
+    assert GOOGLE["project_id"] in page
+    assert GOOGLE["private_key_id"] not in page
+    assert "PRIVATE KEY" not in page
+    assert ProviderCredential.objects.get().platform == "android"
+
+
+def test_an_uploaded_key_needs_what_belongs_to_it(alice, tmp_path):
+    key = dict(APPLE)
+    file = tmp_path / "AuthKey.p8"
+    file.write_text(key.pop("key"))
+    fields = {f"ios-{name}": value for name, value in key.items()}
+    client = manager(alice)
+
+    with file.open("rb") as upload:
+        faulty = client.post(
+            address("channel_credentials", alice), fields | {"ios-file": upload, "ios-team_id": "x"}
+        )
+    with file.open("rb") as upload:
+        client.post(address("channel_credentials", alice), fields | {"ios-file": upload})
+
+    assert faulty.status_code == 400
+    assert "10 capital letters" in faulty.content.decode()
+    assert "PRIVATE KEY" not in faulty.content.decode()
+    assert ProviderCredential.objects.get().facts["key_id"] == key["key_id"]
+
+
+def test_what_is_no_credential_is_said_and_nothing_is_stored(alice):
+    page = manager(alice).post(address("channel_credentials", alice), {"android-text": "{}"})
+
+    assert page.status_code == 400
+    assert "This field is required" in page.content.decode()
+    assert not ProviderCredential.objects.exists()
+
+
+def test_a_key_is_shown_once_and_revoked(alice):
+    client = manager(alice)
+    given = {"name": "Shop backend", "scopes": ["send", "read"]}
+
+    page = client.post(address("channel_keys", alice), given)
+
+    text = re.search(r"psk_\w{8}_\w{38}", page.content.decode())[0]
+    key = ApiKey.objects.get(name="Shop backend")
+    assert key.scopes == ["send", "read"]
+    assert "no-store" in page.headers["Cache-Control"]
+    assert text not in client.get(address("channel_keys", alice)).content.decode()
+
+    client.post(address("channel_key_revoke", alice, key.pk))
+    assert ApiKey.objects.get(pk=key.pk).revoked_at is not None
+
+
+def test_a_key_of_another_channel_is_not_revoked(alice, bob):
+    manager(bob).post(address("channel_keys", bob), {"name": "Bob's", "scopes": ["send"]})
+    key = ApiKey.objects.get(name="Bob's")
+
+    answer = manager(alice).post(address("channel_key_revoke", alice, key.pk))
+
+    assert answer.status_code == 404
+    assert ApiKey.objects.get(pk=key.pk).revoked_at is None
+
+
+def test_a_rotated_key_leaves_the_old_one_in_the_list(alice):
+    old = alice.channel.vapid_keys.get()
+
+    page = manager(alice).post(address("channel_vapid", alice), follow=True).content.decode()
+
+    new = alice.channel.vapid_keys.get(retired_at=None)
+    assert new != old
+    assert old.public_key in page
+    assert new.public_key in page
+
+
+@pytest.mark.parametrize("role", ["viewer", "sender"])
+def test_who_is_no_manager_changes_nothing(alice, role):
+    client = signed_in(alice.members[role])
+    attempts = {
+        "channel_keys": {"name": "Mine", "scopes": ["send"]},
+        "channel_credentials": {"android-text": json.dumps(GOOGLE)},
+        "channel_vapid": {},
+        "channel_settings": {"name": "Mine", "vapid_subject": "mailto:push@example.com"},
+        "channel_credential_test": {"platform": "ios"},
+    }
+
+    for name, given in attempts.items():
+        assert client.post(address(name, alice), given).status_code == 403
+
+    add = reverse("admin:channels_app_channel_add")
+    assert client.post(add, {"name": "Mine"}).status_code == 403
+    assert not ApiKey.objects.exists()
+    assert not ProviderCredential.objects.exists()
+    assert alice.channel.vapid_keys.count() == 1
+    assert Channel.objects.get(pk=alice.channel.pk).name == alice.channel.name
+
+
+def said_of_a_test(house, platform):
+    page = manager(house).post(
+        address("channel_credential_test", house),
+        {"platform": platform},
+        headers={"HX-Request": "true"},
+    )
+    return page.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_credentials_are_tested_by_asking_the_push_service(alice, fcm, apns, platform):
+    store_google(fcm, alice.channel)
+    store_apple(apns, alice.channel)
+    assert "are good" in said_of_a_test(alice, platform)
+
+    if platform == "android":
+        foreign = {"fcm_service_account": json.dumps(GOOGLE)}
+    else:
+        foreign = {"apns_key": json.dumps(APPLE)}
+    provider_credentials_store(channel=alice.channel, **foreign)
+    assert "refused the credentials" in said_of_a_test(alice, platform)
+
+
+def test_without_credentials_there_is_nothing_to_test(alice):
+    assert "No credentials are stored" in said_of_a_test(alice, "android")

@@ -1,0 +1,129 @@
+"""The log of recipients: every one of them, as a file that no spreadsheet runs."""
+
+import csv
+from io import StringIO
+
+import pytest
+from auditlog.models import LogEntry
+from django.db import connection
+from django.urls import reverse
+
+from notifications_app.admin import log
+from notifications_app.models import Batch, Delivery, Plan
+from pushsvc.common.ids import uuid7
+from tests.admin.support import make_notification, signed_in
+
+
+def log_of(notification):
+    return reverse("admin:notification_log", args=[notification.pk])
+
+
+def rows_of(answer):
+    return list(csv.DictReader(StringIO(b"".join(answer).decode())))
+
+
+@pytest.fixture
+def viewer(alice):
+    return signed_in(alice.members["viewer"])
+
+
+@pytest.fixture
+def notification(alice):
+    made = make_notification(alice.channel)
+    plan = Plan.objects.create(notification=made, channel=alice.channel, platform="web")
+    made.batch = Batch.objects.create(
+        plan=plan, notification=made, channel=alice.channel, platform="web", push_service="fcm"
+    )
+    return made
+
+
+def deliver(notification, **fields):
+    return Delivery.objects.create(
+        notification_id=notification.pk,
+        batch_id=notification.batch.pk,
+        **{"subscription_id": uuid7()} | fields,
+    )
+
+
+def test_each_recipient_has_a_row_with_what_became_of_it(viewer, notification):
+    at = notification.finished_at
+    first = deliver(notification, status=1, attempts=1, finished_at=at, clicked_at=at)
+    second = deliver(notification, status=2, code="endpoint_gone", detail="410", attempts=2)
+    third = deliver(notification)
+    deliver_elsewhere = Delivery.objects.create(
+        notification_id=uuid7(), subscription_id=uuid7(), batch_id=notification.batch.pk
+    )
+
+    rows = rows_of(viewer.get(log_of(notification)))
+
+    assert [row["subscription_id"] for row in rows] == [
+        str(each.subscription_id) for each in (first, second, third)
+    ]
+    assert str(deliver_elsewhere.subscription_id) not in str(rows)
+    assert [row["outcome"] for row in rows] == ["delivered", "bounced", "waiting"]
+    assert rows[0]["finished_at"] == rows[0]["clicked_at"] != ""
+    assert rows[0]["finished_at"].endswith("Z")
+    assert (rows[1]["code"], rows[1]["detail"], rows[1]["attempts"]) == (
+        "endpoint_gone",
+        "410",
+        "2",
+    )
+    assert (rows[2]["platform"], rows[2]["finished_at"]) == ("web", "")
+
+
+def test_every_page_is_read_and_none_twice(viewer, notification, monkeypatch):
+    monkeypatch.setattr(log, "_PAGE", 3)
+    made = {str(deliver(notification).subscription_id) for _ in range(10)}
+    found = [row["subscription_id"] for row in rows_of(viewer.get(log_of(notification)))]
+    assert len(found) == 10
+    assert set(found) == made
+
+
+def test_rows_are_read_while_they_are_sent(viewer, notification, monkeypatch):
+    monkeypatch.setattr(log, "_PAGE", 1)
+    for _ in range(3):
+        deliver(notification)
+    answer = viewer.get(log_of(notification))
+    parts = iter(answer)
+    assert next(parts).startswith(b"subscription_id,")
+    before = len(connection.queries_log)
+    connection.force_debug_cursor = True
+    next(parts)
+    assert len(connection.queries_log) == before + 1
+    connection.force_debug_cursor = False
+    assert len(list(parts)) == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")', "=1,2\n3"]
+)
+def test_no_cell_is_a_formula(viewer, notification, words):
+    deliver(notification, status=2, code="refused", detail=words)
+    (row,) = rows_of(viewer.get(log_of(notification)))
+    assert row["detail"].startswith("'")
+    assert row["detail"][1:].replace("\r\n", "\n") == words.replace("\r\n", "\n")
+
+
+def test_the_file_is_named_and_downloads_are_entries_of_the_audit_log(viewer, notification, alice):
+    answer = viewer.get(log_of(notification))
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert f'filename="notification-{notification.pk}.csv"' in answer.headers["Content-Disposition"]
+    rows_of(answer)
+    entry = LogEntry.objects.get(object_pk=str(notification.pk))
+    assert entry.actor == alice.members["viewer"]
+
+
+def test_a_few_downloads_at_a_time_leave_threads_for_others(viewer, notification):
+    open_ones = [viewer.get(log_of(notification)) for _ in range(4)]
+    refused = viewer.get(log_of(notification))
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"]
+
+    for answer in open_ones:
+        rows_of(answer)
+    assert viewer.get(log_of(notification)).status_code == 200
+
+
+def test_the_log_of_another_account_is_not_to_be_found(viewer, bob):
+    theirs = make_notification(bob.channel)
+    assert viewer.get(log_of(theirs)).status_code == 404

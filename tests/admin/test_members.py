@@ -1,0 +1,212 @@
+"""Owners choose who belongs to their account; superusers do it for all."""
+
+import pytest
+from auditlog.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from channels_app.members import member_add, set_password_path
+from channels_app.models import Account, Membership, Role
+from tests.admin.support import PASSWORD, signed_in
+
+NEW_PASSWORD = "another-long-battery-staple"
+
+
+def page(house):
+    return reverse("admin:channels_app_account_change", args=[house.account.pk])
+
+
+def membership(house, role):
+    return Membership.objects.get(user=house.members[role], account=house.account)
+
+
+def act(client, house, do, **fields):
+    return client.post(page(house), {"do": do, **fields}, follow=True)
+
+
+def link_in(answer):
+    assert "no-store" in answer.headers["Cache-Control"]
+    return answer.context["link"].removeprefix("http://testserver")
+
+
+def choose_password(link, password=NEW_PASSWORD):
+    """What a browser does with the link."""
+    stranger = Client()
+    form = stranger.get(link, follow=True)
+    if not form.context.get("validlink"):
+        return None
+    fields = {"new_password1": password, "new_password2": password}
+    return stranger.post(form.redirect_chain[-1][0], fields, follow=True)
+
+
+def test_an_owner_adds_somebody_new_who_chooses_a_password_by_a_link(alice):
+    client = signed_in(alice.members["owner"])
+    answer = act(client, alice, "add", username="carol", role="sender")
+
+    carol = User.objects.get(username="carol")
+    assert carol.memberships.get().role == Role.SENDER
+    assert (carol.is_staff, carol.is_superuser) == (True, False)
+    assert not carol.has_usable_password()
+    assert link_in(answer) not in client.get(page(alice)).content.decode()  # shown once
+
+    assert choose_password(link_in(answer)).status_code == 200
+    carol.refresh_from_db()
+    assert carol.check_password(NEW_PASSWORD)
+
+
+def test_a_link_works_once(alice):
+    link = set_password_path(user=alice.members["viewer"])
+
+    assert choose_password(link) is not None
+    assert choose_password(link) is None
+
+
+def test_a_link_is_void_once_its_user_joins_another_account(alice, bob):
+    """Else who made the link could still get into that account."""
+    viewer = alice.members["viewer"]
+    link = set_password_path(user=viewer)
+    member_add(account=bob.account, username=viewer.username, role=Role.OWNER)
+
+    assert choose_password(link) is None
+
+
+def test_a_weak_password_is_refused(alice):
+    link = set_password_path(user=alice.members["viewer"])
+
+    answer = choose_password(link, "12345678")
+
+    assert "too common" in answer.content.decode()
+    assert User.objects.get(pk=alice.members["viewer"].pk).check_password(PASSWORD)
+
+
+def test_somebody_known_is_added_without_a_link(alice, bob):
+    known = bob.members["viewer"]
+    answer = act(signed_in(alice.members["owner"]), alice, "add", username=known, role="viewer")
+
+    assert "link" not in answer.context
+    assert {held.account for held in known.memberships.all()} == {alice.account, bob.account}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("alice-viewer", "is a member already"),
+        ("Alice-Viewer", "a user of this name"),
+        ("no blanks", "valid username"),
+    ],
+)
+def test_a_name_that_cannot_be_added_is_refused_beside_its_field(alice, name, says):
+    client = signed_in(alice.members["owner"])
+    answer = act(client, alice, "add", username=name, role="viewer")
+
+    assert answer.status_code == 400
+    assert says in " ".join(answer.context["form"].errors["username"])
+
+
+def test_an_owner_changes_a_role_and_removes_a_member(alice):
+    client = signed_in(alice.members["owner"])
+    act(client, alice, "role", membership=membership(alice, "viewer").pk, role="manager")
+    assert membership(alice, "viewer").role == Role.MANAGER
+
+    act(client, alice, "remove", membership=membership(alice, "viewer").pk)
+    assert not alice.members["viewer"].memberships.exists()
+    assert User.objects.filter(pk=alice.members["viewer"].pk, is_active=True).exists()
+
+
+@pytest.mark.parametrize("do", ["role", "remove"])
+def test_the_last_owner_stays(alice, do):
+    owner = membership(alice, "owner")
+    answer = act(signed_in(owner.user), alice, do, membership=owner.pk, role="viewer")
+
+    assert "needs an owner" in answer.content.decode()
+    assert membership(alice, "owner").role == Role.OWNER
+
+
+def test_an_owner_who_was_deactivated_does_not_count_as_one(alice):
+    other = membership(alice, "manager")
+    other.role = Role.OWNER
+    other.save()
+    User.objects.filter(pk=other.user_id).update(is_active=False)
+    owner = membership(alice, "owner")
+
+    act(signed_in(owner.user), alice, "role", membership=owner.pk, role="viewer")
+
+    assert membership(alice, "owner").role == Role.OWNER
+
+
+@pytest.mark.parametrize("role", ["viewer", "sender", "manager"])
+def test_who_is_not_an_owner_may_neither_see_nor_change_members(alice, role):
+    client = signed_in(alice.members[role])
+
+    assert client.get(page(alice)).status_code == 403
+    answer = act(client, alice, "role", membership=membership(alice, role).pk, role="owner")
+    assert answer.status_code == 403
+    assert "owner" in answer.content.decode()
+    assert membership(alice, role).role == role
+
+
+def test_an_owner_cannot_touch_another_account(alice, bob):
+    client = signed_in(alice.members["owner"])
+
+    assert client.get(page(bob)).status_code == 404
+    theirs = membership(bob, "viewer").pk
+    assert act(client, bob, "remove", membership=theirs).status_code == 404
+    assert act(client, alice, "remove", membership=theirs).status_code == 404
+    assert Membership.objects.filter(pk=theirs).exists()
+
+
+@pytest.mark.parametrize("who", ["of_another_account", "superuser"])
+def test_an_owner_gets_no_password_link_for_who_is_not_theirs_alone(alice, bob, root, who):
+    user = {"of_another_account": bob.members["viewer"], "superuser": root}[who]
+    held, _ = member_add(account=alice.account, username=user.username, role=Role.VIEWER)
+
+    answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
+
+    assert "superuser must make the link" in answer.content.decode()
+    assert "link" not in answer.context
+
+
+def test_an_owner_gets_a_password_link_for_a_member_of_their_own(alice):
+    held = membership(alice, "viewer")
+    answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
+
+    assert choose_password(link_in(answer)) is not None
+
+
+def test_only_superusers_make_and_rename_accounts(alice, root):
+    new = reverse("admin:channels_app_account_add")
+    assert signed_in(alice.members["owner"]).post(new, {"name": "Mine"}).status_code == 403
+    assert act(signed_in(alice.members["owner"]), alice, "rename", name="X").status_code == 403
+
+    assert signed_in(root).post(new, {"name": "Carol"}).status_code == 302
+    act(signed_in(root), alice, "rename", name="Alice & Co")
+    assert set(Account.objects.values_list("name", flat=True)) == {"Carol", "Alice & Co"}
+
+
+def test_what_happened_to_members_is_in_the_audit_log_without_any_link(alice):
+    client = signed_in(alice.members["owner"])
+    link = link_in(act(client, alice, "add", username="carol", role="sender"))
+    carol = Membership.objects.get(user__username="carol")
+    act(client, alice, "role", membership=carol.pk, role="viewer")
+    act(client, alice, "remove", membership=carol.pk)
+
+    entries = LogEntry.objects.filter(content_type__model="membership").order_by("id")
+    assert [entry.changes for entry in entries] == [
+        {"user": [None, "carol"], "role": [None, "sender"]},
+        {"role": ["sender", "viewer"]},
+        {"user": ["carol", None], "role": ["viewer", None]},
+    ]
+    assert {entry.actor for entry in entries} == {alice.members["owner"]}
+    token = link.rstrip("/").rpartition("/")[2]
+    assert not any(token in str(entry) for entry in LogEntry.objects.values())
+
+
+def test_the_page_takes_few_queries_however_many_members(alice, django_assert_max_num_queries):
+    for number in range(60):
+        user = User.objects.create_user(f"member-{number}", is_staff=True)
+        Membership.objects.create(account=alice.account, user=user, role="viewer")
+    client = signed_in(alice.members["owner"])
+
+    with django_assert_max_num_queries(25):
+        assert "member-59" in client.get(page(alice)).content.decode()

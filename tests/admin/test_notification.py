@@ -1,0 +1,360 @@
+"""A notification's page and the list: what they say, to whom, and at what cost."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from auditlog.models import LogEntry
+from django.contrib.messages import get_messages
+from django.urls import reverse
+from django.utils import timezone
+
+from channels_app.models import ProviderCredential
+from notifications_app import reasons
+from notifications_app.delivery import android_answers, ios_answers, web_answers
+from notifications_app.models import Batch, Notification, OutcomeMinute, Plan
+from notifications_app.progress import MOST_POINTS, progress_of
+from pushsvc.common.ids import uuid7
+from tests.admin.support import make_notification, signed_in
+
+LIST = reverse("admin:notifications_app_notification_changelist")
+
+
+def page_of(notification):
+    return reverse("admin:notifications_app_notification_change", args=[notification.pk])
+
+
+def part_of(notification):
+    return reverse("admin:notification_progress", args=[notification.pk])
+
+
+def cancel_of(notification):
+    return reverse("admin:notification_cancel", args=[notification.pk])
+
+
+@pytest.fixture
+def viewer(alice):
+    return signed_in(alice.members["viewer"])
+
+
+@pytest.fixture
+def sender(alice):
+    return signed_in(alice.members["sender"])
+
+
+def pending(channel, **fields):
+    later = timezone.now() + timedelta(days=1)
+    nothing = dict.fromkeys(("recipient_count", "delivered_count", "bounced_count"), 0)
+    return make_notification(
+        channel,
+        **{"status": "pending", "scheduled_at": later, "started_at": None, "finished_at": None}
+        | nothing
+        | {"clicked_count": 0}
+        | fields,
+    )
+
+
+def running(channel, **fields):
+    """Half of two hundred have their outcome."""
+    now = timezone.now()
+    notification = make_notification(
+        channel,
+        **{
+            "status": "processing",
+            "started_at": now - timedelta(seconds=60),
+            "finished_at": None,
+            "recipient_count": 200,
+            "delivered_count": 90,
+            "bounced_count": 10,
+        }
+        | fields,
+    )
+    add_plan(notification, recipient_count=200)
+    ended(notification, "", 90)
+    ended(notification, "endpoint_gone", 10)
+    return notification
+
+
+def add_plan(notification, *, platform="web", status="delivering", recipient_count=100):
+    return Plan.objects.create(
+        notification=notification,
+        channel=notification.channel,
+        platform=platform,
+        status=status,
+        recipient_count=recipient_count,
+        sliced_at=notification.started_at,
+    )
+
+
+def add_batch(notification, **fields):
+    plan = notification.plans.first()
+    Batch.objects.create(
+        plan=plan,
+        notification=notification,
+        channel=notification.channel,
+        platform=plan.platform,
+        push_service="fcm",
+        **fields,
+    )
+
+
+def ended(notification, code, count, *, minutes=0, platform="web"):
+    first = notification.started_at.replace(second=0, microsecond=0)
+    OutcomeMinute.objects.create(
+        notification=notification,
+        minute=first + timedelta(minutes=minutes),
+        platform=platform,
+        code=code,
+        count=count,
+    )
+
+
+# --- its page -------------------------------------------------------------------------------------
+
+
+def test_a_page_says_what_became_of_the_recipients_and_why(viewer, alice):
+    notification = make_notification(alice.channel, data={"campaign": "<spring>"})
+    add_plan(notification)
+    ended(notification, "", 97)
+    ended(notification, "endpoint_gone", 2)
+    ended(notification, "payload_too_large", 1)
+
+    page = viewer.get(page_of(notification)).content.decode()
+
+    assert "97.0 % of recipients" in page
+    assert "12.4 % of delivered" in page
+    assert "Browser unsubscribed" in page
+    assert "Message too large" in page
+    assert "&lt;spring&gt;" in page
+    assert "<spring>" not in page
+    assert "every 2s" not in page  # there is nothing left to wait for
+
+
+def test_bounces_from_before_reasons_were_kept_are_counted_as_such(viewer, alice):
+    notification = make_notification(alice.channel)
+    page = viewer.get(page_of(notification))
+    (reason,) = page.context["reasons"]
+    assert reason.reason.recipients == 3
+    assert reason.words.title == "Reason not on record"
+
+
+def test_a_running_one_shows_how_far_it_is_and_asks_again(viewer, alice):
+    notification = running(alice.channel)
+    add_batch(notification, recipient_count=100)
+
+    page = viewer.get(page_of(notification)).content.decode()
+    part = viewer.get(part_of(notification), {"seen": "processing"}).content.decode()
+
+    for shown in (page, part):
+        assert "50.0 % done" in shown
+        assert "a second" in shown
+        assert "left" in shown
+        assert 'hx-trigger="every 2s"' in shown
+
+
+def test_the_part_has_the_page_loaded_anew_when_the_state_is_another(viewer, alice):
+    notification = make_notification(alice.channel)
+    answer = viewer.get(part_of(notification), {"seen": "processing"})
+    assert answer.headers["HX-Refresh"] == "true"
+
+
+def test_nothing_is_promised_while_recipients_are_being_counted(viewer, alice):
+    notification = running(alice.channel)
+    notification.plans.update(status="planning")
+    page = viewer.get(page_of(notification))
+    assert "Counting recipients" in page.content.decode()
+    assert page.context["time_left"] == ""
+
+
+def test_recipients_that_wait_for_another_attempt_are_told(viewer, alice):
+    notification = running(alice.channel)
+    later = timezone.now() + timedelta(minutes=5)
+    add_batch(notification, recipient_count=60, delivered_count=20, due_at=later)
+    page = viewer.get(page_of(notification)).content.decode()
+    assert "40 on Web wait for another attempt" in page
+
+
+def test_a_pause_is_told_in_the_push_services_own_words(viewer, alice):
+    notification = running(alice.channel, target_platforms=["ios"])
+    notification.plans.update(platform="ios")
+    add_batch(notification, recipient_count=100, status="parked", parked_at=timezone.now())
+    ProviderCredential.objects.create(
+        channel=alice.channel,
+        platform="ios",
+        secret_encrypted="sealed",
+        paused_at=timezone.now(),
+        paused_code="key_refused",
+        paused_detail="403 InvalidProviderToken <b>",
+    )
+
+    page = viewer.get(page_of(notification)).content.decode()
+
+    assert "iOS is paused" in page
+    assert "403 InvalidProviderToken &lt;b&gt;" in page
+    assert reverse("admin:channel_credentials", args=[alice.channel.pk]) in page
+    assert "sealed" not in page
+
+
+def test_the_timeline_of_a_cancelled_one_ends_there(viewer, alice):
+    now = timezone.now()
+    notification = pending(alice.channel, status="cancelled", finished_at=now)
+    steps = viewer.get(page_of(notification)).context["steps"]
+    assert [step.name for step in steps] == ["Accepted", "Cancelled"]
+
+
+def test_a_page_of_a_test_says_so_and_for_whom(viewer, alice):
+    device = uuid7()
+    page = viewer.get(page_of(make_notification(alice.channel, only_subscription_id=device)))
+    assert str(device) in page.content.decode()
+    assert ">test</span>" in page.content.decode()
+
+
+def test_a_deleted_segment_is_told(viewer, alice):
+    page = viewer.get(page_of(make_notification(alice.channel, segment_id=uuid7())))
+    assert "A segment that was deleted" in page.content.decode()
+
+
+@pytest.mark.parametrize("days", [0, 3, 27])
+def test_outcomes_over_time_are_all_there_in_few_steps(alice, days):
+    notification = make_notification(alice.channel)
+    ended(notification, "", 50)
+    ended(notification, "expired", 3, minutes=days * 24 * 60)
+
+    progress = progress_of(notification, now=timezone.now())
+
+    assert len(progress.points) <= MOST_POINTS
+    assert sum(point.delivered for point in progress.points) == 50
+    assert sum(point.bounced for point in progress.points) == 3
+    starts = [point.start for point in progress.points]
+    assert all(b - a == progress.step for a, b in pairwise(starts))
+
+
+@pytest.mark.parametrize(
+    ("platform", "answers"),
+    [("web", web_answers), ("android", android_answers), ("ios", ios_answers)],
+)
+def test_every_answer_that_bounces_a_recipient_has_words(platform, answers):
+    rejecting = {answers.Verdict.REJECTED, answers.Verdict.GONE, answers.Verdict.SUSPECT}
+    rows = [*answers.TABLE.values(), *answers.FALLBACK.values()]
+    for code in {code for verdict, code in rows if verdict in rejecting}:
+        words = reasons.words_for(platform, code)
+        assert words.title != code.replace("_", " ").capitalize()
+        assert words.meaning
+
+
+def test_an_unknown_reason_is_shown_as_it_is():
+    assert reasons.words_for("web", "brand_new").title == "Brand new"
+
+
+# --- cancelling -----------------------------------------------------------------------------------
+
+
+def test_a_sender_cancels_what_is_still_pending(sender, alice):
+    notification = pending(alice.channel)
+    assert "Cancel it" in sender.get(page_of(notification)).content.decode()
+
+    answer = sender.post(cancel_of(notification), follow=True)
+
+    notification.refresh_from_db()
+    assert notification.status == "cancelled"
+    assert "Nobody gets it" in answer.content.decode()
+    entry = LogEntry.objects.get(object_pk=str(notification.pk))
+    assert entry.changes == {"status": ["pending", "cancelled"]}
+    assert entry.actor == alice.members["sender"]
+
+
+def test_cancelling_too_late_is_told_kindly_and_changes_nothing(sender, alice):
+    notification = running(alice.channel)
+    answer = sender.post(cancel_of(notification))
+    assert answer.status_code == 302
+    assert "Too late to cancel" in str(next(iter(get_messages(answer.wsgi_request))))
+    notification.refresh_from_db()
+    assert notification.status == "processing"
+    assert not LogEntry.objects.filter(object_pk=str(notification.pk)).exists()
+
+
+def test_a_viewer_cancels_nothing(viewer, alice):
+    notification = pending(alice.channel)
+    assert "Cancel it" not in viewer.get(page_of(notification)).content.decode()
+    assert viewer.post(cancel_of(notification)).status_code == 403
+    notification.refresh_from_db()
+    assert notification.status == "pending"
+
+
+def test_nothing_is_cancelled_by_a_link(sender, alice):
+    notification = pending(alice.channel)
+    assert sender.get(cancel_of(notification)).status_code == 405
+
+
+def test_a_notification_of_another_account_is_not_to_be_found(alice, bob, sender):
+    theirs = pending(bob.channel)
+    for address in (page_of(theirs), part_of(theirs)):
+        assert sender.get(address).status_code == 404
+    assert sender.get(reverse("admin:notification_test_part", args=[theirs.pk])).status_code == 404
+    assert sender.post(cancel_of(theirs)).status_code == 404
+    theirs.refresh_from_db()
+    assert theirs.status == "pending"
+
+
+def test_nobody_changes_or_deletes_one_by_the_admins_own_ways(alice, root):
+    notification = pending(alice.channel)
+    client = signed_in(root)
+    client.post(page_of(notification), {"title": "Changed"})
+    client.post(reverse("admin:notifications_app_notification_delete", args=[notification.pk]))
+    assert Notification.objects.get().title == "Spring sale"
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+
+def listed(client, **query):
+    return [row.title for row in client.get(LIST, query).context["cl"].result_list]
+
+
+def test_the_list_answers_what_staff_ask(viewer, alice):
+    make_notification(alice.channel, title="fine")
+    make_notification(alice.channel, title="bad", delivered_count=89, bounced_count=11)
+    make_notification(alice.channel, title="at ten", delivered_count=90, bounced_count=10)
+    make_notification(alice.channel, title="trial", only_subscription_id=uuid7())
+    running(alice.channel, title="running", delivered_count=0, bounced_count=0)
+    pending(alice.channel, title="scheduled")
+
+    assert listed(viewer, show="running") == ["running"]
+    assert listed(viewer, show="scheduled") == ["scheduled"]
+    assert listed(viewer, show="bounces") == ["bad"]
+    assert listed(viewer, show="tests") == ["trial"]
+    assert len(listed(viewer)) == 6
+    assert listed(viewer, status__exact="pending") == ["scheduled"]
+
+
+def test_one_is_found_by_its_id_or_by_words_of_it(viewer, alice, bob):
+    mine = make_notification(alice.channel, title="Winter boots", body="Half price")
+    make_notification(alice.channel, title="Other", body="Else")
+    theirs = make_notification(bob.channel, title="Winter coats")
+
+    assert listed(viewer, q=str(mine.pk)) == ["Winter boots"]
+    assert listed(viewer, q=str(mine.pk).upper()) == ["Winter boots"]
+    assert listed(viewer, q="WINTER") == ["Winter boots"]
+    assert listed(viewer, q="half") == ["Winter boots"]
+    assert listed(viewer, q=str(theirs.pk)) == []
+    assert listed(viewer, q="%") == []
+
+
+def test_only_who_may_send_is_offered_to(viewer, sender, alice):
+    compose = reverse("admin:notification_compose")
+    assert compose in sender.get(LIST).content.decode()
+    assert compose not in viewer.get(LIST).content.decode()
+
+
+def test_list_and_page_take_few_queries(viewer, alice, django_assert_max_num_queries):
+    for number in range(120):
+        make_notification(alice.channel, title=f"n{number}", bounced_count=50, delivered_count=50)
+    busy = running(alice.channel)
+    add_batch(busy, recipient_count=100, status="parked", parked_at=timezone.now())
+    for query in ({}, {"q": "n"}, {"show": "bounces"}, {"p": "2"}):
+        with django_assert_max_num_queries(25):
+            assert viewer.get(LIST, query).status_code == 200
+    with django_assert_max_num_queries(25):
+        viewer.get(page_of(busy))
+    with django_assert_max_num_queries(25):
+        viewer.get(part_of(busy), {"seen": "processing"})

@@ -1,0 +1,217 @@
+"""Two-step sign-in: a code of the phone, or a recovery code, beside the password."""
+
+import pytest
+from auditlog.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+from django_otp.oath import totp
+from django_otp.plugins.otp_static.models import StaticToken
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from channels_app import two_step
+from tests.admin.support import PASSWORD, said, signed_in
+
+LOGIN = "/admin/login/"
+
+
+@pytest.fixture
+def page(db):
+    return reverse("admin:two_step")
+
+
+def code_of(user):
+    """What the phone shows now. Django-otp takes each code once, so time is let pass for it."""
+    phone = TOTPDevice.objects.get(user=user)
+    TOTPDevice.objects.filter(user=user).update(last_t=-1, throttling_failure_count=0)
+    return f"{totp(phone.bin_key, phone.step, phone.t0, phone.digits, phone.drift):06}"
+
+
+def turned_on(user):
+    two_step.begin(user=user)
+    _, codes = two_step.confirm(user=user, code=code_of(user))
+    return codes
+
+
+def sign_in(user, code="", password=PASSWORD, client=None):
+    fields = {"username": user.username, "password": password, "otp_token": code, "next": "/admin/"}
+    return (client or Client()).post(LOGIN, fields)
+
+
+def test_a_user_sets_it_up_in_the_console(alice, page):
+    viewer = alice.members["viewer"]
+    client, elsewhere = signed_in(viewer), signed_in(viewer)
+    client.post(page, {"do": "begin"})
+    assert "<svg" in client.get(page).content.decode()
+
+    answer = client.post(page, {"do": "confirm", "code": code_of(viewer)})
+
+    codes = answer.context["codes"]
+    assert len(set(codes)) == two_step.RECOVERY_CODES
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert client.get("/admin/").status_code == 200
+    assert elsewhere.get("/admin/").status_code == 302  # it began without a code
+    again = client.get(page).content.decode()
+    assert not any(code in again for code in codes)
+    assert TOTPDevice.objects.get().key not in again
+    assert "<svg" not in again.partition("<main")[2]
+
+
+def test_a_wrong_code_does_not_turn_it_on(alice, page):
+    client = signed_in(alice.members["viewer"])
+    client.post(page, {"do": "begin"})
+
+    assert client.post(page, {"do": "confirm", "code": "000000"}).status_code == 400
+    assert not two_step.is_on(alice.members["viewer"])
+
+
+def test_sign_in_takes_the_code(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    client = Client()
+
+    assert sign_in(viewer).status_code == 200
+    assert sign_in(viewer, code_of(viewer), client=client).status_code == 302
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_code_works_once(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    code = code_of(viewer)
+
+    assert sign_in(viewer, code).status_code == 302
+    assert sign_in(viewer, code).status_code == 200
+
+
+def test_a_recovery_code_works_once_however_it_is_typed(alice):
+    viewer = alice.members["viewer"]
+    codes = turned_on(viewer)
+
+    assert sign_in(viewer, codes[0].upper().replace("-", " ")).status_code == 302
+    assert sign_in(viewer, codes[0]).status_code == 200
+    assert two_step.recovery_codes_left(viewer) == 9
+
+
+def test_recovery_codes_are_not_kept_as_they_are(alice):
+    codes = turned_on(alice.members["viewer"])
+    kept = str(list(StaticToken.objects.values()))
+
+    assert not any(code in kept or code.replace("-", "") in kept for code in codes)
+
+
+def test_no_answer_tells_whether_the_password_was_right(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+
+    assert said(sign_in(viewer, "000000")) == said(sign_in(viewer, "000000", password="wrong"))
+    assert said(sign_in(viewer)) == said(sign_in(viewer, password="wrong"))
+
+
+def test_guessing_codes_ends_in_the_lock_out(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+
+    answers = [sign_in(viewer, f"{number:06}").status_code for number in range(5)]
+    assert answers == [200] * 4 + [429]
+    assert sign_in(viewer, code_of(viewer)).status_code == 429
+
+
+def test_a_wrong_code_makes_the_next_one_wait(alice):
+    """Also for who guesses from many addresses."""
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    code = code_of(viewer)
+    two_step.verify(user=viewer, code="000001" if code == "000000" else "000000")
+
+    assert two_step.verify(user=viewer, code=code) is None
+    assert TOTPDevice.objects.get().throttling_failure_count == 1
+
+
+def test_a_session_without_the_second_step_has_no_access(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    client = signed_in(viewer)
+
+    for path in ("/admin/", reverse("admin:channels_app_channel_changelist")):
+        assert "/admin/login/" in client.get(path)["Location"]
+
+
+def test_a_session_of_a_phone_that_was_replaced_has_no_access(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    client = Client()
+    sign_in(viewer, code_of(viewer), client=client)
+    two_step.turn_off(user=viewer)
+    turned_on(viewer)
+
+    assert client.get("/admin/").status_code == 302
+
+
+def test_turning_it_off_takes_password_and_code(alice, page):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    client = Client()
+    sign_in(viewer, code_of(viewer), client=client)
+
+    for wrong in ({"off-password": PASSWORD, "off-code": "000000"}, {"off-password": PASSWORD}):
+        assert client.post(page, {"do": "off", **wrong}).status_code == 400
+        assert two_step.is_on(viewer)
+
+    right = {"do": "off", "off-password": PASSWORD, "off-code": code_of(viewer)}
+    assert client.post(page, right).status_code == 302
+    assert not two_step.is_on(viewer)
+    assert sign_in(viewer).status_code == 302
+
+
+def test_new_recovery_codes_make_the_old_ones_void(alice, page):
+    viewer = alice.members["viewer"]
+    old = turned_on(viewer)
+    client = Client()
+    sign_in(viewer, code_of(viewer), client=client)
+
+    fields = {"do": "renew", "renew-password": PASSWORD, "renew-code": code_of(viewer)}
+    new = client.post(page, fields).context["codes"]
+
+    assert not set(new) & set(old)
+    assert sign_in(viewer, old[1]).status_code == 200
+    assert sign_in(viewer, new[1]).status_code in {200, 302}  # 200: the wrong one makes it wait
+
+
+def test_setting_up_another_phone_begins_with_turning_it_off(alice, page):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    client = Client()
+    sign_in(viewer, code_of(viewer), client=client)
+
+    client.post(page, {"do": "begin"})
+
+    assert two_step.pending(viewer) is None
+
+
+def test_a_superuser_turns_it_off_for_another_and_that_is_noted(alice, root):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+
+    signed_in(root).post(reverse("admin:auth_user_change", args=[viewer.pk]), {"do": "reset"})
+
+    assert not two_step.is_on(viewer)
+    entry = LogEntry.objects.order_by("-id")[0]
+    assert (entry.actor, entry.object_repr) == (root, viewer.username)
+    assert "superuser" in entry.additional_data["note"]
+
+
+def test_a_link_to_set_a_password_does_not_get_around_it(alice):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    viewer.set_password("another-long-battery-staple")
+    viewer.save()
+
+    assert sign_in(viewer, password="another-long-battery-staple").status_code == 200
+
+
+def test_the_picture_holds_the_secret_that_the_phone_needs(alice):
+    two_step.begin(user=alice.members["viewer"])
+    address = two_step.pending(alice.members["viewer"]).config_url
+
+    assert address.startswith("otpauth://totp/pushsvc%3Aalice-viewer?secret=")
+    assert "period=30" in address

@@ -1,0 +1,143 @@
+"""Segments in the console: built, counted, edited, and deleted unless they are needed."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from subscriptions_app.models import Segment
+from subscriptions_app.services import segment_create
+from tests.admin.support import fill_subscribers, make_notification, signed_in
+
+PRO = {"all": [{"attribute": "plan", "operator": "eq", "value": "pro"}]}
+OVER_30 = {"all": [{"attribute": "age", "operator": "gt", "value": 30}]}
+BAD = {"all": [{"attribute": "plan", "operator": "like", "value": "pro"}]}
+
+
+def new(house):
+    return reverse("admin:segment_new", args=[house.channel.pk])
+
+
+def page_of(segment, name="subscriptions_app_segment_change"):
+    return reverse(f"admin:{name}", args=[segment.pk])
+
+
+def preview(client, house, rule):
+    address = reverse("admin:segment_preview", args=[house.channel.pk])
+    return client.post(address, {"rule": json.dumps(rule)})
+
+
+@pytest.fixture
+def pro(alice):
+    return segment_create(channel=alice.channel, name="Pro", rule=PRO)
+
+
+def test_a_manager_builds_a_segment_and_changes_it(alice):
+    client = signed_in(alice.members["manager"])
+
+    answer = client.post(new(alice), {"name": "Pro", "rule": json.dumps(PRO)})
+    made = Segment.objects.get()
+    client.post(page_of(made), {"name": "Older", "rule": json.dumps(OVER_30)})
+
+    assert answer.url == page_of(made)
+    made.refresh_from_db()
+    assert (made.channel, made.name, made.rule) == (alice.channel, "Older", OVER_30)
+
+
+@pytest.mark.parametrize("rule", [json.dumps(BAD), "", "no json", "[" * 5_000])
+def test_a_rule_that_cannot_be_is_refused_and_the_rest_is_kept(alice, rule):
+    client = signed_in(alice.members["manager"])
+
+    page = client.post(new(alice), {"name": "My segment", "rule": rule})
+
+    assert page.status_code == 400
+    assert "My segment" in page.content.decode()
+    assert not Segment.objects.exists()
+
+
+def test_a_name_that_is_taken_is_said(alice, pro):
+    client = signed_in(alice.members["manager"])
+
+    page = client.post(new(alice), {"name": "Pro", "rule": json.dumps(OVER_30)})
+
+    assert page.status_code == 400
+    assert "Not saved" in page.content.decode()
+    assert Segment.objects.count() == 1
+
+
+def test_the_preview_counts_and_shows_ten_of_them(alice):
+    fill_subscribers(alice.channel, 60)
+
+    page = preview(signed_in(alice.members["viewer"]), alice, PRO)
+
+    assert page.context["total"] == 20
+    assert not page.context["is_estimated"]
+    assert len(page.context["samples"]) == 10
+    assert {one.attributes["plan"] for one in page.context["samples"]} == {"pro"}
+
+
+def test_the_preview_of_half_a_rule_says_what_is_missing(alice):
+    page = preview(signed_in(alice.members["viewer"]), alice, BAD)
+
+    assert page.status_code == 200
+    assert "Not complete yet" in page.content.decode()
+
+
+def test_the_preview_never_counts_another_accounts_subscribers(alice, bob):
+    fill_subscribers(bob.channel, 30)
+
+    assert preview(signed_in(alice.members["owner"]), bob, PRO).status_code == 404
+    assert preview(signed_in(alice.members["owner"]), alice, PRO).context["total"] == 0
+
+
+def test_a_segment_that_is_needed_is_not_deleted(alice, pro):
+    client = signed_in(alice.members["manager"])
+    waiting = make_notification(
+        alice.channel, segment_id=pro.pk, status="pending", delivered_count=0, bounced_count=0
+    )
+
+    page = client.post(page_of(pro, "segment_remove"), follow=True)
+
+    assert Segment.objects.exists()
+    assert str(waiting.pk) in page.content.decode()
+
+    waiting.status = "cancelled"
+    waiting.save()
+    client.post(page_of(pro, "segment_remove"))
+    assert not Segment.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["viewer", "sender"])
+def test_who_is_no_manager_reads_segments_and_changes_none(alice, pro, role):
+    client = signed_in(alice.members[role])
+
+    assert "Pro" in client.get(page_of(pro)).content.decode()
+    assert client.get(new(alice)).status_code == 403
+    assert client.post(new(alice), {"name": "x", "rule": json.dumps(PRO)}).status_code == 403
+    assert client.post(page_of(pro), {"name": "x", "rule": json.dumps(PRO)}).status_code == 403
+    assert client.post(page_of(pro, "segment_remove")).status_code == 403
+    assert Segment.objects.get().name == "Pro"
+
+
+def test_a_stranger_finds_no_segment(bob, pro):
+    client = signed_in(bob.members["owner"])
+
+    assert client.get(page_of(pro)).status_code == 404
+    assert client.post(page_of(pro, "segment_remove")).status_code == 404
+    assert "Pro" not in client.get(reverse("admin:subscriptions_app_segment_changelist"))
+
+
+@pytest.mark.parametrize("rows", [3, 60])
+def test_the_pages_take_few_queries_however_many_segments(
+    alice, django_assert_max_num_queries, rows
+):
+    fill_subscribers(alice.channel, 300)
+    for number in range(rows):
+        segment = segment_create(channel=alice.channel, name=f"Segment {number}", rule=PRO)
+    client = signed_in(alice.members["manager"])
+
+    for address in (reverse("admin:subscriptions_app_segment_changelist"), page_of(segment)):
+        with django_assert_max_num_queries(25):
+            assert client.get(address).status_code == 200
+    with django_assert_max_num_queries(25):
+        preview(client, alice, PRO)

@@ -1,0 +1,180 @@
+"""Subscribers in the console: found, shown without their tokens, expired, exported, forgotten."""
+
+import hashlib
+import json
+
+import pytest
+from auditlog.models import LogEntry
+from django.db import connection
+from django.urls import reverse
+
+from channels_app.selectors import channel_totals
+from notifications_app.models import Delivery
+from subscriptions_app.models import Subscription
+from tests.admin.support import fill_subscribers, make_notification, signed_in, subscriber
+
+LIST = "admin:subscriptions_app_subscription_changelist"
+
+
+@pytest.fixture
+def device(alice):
+    fill_subscribers(alice.channel, 5)
+    return subscriber(alice.channel)
+
+
+def page_of(device, name="subscriptions_app_subscription_change"):
+    return reverse(f"admin:{name}", args=[device.pk])
+
+
+def found(client, house, text):
+    page = client.get(reverse(LIST), {"q": text, "channel__id__exact": house.channel.pk})
+    assert page.status_code == 200
+    return {str(row.pk) for row in page.context["cl"].result_list}
+
+
+def test_a_subscriber_is_found_by_what_names_it(alice, device):
+    client = signed_in(alice.members["viewer"])
+    digest = hashlib.sha256(device.address.encode()).hexdigest()
+
+    for text in (str(device.pk), device.address, digest, digest.upper()):
+        assert found(client, alice, text) == {str(device.pk)}
+    assert found(client, alice, "nothing of the kind") == set()
+
+
+def test_subscribers_are_found_by_attribute_as_text_and_as_number(alice, device):
+    client = signed_in(alice.members["viewer"])
+    mine = Subscription.objects.filter(channel=alice.channel)
+
+    for name, value in (("plan", "pro"), ("age", 20)):
+        expected = {str(row.pk) for row in mine.filter(attributes__contains={name: value})}
+        assert expected
+        assert found(client, alice, f"{name}={value}") == expected
+
+
+def test_another_accounts_subscriber_is_not_found_by_anything(alice, bob, device):
+    client = signed_in(bob.members["owner"])
+
+    assert found(client, bob, str(device.pk)) == set()
+    assert found(client, bob, device.address) == set()
+    assert found(client, alice, str(device.pk)) == set()
+
+
+def test_the_list_opens_on_a_channel_of_ones_own(alice, device):
+    answer = signed_in(alice.members["viewer"]).get(reverse(LIST))
+
+    assert answer.url == f"?channel__id__exact={alice.channel.pk}"
+
+
+def test_no_page_shows_the_address_or_the_keys(alice, device):
+    Subscription.objects.filter(pk=device.pk).update(p256dh="p256dh-of-it", auth="auth-of-it")
+    client = signed_in(alice.members["owner"])
+
+    for address in (reverse(LIST) + f"?channel__id__exact={alice.channel.pk}", page_of(device)):
+        page = client.get(address).content.decode()
+        assert str(device.pk) in page
+        for secret in (device.address, "p256dh-of-it", "auth-of-it"):
+            assert secret not in page
+
+
+def test_a_manager_expires_a_subscriber_and_the_count_follows(alice, device):
+    client = signed_in(alice.members["manager"])
+
+    for _ in range(2):
+        client.post(page_of(device, "subscription_expire"))
+
+    device.refresh_from_db()
+    assert device.expired_code == "expired_by_staff"
+    assert channel_totals(alice.channel.pk).web_subscribers == 4
+    assert LogEntry.objects.get_for_object(device).count() == 1
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_forgotten_subscriber_leaves_nothing_but_outcomes(alice, device, is_active):
+    client = signed_in(alice.members["manager"])
+    notification = make_notification(alice.channel)
+    Delivery.objects.create(
+        notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=1
+    )
+    if not is_active:
+        client.post(page_of(device, "subscription_expire"))
+
+    client.post(page_of(device, "subscription_forget"))
+
+    assert not Subscription.objects.filter(pk=device.pk).exists()
+    assert Delivery.objects.filter(subscription_id=device.pk).exists()
+    assert channel_totals(alice.channel.pk).web_subscribers == 4
+    told = str(list(LogEntry.objects.values_list("changes", "object_repr", "additional_data")))
+    assert device.address not in told
+
+
+def test_the_export_holds_everything_known(alice, device):
+    Subscription.objects.filter(pk=device.pk).update(p256dh="p256dh-of-it", auth="auth-of-it")
+    notification = make_notification(alice.channel)
+    Delivery.objects.create(
+        notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=2, code="x"
+    )
+
+    answer = signed_in(alice.members["manager"]).get(page_of(device, "subscription_export"))
+
+    known = json.loads(answer.content)
+    assert (known["address"], known["auth"]) == (device.address, "auth-of-it")
+    assert known["attributes"] == device.attributes
+    assert [(each["outcome"], each["code"]) for each in known["deliveries"]] == [("bounced", "x")]
+    assert "attachment" in answer.headers["Content-Disposition"]
+    assert LogEntry.objects.get_for_object(device).get().action == LogEntry.Action.ACCESS
+
+
+def test_the_history_shows_what_became_of_each_notification(alice, device):
+    notification = make_notification(alice.channel, title="Spring sale")
+    Delivery.objects.create(
+        notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=1
+    )
+
+    page = signed_in(alice.members["viewer"]).get(page_of(device, "subscription_history"))
+
+    assert "Spring sale" in page.content.decode()
+    assert "delivered" in page.content.decode()
+
+
+@pytest.mark.parametrize("role", ["viewer", "sender"])
+def test_who_is_no_manager_neither_ends_nor_exports(alice, device, role):
+    client = signed_in(alice.members[role])
+
+    for name in ("subscription_expire", "subscription_forget"):
+        assert client.post(page_of(device, name)).status_code == 403
+    assert client.get(page_of(device, "subscription_export")).status_code == 403
+    device.refresh_from_db()
+    assert device.expired_at is None
+
+
+def test_a_stranger_ends_nothing(bob, device):
+    client = signed_in(bob.members["owner"])
+
+    for name in ("subscription_expire", "subscription_forget"):
+        assert client.post(page_of(device, name)).status_code == 404
+    for name in ("subscription_export", "subscription_history"):
+        assert client.get(page_of(device, name)).status_code == 404
+
+
+@pytest.mark.parametrize("query", ["", "&platform__exact=web", "&state=expired", "&q=plan%3Dpro"])
+def test_the_list_takes_few_queries_and_reads_few_rows(
+    alice, bob, django_assert_max_num_queries, query
+):
+    fill_subscribers(bob.channel, 30_000)
+    fill_subscribers(alice.channel, 300)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE subscriptions_app_subscription")
+    client = signed_in(alice.members["viewer"])
+    address = f"{reverse(LIST)}?channel__id__exact={alice.channel.pk}{query}"
+    client.get(address)
+
+    with django_assert_max_num_queries(25) as captured:
+        client.get(address)
+
+    reads = [each["sql"] for each in captured if "subscriptions_app_subscription" in each["sql"]]
+    assert reads
+    for statement in reads:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN {statement}")
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+        assert "Seq Scan on subscriptions_app_subscription" not in plan

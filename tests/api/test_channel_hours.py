@@ -1,0 +1,143 @@
+"""What each hour changed in a channel's totals, beside the totals themselves."""
+
+from datetime import UTC, timedelta
+
+import pytest
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from channels_app.counters import channel_hours_merge, counter_add
+from channels_app.models import ChannelHour
+from channels_app.selectors import channel_totals
+from notifications_app import upkeep
+from subscriptions_app.services import (
+    GoneSubscription,
+    subscription_register,
+    subscription_unsubscribe,
+    subscriptions_expire,
+)
+from tests.factories import make_channel
+from tests.pipeline.support import in_threads
+
+TOKEN = "token-of-the-phone-{}"
+
+
+@pytest.fixture
+def channel(db):
+    return make_channel(android_enabled=True)
+
+
+def register(channel, number=1, **more):
+    return subscription_register(
+        channel=channel, platform="android", address=TOKEN.format(number), **more
+    )[0]
+
+
+def sums(channel):
+    names = ("android_gained", "android_lost", "notifications_sent")
+    found = ChannelHour.objects.filter(channel=channel).aggregate(
+        **{name: Sum(name, default=0) for name in names}
+    )
+    return tuple(found[name] for name in names)
+
+
+def hour_ago(hours):
+    return timezone.now().astimezone(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(
+        hours=hours
+    )
+
+
+def test_a_device_that_comes_and_goes_and_comes_again_is_gained_twice_and_lost_once(channel):
+    register(channel)
+    subscription_unsubscribe(channel=channel, platform="android", address=TOKEN.format(1))
+    register(channel)
+
+    assert sums(channel) == (2, 1, 0)
+    assert channel_totals(channel.id).android_subscribers == 1
+
+
+def test_a_device_that_says_again_that_it_is_there_changes_nothing(channel):
+    register(channel)
+    register(channel)
+
+    assert sums(channel) == (1, 0, 0)
+
+
+def test_a_device_that_moves_to_another_address_neither_comes_nor_goes(channel):
+    register(channel, 1)
+    register(channel, 2)
+    register(channel, 2, previous_endpoint=TOKEN.format(1))  # both were known: one is left
+    register(channel, 3, previous_endpoint=TOKEN.format(2))
+
+    assert sums(channel) == (2, 1, 0)
+    assert channel_totals(channel.id).android_subscribers == 1
+
+
+def test_devices_that_push_services_call_gone_are_lost_in_the_hour_that_says_so(channel):
+    gone = [register(channel, number) for number in range(3)]
+    as_of = timezone.now() + timedelta(minutes=1)
+    for _ in range(2):  # the second finds nothing
+        subscriptions_expire(
+            channel_id=channel.id, gone=[GoneSubscription(each.id, as_of, "gone") for each in gone]
+        )
+
+    assert sums(channel) == (3, 3, 0)
+
+
+def test_hours_and_totals_are_written_together_or_not_at_all(channel):
+    with transaction.atomic():
+        counter_add(channel.id, android_subscribers=5, notifications_sent=1)
+        transaction.set_rollback(True)
+
+    assert sums(channel) == (0, 0, 0)
+    assert channel_totals(channel.id).android_subscribers == 0
+
+
+def test_a_count_that_no_hour_keeps_makes_no_row(channel):
+    counter_add(channel.id, delivered=3)
+
+    assert not ChannelHour.objects.filter(channel=channel).exists()
+
+
+def test_merging_leaves_one_row_for_an_hour_that_is_over_and_the_same_sums(channel):
+    for hours in (0, 1, 5, 6):
+        for shard in range(4):
+            ChannelHour.objects.create(
+                channel=channel,
+                hour=hour_ago(hours),
+                shard=shard,
+                android_gained=10 * shard + 1,
+                android_lost=shard,
+                notifications_sent=1,
+            )
+    before = sums(channel)
+
+    upkeep.purge()
+
+    assert sums(channel) == before
+    rows = ChannelHour.objects.filter(channel=channel)
+    assert {hours: rows.filter(hour=hour_ago(hours)).count() for hours in (0, 1, 5, 6)} == {
+        0: 4,
+        1: 4,
+        5: 1,
+        6: 1,
+    }
+    assert channel_hours_merge(100) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_who_count_at_once_neither_lose_a_count_nor_wait_for_each_other_for_ever():
+    channel = make_channel(android_enabled=True)
+
+    def count():
+        for _ in range(20):
+            with transaction.atomic():
+                counter_add(channel.id, android_subscribers=-1, delivered=1)
+                counter_add(channel.id, notifications_sent=1)
+            counter_add(channel.id, android_subscribers=2)
+
+    in_threads(*[count] * 6)
+
+    assert sums(channel) == (240, 120, 120)
+    assert channel_totals(channel.id).android_subscribers == 120

@@ -1,0 +1,192 @@
+"""GET /c/<token>: a click by a client that cannot run code."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.test import Client
+
+from channels_app.selectors import channel_totals
+from notifications_app.models import Batch, Delivery, Notification
+from notifications_app.tracking import make_token
+from pushsvc.common.ids import uuid7
+from subscriptions_app.models import Subscription
+from tests.api.support import code
+from tests.pipeline.support import add_rows, notify, plan
+
+pytestmark = pytest.mark.django_db
+
+URL = "https://shop.example/orders/4711?from=push#top"
+
+
+@pytest.fixture
+def sent(alice):
+    """A notification with a url that reached a browser: (notification, its token)."""
+    return reached(alice)
+
+
+def reached(owner, url=URL):
+    (row,) = add_rows(owner.channel, 1)
+    notification = notify(owner.channel, url=url)
+    plan(notification)
+    return notification, make_token(notification.id, row.id)
+
+
+def follow(token, method="get", address="203.0.113.7", **headers):
+    return getattr(Client(REMOTE_ADDR=address), method)(f"/c/{token}", headers=headers)
+
+
+def clicks(notification):
+    notification.refresh_from_db()
+    return notification.clicked_count
+
+
+def test_a_click_is_counted_and_leads_to_the_url(alice, sent):
+    notification, token = sent
+
+    answer = follow(token)
+
+    assert answer.status_code == 302
+    assert answer.headers["Location"] == URL
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.content == b""
+    assert clicks(notification) == 1
+    assert channel_totals(alice.channel.id).clicked == 1
+
+
+def test_a_second_click_leads_on_and_is_not_counted(sent):
+    notification, token = sent
+
+    assert [follow(token).status_code for _ in range(3)] == [302] * 3
+
+    assert clicks(notification) == 1
+
+
+def test_nothing_of_the_request_leads_elsewhere(sent):
+    _, token = sent
+    path = f"/c/{token}?url=https://evil.example/&next=https://evil.example/"
+
+    answer = Client().get(path, headers={"X-Forwarded-Host": "evil.example"})
+
+    assert answer.headers["Location"] == URL
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        ("http://shop.example", "http://shop.example"),
+        ("https://shop.example/kühe?q=ü", "https://shop.example/k%C3%BChe?q=%C3%BC"),
+        ("https://shop.example/%41%2F?a=%20", "https://shop.example/%41%2F?a=%20"),
+        ("https://shop.example/" + "ü" * 1979, "https://shop.example/" + "%C3%BC" * 1979),
+    ],
+    ids=["no path", "not ASCII", "escaped", "longest"],
+)
+def test_every_url_that_a_send_takes_is_led_to(alice, url, location):
+    _, token = reached(alice, url)
+
+    assert follow(token).headers["Location"] == location
+
+
+def test_a_notification_without_url_leads_nowhere_and_counts_nothing(alice):
+    notification, token = reached(alice, url="")
+
+    assert code(follow(token), 404) == "not_found"
+
+    assert clicks(notification) == 0
+
+
+@pytest.mark.parametrize("spoil", [lambda t: t[:-1], lambda t: "B" + t[1:], lambda t: t + "A"])
+def test_a_forged_token_leads_nowhere(sent, spoil):
+    notification, token = sent
+
+    assert code(follow(spoil(token)), 404) == "not_found"
+
+    assert clicks(notification) == 0
+
+
+def test_a_token_of_an_unknown_notification_leads_nowhere(sent):
+    subscription_id = Delivery.objects.get(notification_id=sent[0].id).subscription_id
+
+    unknown = make_token(uuid7(), subscription_id)
+
+    assert code(follow(unknown), 404) == "not_found"
+
+
+def test_head_is_answered_alike_and_not_counted(sent):
+    notification, token = sent
+
+    answer = follow(token, "head")
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, URL)
+    assert clicks(notification) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Sec-Purpose", "prefetch"),
+        ("Sec-Purpose", "prefetch;prerender"),
+        ("Purpose", "prefetch"),
+        ("X-Moz", "prefetch"),
+        ("X-Purpose", "preview"),
+    ],
+)
+def test_what_is_fetched_ahead_of_a_click_is_not_counted(sent, name, value):
+    notification, token = sent
+
+    assert follow(token, **{name: value}).status_code == 302
+    assert clicks(notification) == 0
+
+    follow(token)
+    assert clicks(notification) == 1
+
+
+def test_a_token_of_29_days_leads_on_and_is_not_counted(sent):
+    notification, token = sent
+    old = Notification.objects.filter(pk=notification.pk)
+    old.update(started_at=F("started_at") - timedelta(days=29))
+
+    assert follow(token).headers["Location"] == URL
+
+    assert clicks(notification) == 0
+
+
+def test_what_retention_deleted_leads_on_and_is_not_counted(sent):
+    notification, token = sent
+    Delivery.objects.all().delete()
+    Batch.objects.all().delete()
+
+    assert follow(token).headers["Location"] == URL
+
+    assert clicks(notification) == 0
+
+
+def test_a_deleted_subscription_leads_on_and_is_not_counted(sent):
+    notification, token = sent
+    Subscription.objects.all().delete()
+
+    assert follow(token).headers["Location"] == URL
+
+    assert clicks(notification) == 0
+
+
+def test_guesses_from_an_address_are_limited_and_those_with_a_token_go_on(sent, settings):
+    notification, token = sent
+    settings.FORGED_EVENTS_PER_MINUTE = 2
+    for _ in range(2):
+        assert code(follow("guess"), 404) == "not_found"
+
+    assert code(follow("guess"), 429) == "rate_limited"
+
+    assert follow(token).status_code == 302
+    assert clicks(notification) == 1
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete"])
+def test_a_link_is_only_followed(sent, method):
+    notification, token = sent
+
+    assert code(follow(token, method), 405) == "method_not_allowed"
+
+    assert clicks(notification) == 0

@@ -1,0 +1,401 @@
+"""POST /events: what devices report, exactly once, and nothing told to anybody."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from channels_app.selectors import channel_totals
+from notifications_app.models import Batch, Delivery, HourlyStat, Notification
+from notifications_app.selectors import database_now
+from notifications_app.tracking import make_token
+from pushsvc.common.ids import uuid7
+from subscriptions_app.models import Subscription
+from tests.api.support import code, faults
+from tests.pipeline.support import add_rows, notify, plan
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sent(alice):
+    """A notification that has reached two browsers: (notification, their tokens)."""
+    return reached(alice, 2)
+
+
+def reached(owner, count, **fields):
+    rows = add_rows(owner.channel, count)
+    notification = notify(owner.channel, **fields)
+    plan(notification)
+    return notification, [make_token(notification.id, row.id) for row in rows]
+
+
+def report(*events, address="203.0.113.7", content_type="application/json", **headers):
+    """Each event is (token, event)."""
+    body = {"events": [{"token": token, "event": event} for token, event in events]}
+    return Client(REMOTE_ADDR=address).post(
+        "/events", json.dumps(body), content_type=content_type, headers=headers
+    )
+
+
+def counts(notification):
+    notification.refresh_from_db()
+    return (
+        notification.received_count,
+        notification.clicked_count,
+        notification.dismissed_count,
+    )
+
+
+def everything():
+    """Every row that an event could have changed."""
+    return [
+        list(model.objects.order_by("pk").values())
+        for model in (Notification, Delivery, Batch, HourlyStat, Subscription)
+    ]
+
+
+def test_an_event_is_taken_note_of_without_a_word(sent):
+    _, (token, _) = sent
+
+    answer = report((token, "clicked"))
+
+    assert (answer.status_code, answer.content) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [("received", (1, 0, 0)), ("clicked", (1, 1, 0)), ("dismissed", (1, 0, 1))],
+)
+def test_each_event_is_counted_once_for_a_recipient(sent, event, expected):
+    notification, (token, _) = sent
+
+    for _ in range(3):
+        report((token, event))
+    report((token, event), (token, event))
+
+    assert counts(notification) == expected
+
+
+def test_recipients_are_counted_apart(sent):
+    notification, (one, other) = sent
+
+    report((one, "received"))
+    report((other, "clicked"), (one, "clicked"), (one, "dismissed"))
+
+    assert counts(notification) == (2, 2, 1)
+
+
+def test_a_click_is_in_every_total_of_the_interface(alice, bob, sent):
+    notification, (token, _) = sent
+    reached(bob, 1)
+
+    report((token, "clicked"))
+
+    shown = alice.call("GET", f"/notification/{notification.id}").json()
+    assert shown["clicked_count"] == 1
+    (listed,) = alice.call("GET", f"/notifications/{alice.channel.id}").json()
+    assert listed["clicked_count"] == 1
+    channel = alice.call("GET", f"/channel/{alice.channel.id}").json()
+    assert channel["notification_stats"]["total_clicked"] == 1
+    theirs = bob.call("GET", f"/channel/{bob.channel.id}").json()
+    assert theirs["notification_stats"]["total_clicked"] == 0
+
+
+def test_a_click_is_in_the_hour_in_which_it_came(alice, sent):
+    _, (one, other) = sent
+
+    report((one, "clicked"))
+    report((one, "clicked"), (other, "clicked"), (other, "received"))
+
+    (hour,) = HourlyStat.objects.filter(clicked__gt=0)
+    assert (hour.channel_id, hour.platform, hour.clicked) == (alice.channel.id, "web", 2)
+    assert timedelta(0) <= database_now() - hour.hour < timedelta(hours=1, seconds=1)
+
+
+def test_one_request_counts_for_several_notifications_and_channels(alice, bob):
+    first, (one,) = reached(alice, 1)
+    second, tokens = reached(alice, 2)
+    third, (three,) = reached(bob, 1)
+
+    events = [(token, "clicked") for token in (three, *tokens, one, *tokens)]
+    assert report(*events).status_code == 204
+
+    assert [counts(each)[1] for each in (first, second, third)] == [1, 2, 1]
+    assert channel_totals(alice.channel.id).clicked == 3
+    assert channel_totals(bob.channel.id).clicked == 1
+
+
+def test_a_request_is_one_transaction(sent):
+    _, tokens = sent
+
+    def statements(*tokens):
+        with CaptureQueriesContext(connection) as queries:
+            report(*[(token, "clicked") for token in tokens])
+        return [query["sql"].split()[0] for query in queries]
+
+    assert statements(tokens[0]) == ["WITH"]
+    assert statements(*tokens) == ["SAVEPOINT", "SELECT", "SELECT", "WITH", "RELEASE"]
+
+
+def flipped(token, bit):
+    raw = bytearray(urlsafe_b64decode(token))
+    raw[bit // 8] ^= 1 << bit % 8
+    return urlsafe_b64encode(raw).decode()
+
+
+def test_a_token_with_any_bit_flipped_changes_nothing(sent):
+    _, (token, _) = sent
+    before = everything()
+
+    with CaptureQueriesContext(connection) as queries:
+        for first in range(0, 384, 20):
+            bits = range(first, min(first + 20, 384))
+            assert report(*[(flipped(token, bit), "clicked") for bit in bits]).status_code == 204
+
+    assert not queries.captured_queries
+    assert everything() == before
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda token: "",
+        lambda token: token[:-1],
+        lambda token: token[:32],
+        lambda token: token + "A",
+        lambda token: token + "\n",
+        lambda token: token.swapcase(),
+        lambda token: "é" * 64,
+        lambda token: "x" * 10_000,
+    ],
+    ids=["empty", "cut", "halved", "longer", "a line", "case", "not ASCII", "long"],
+)
+def test_what_is_no_token_is_answered_as_one_is_and_changes_nothing(sent, spoil):
+    _, (token, _) = sent
+    known = report((token, "received"))
+    before = everything()
+
+    answer = report((spoil(token), "clicked"))
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers == known.headers
+    assert everything() == before
+
+
+def test_a_token_of_another_installation_changes_nothing(sent, settings):
+    notification, _ = sent
+    ours = settings.SECRET_KEY
+    settings.SECRET_KEY = "of-another-installation"
+    (delivery, _) = Delivery.objects.all()
+    theirs = make_token(notification.id, delivery.subscription_id)
+    settings.SECRET_KEY = ours
+    before = everything()
+
+    assert report((theirs, "clicked")).status_code == 204
+
+    assert everything() == before
+
+
+def test_a_token_for_what_was_never_planned_changes_nothing(alice, sent):
+    notification, _ = sent
+    (late,) = add_rows(alice.channel, 1)
+    before = everything()
+
+    for ids in [(notification.id, late.id), (uuid7(), late.id), (uuid7(), uuid7())]:
+        assert report((make_token(*ids), "clicked")).status_code == 204
+
+    assert everything() == before
+
+
+def test_good_tokens_count_beside_bad_ones(sent):
+    notification, (token, _) = sent
+
+    report((flipped(token, 0), "clicked"), ("", "dismissed"), (token, "clicked"))
+
+    assert counts(notification) == (1, 1, 0)
+
+
+def age(notification, **by):
+    rows = Notification.objects.filter(pk=notification.pk)
+    rows.update(started_at=F("started_at") - timedelta(**by))
+
+
+def test_events_count_until_28_days_after_the_start_and_no_longer(sent):
+    notification, (one, other) = sent
+
+    age(notification, days=28, seconds=-60)
+    report((one, "clicked"))
+    assert counts(notification) == (1, 1, 0)
+
+    age(notification, seconds=60)
+    before = everything()
+    assert report((other, "clicked"), (one, "dismissed")).status_code == 204
+    assert everything() == before
+
+
+def test_age_is_that_of_the_start_whenever_it_was_accepted(alice):
+    scheduled_long_ago = database_now() - timedelta(days=300)
+    notification, (token,) = reached(
+        alice, 1, scheduled_at=scheduled_long_ago, created_at=scheduled_long_ago
+    )
+
+    report((token, "clicked"))
+
+    assert counts(notification) == (1, 1, 0)
+
+
+def test_an_event_of_a_deleted_subscription_changes_nothing(sent):
+    _, (token, _) = sent
+    delivery = Delivery.objects.order_by("subscription_id").first()
+    Subscription.objects.filter(pk=delivery.subscription_id).delete()
+    before = everything()
+
+    assert report((token, "clicked")).status_code == 204
+
+    assert everything() == before
+
+
+def test_who_unsubscribes_before_clicking_has_clicked(sent):
+    notification, (token, _) = sent
+    Subscription.objects.update(expired_at=database_now())
+
+    report((token, "clicked"))
+
+    assert counts(notification) == (1, 1, 0)
+
+
+MALFORMED = [
+    ({}, [("events", "required")]),
+    ({"events": None}, [("events", "null")]),
+    ({"events": {}}, [("events", "not_a_list")]),
+    ({"events": []}, [("events", "empty")]),
+    ({"events": ["x"]}, [("events.0", "not_an_object")]),
+    ({"events": [{}]}, [("events.0.event", "required"), ("events.0.token", "required")]),
+    ({"events": [{"token": 5, "event": "clicked"}]}, [("events.0.token", "not_a_string")]),
+    ({"events": [{"token": None, "event": "clicked"}]}, [("events.0.token", "null")]),
+    ({"events": [{"token": "x", "event": "opened"}]}, [("events.0.event", "not_a_choice")]),
+    ({"events": [{"token": "x", "event": "Clicked"}]}, [("events.0.event", "not_a_choice")]),
+    (
+        {"events": [{"token": "x", "event": "clicked", "at": 1}]},
+        [("events.0.at", "unknown_field")],
+    ),
+    ({"events": [{"token": "x", "event": "clicked"}], "x": 1}, [("x", "unknown_field")]),
+    ({"events": [{"token": "x", "event": "clicked"}] * 21}, [("events", "too_many")]),
+]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain;charset=UTF-8"])
+@pytest.mark.parametrize(("body", "expected"), MALFORMED)
+def test_a_malformed_report_is_told_its_faults(body, expected, content_type):
+    answer = Client().post("/events", json.dumps(body), content_type=content_type)
+
+    assert sorted(faults(answer)) == expected
+
+
+def test_one_malformed_event_keeps_the_others_from_being_counted(sent):
+    notification, (token, _) = sent
+
+    assert code(report((token, "clicked"), (token, "opened")), 400) == "validation_error"
+
+    assert counts(notification) == (0, 0, 0)
+
+
+def test_twenty_events_may_be_reported_at_once(alice):
+    notification, tokens = reached(alice, 20)
+
+    assert report(*[(token, "clicked") for token in tokens]).status_code == 204
+
+    assert counts(notification) == (20, 20, 0)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "TEXT/PLAIN"])
+@pytest.mark.parametrize(
+    "body", ["", "{", "[]", '{"events": [], "events": []}', '{"events": NaN}', "events=x"]
+)
+def test_both_content_types_are_read_as_strictly(body, content_type):
+    answer = Client().post("/events", body, content_type=content_type)
+
+    assert code(answer, 400) in {"malformed_json", "validation_error"}
+
+
+@pytest.mark.parametrize("content_type", ["text/plain;charset=UTF-8", "text/plain"])
+def test_a_beacon_counts_as_a_json_request_does(sent, content_type):
+    notification, (token, _) = sent
+
+    assert report((token, "clicked"), content_type=content_type).status_code == 204
+
+    assert counts(notification) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/html"])
+def test_other_content_types_are_refused(sent, content_type):
+    _, (token, _) = sent
+
+    answer = report((token, "clicked"), content_type=content_type)
+
+    assert code(answer, 415) == "unsupported_media_type"
+
+
+def test_a_page_of_any_origin_may_report(sent):
+    _, (token, _) = sent
+    origin = {"Origin": "https://shop.example"}
+
+    beacon = report((token, "clicked"), content_type="text/plain;charset=UTF-8", **origin)
+    assert beacon.headers["Access-Control-Allow-Origin"] == "*"
+
+    asked = {"Access-Control-Request-Method": "POST"}
+    asked |= {"Access-Control-Request-Headers": "content-type"}
+    preflight = Client().options("/events", headers=origin | asked)
+    assert preflight.status_code == 200
+    assert preflight.headers["Access-Control-Allow-Origin"] == "*"
+    assert "content-type" in preflight.headers["Access-Control-Allow-Headers"]
+
+
+def test_a_beacon_may_be_sent_without_asking_first(sent):
+    """Only these request headers and these types need no preflight (Fetch, section 2.2.2)."""
+    notification, (token, _) = sent
+
+    beacon = Client(REMOTE_ADDR="203.0.113.7").post(
+        "/events",
+        json.dumps({"events": [{"token": token, "event": "dismissed"}]}),
+        content_type="text/plain;charset=UTF-8",
+    )
+
+    assert beacon.status_code == 204
+    assert counts(notification) == (1, 0, 1)
+
+
+def test_strangers_at_an_address_are_limited_and_those_with_a_token_go_on(sent, settings):
+    notification, (one, other) = sent
+    settings.FORGED_EVENTS_PER_MINUTE = 3
+    for _ in range(3):
+        assert report(("forged", "clicked")).status_code == 204
+
+    refused = report(("forged", "clicked"))
+    assert code(refused, 429) == "rate_limited"
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+
+    assert report((one, "clicked")).status_code == 204
+    assert report((other, "clicked")).status_code == 204
+    assert counts(notification) == (2, 2, 0)
+    assert report(("forged", "clicked"), address="203.0.113.8").status_code == 204
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+def test_events_are_posted(method):
+    assert code(getattr(Client(), method)("/events"), 405) == "method_not_allowed"
+
+
+def test_a_slash_at_the_end_does_not_matter(sent):
+    notification, (token, _) = sent
+    body = json.dumps({"events": [{"token": token, "event": "clicked"}]})
+
+    assert Client().post("/events/", body, content_type="text/plain").status_code == 204
+
+    assert counts(notification) == (1, 1, 0)

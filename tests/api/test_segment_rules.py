@@ -1,0 +1,334 @@
+"""What a rule may be, what it means in SQL, and what it is called."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from channels_app.models import ChannelCounter
+from notifications_app.selectors import database_now
+from subscriptions_app.models import Subscription
+from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
+from subscriptions_app.segments.wording import rule_text
+from subscriptions_app.selectors import Size, audience_size, segment_sample
+from tests import segments
+from tests.segments import attribute, field
+
+PLAN = attribute("plan", "eq", "pro")
+RANDOM = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture
+def channel(alice):
+    return alice.channel
+
+
+def faults(rule):
+    return [(fault.attr, fault.code) for fault in rule_faults(rule)]
+
+
+def reached(channel, rule):
+    return segment_sample(channel.id, rule, limit=1000)
+
+
+# --- SQL ------------------------------------------------------------------------------------------
+
+
+@settings(RANDOM, max_examples=60)
+@given(data=st.data())
+def test_a_rule_matches_in_sql_whom_it_matches_in_plain_python(channel, data):
+    now = database_now()
+    Subscription.objects.all().delete()
+    ChannelCounter.objects.all().delete()
+    rows = segments.add_many(channel, data.draw(segments.rows(now)))
+
+    for rule in data.draw(st.lists(segments.rules(now), min_size=6, max_size=6)):
+        assert faults(rule) == []
+        expected = {row.id for row in rows if segments.matches(rule, row, now)}
+        assert {row.id for row in reached(channel, rule)} == expected
+
+    sizes = audience_size(channel.id, rule, segments.PLATFORMS)
+    for platform in segments.PLATFORMS:
+        count = sum(row.platform == platform for row in rows if row.id in expected)
+        assert sizes[platform] == Size(count, estimated=False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (attribute("n", "eq", 5), ["5", "5.0"]),
+        (attribute("n", "eq", "5"), ['"5"']),
+        (attribute("n", "ne", 5), ['"10"', '"5"', '"9"', "none"]),
+        (attribute("n", "in", [5, "9"]), ['"9"', "5", "5.0"]),
+        (attribute("n", "gt", 4), ["5", "5.0"]),
+        (attribute("n", "lt", "5"), ['"10"']),
+        (attribute("n", "gte", "5"), ['"5"', '"9"']),
+        (attribute("n", "exists", True), ['"10"', '"5"', '"9"', "5", "5.0"]),
+        (attribute("n", "exists", False), ["none"]),
+        (attribute("n", "contains", "0"), ['"10"']),
+        (attribute("n", "starts_with", "1"), ['"10"']),
+        ({"not": attribute("n", "gt", 4)}, ['"10"', '"5"', '"9"', "none"]),
+    ],
+)
+def test_types_are_respected_and_what_is_missing_matches_little(channel, rule, expected):
+    for label in ["5", "5.0", '"5"', '"9"', '"10"']:
+        segments.add_one(channel, {"n": json.loads(label), "label": label})
+    segments.add_one(channel, {"label": "none"})
+
+    assert sorted(row.attributes["label"] for row in reached(channel, rule)) == expected
+
+
+def test_text_is_in_the_order_of_code_points_and_nothing_is_a_wildcard(channel):
+    for text in ["Z", "a", "é", "\uffff", "😀", "50%", "50_"]:
+        segments.add_one(channel, {"t": text})
+
+    def texts(operator, value):
+        found = reached(channel, attribute("t", operator, value))
+        return sorted(row.attributes["t"] for row in found)
+
+    assert texts("gt", "Z") == ["a", "é", "\uffff", "😀"]
+    assert texts("gt", "é") == ["\uffff", "😀"]
+    assert texts("contains", "%") == ["50%"]
+    assert texts("starts_with", "50_") == ["50_"]
+    assert texts("contains", "z") == []
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def nested(depth):
+    rule = PLAN
+    for _ in range(depth - 1):
+        rule = {"not": rule}
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (None, [("rule", "not_an_object")]),
+        ([], [("rule", "not_an_object")]),
+        ({}, [("rule", "not_a_rule")]),
+        ({"all": [PLAN], "any": [PLAN]}, [("rule", "not_a_rule")]),
+        ({"operator": "eq", "value": 5}, [("rule", "not_a_rule")]),
+        ({"attribute": "a", "field": "platform"}, [("rule", "not_a_rule")]),
+        ({"all": []}, [("rule.all", "empty")]),
+        ({"any": {}}, [("rule.any", "not_a_list")]),
+        ({"not": [PLAN]}, [("rule.not", "not_an_object")]),
+        ({"all": [PLAN, {"not": 5}]}, [("rule.all.1.not", "not_an_object")]),
+        ({"all": [PLAN], "name": "x"}, [("rule.name", "unknown_field")]),
+        ({**PLAN, "case": True}, [("rule.case", "unknown_field")]),
+        ({"attribute": "a"}, [("rule.operator", "required"), ("rule.value", "required")]),
+        ({"attribute": "a", "operator": "eq"}, [("rule.value", "required")]),
+        ({"field": "platform", "value": "web"}, [("rule.operator", "required")]),
+        (attribute("", "eq", 5), [("rule.attribute", "blank")]),
+        (attribute(5, "eq", 5), [("rule.attribute", "not_a_string")]),
+        (attribute("a" * 51, "eq", 5), [("rule.attribute", "too_long")]),
+        (attribute("a\x00", "eq", 5), [("rule.attribute", "malformed")]),
+        (attribute("a", "like", 5), [("rule.operator", "not_a_choice")]),
+        (attribute("a", None, 5), [("rule.operator", "not_a_string")]),
+        (attribute("a", ["eq"], 5), [("rule.operator", "not_a_string")]),
+        (attribute("a", "eq", None), [("rule.value", "not_a_string_or_number")]),
+        (attribute("a", "eq", True), [("rule.value", "not_a_string_or_number")]),
+        (attribute("a", "gt", [5]), [("rule.value", "not_a_string_or_number")]),
+        (attribute("a", "eq", float("nan")), [("rule.value", "out_of_range")]),
+        (attribute("a", "eq", 10**400), [("rule.value", "out_of_range")]),
+        (attribute("a", "eq", "x" * 256), [("rule.value", "too_long")]),
+        (attribute("a", "eq", "\ud800"), [("rule.value", "malformed")]),
+        (attribute("a", "in", "x"), [("rule.value", "not_a_list")]),
+        (attribute("a", "in", []), [("rule.value", "empty")]),
+        (attribute("a", "in", [1, None]), [("rule.value.1", "not_a_string_or_number")]),
+        (attribute("a", "in", [1] * 101), [("rule.value", "too_many")]),
+        (attribute("a", "exists", "yes"), [("rule.value", "not_a_boolean")]),
+        (attribute("a", "exists", 1), [("rule.value", "not_a_boolean")]),
+        (attribute("a", "contains", 5), [("rule.value", "not_a_string")]),
+        (attribute("a", "contains", ""), [("rule.value", "blank")]),
+        (attribute("a", "starts_with", ""), [("rule.value", "blank")]),
+        (field("plan", "eq", "pro"), [("rule.field", "not_a_choice")]),
+        (field(None, "eq", "pro"), [("rule.field", "not_a_string")]),
+        (field("platform", "gt", "web"), [("rule.operator", "not_a_choice")]),
+        (field("platform", "exists", True), [("rule.operator", "not_a_choice")]),
+        (field("platform", "eq", "tv"), [("rule.value", "not_a_choice")]),
+        (field("platform", "in", ["web", "tv"]), [("rule.value.1", "not_a_choice")]),
+        (field("created_at", "eq", "2026-01-01T00:00Z"), [("rule.operator", "not_a_choice")]),
+        (field("created_at", "contains", "x"), [("rule.operator", "not_a_choice")]),
+        (field("created_at", "gt", "2026-01-01"), [("rule.value", "not_a_timestamp")]),
+        (field("created_at", "gt", 5), [("rule.value", "not_a_timestamp")]),
+        (field("last_seen_at", "lt", {}), [("rule.value.days_ago", "not_a_number")]),
+        (field("last_seen_at", "lt", {"days_ago": "5"}), [("rule.value.days_ago", "not_a_number")]),
+        (field("last_seen_at", "lt", {"days_ago": 5.0}), [("rule.value.days_ago", "not_a_number")]),
+        (field("last_seen_at", "lt", {"days_ago": 0}), [("rule.value.days_ago", "out_of_range")]),
+        (
+            field("last_seen_at", "lt", {"days_ago": 36_501}),
+            [("rule.value.days_ago", "out_of_range")],
+        ),
+        (
+            field("last_seen_at", "lt", {"days_ago": 5, "hours_ago": 1}),
+            [("rule.value.hours_ago", "unknown_field")],
+        ),
+        (nested(MAX_DEPTH + 1), [("rule" + ".not" * MAX_DEPTH, "too_deep")]),
+        ({"all": [PLAN] * (MAX_LEAVES + 1)}, [("rule", "too_many")]),
+    ],
+)
+def test_every_fault_has_its_path(rule, expected):
+    assert faults(rule) == expected
+
+
+def test_all_faults_are_told_at_once():
+    rule = {
+        "all": [
+            attribute("plan", "is", "pro"),
+            {"any": [field("platform", "eq", "tv"), {"not": {"any": []}}]},
+            attribute("a", "in", [None, "x", False]),
+        ],
+    }
+    assert faults(rule) == [
+        ("rule.all.0.operator", "not_a_choice"),
+        ("rule.all.1.any.0.value", "not_a_choice"),
+        ("rule.all.1.any.1.not.any", "empty"),
+        ("rule.all.2.value.0", "not_a_string_or_number"),
+        ("rule.all.2.value.2", "not_a_string_or_number"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        nested(MAX_DEPTH),
+        {"all": [PLAN] * MAX_LEAVES},
+        attribute("a" * 50, "eq", "x" * 255),
+        attribute("a", "in", [1] * 100),
+        attribute("a", "eq", ""),
+        attribute("a", "lt", 1.7976931348623157e308),
+        field("created_at", "gt", "0001-01-01T00:00:00Z"),
+        field("created_at", "lte", "9999-12-31T23:59:59.999999Z"),
+        field("last_seen_at", "lt", {"days_ago": 36_500}),
+    ],
+)
+def test_the_limits_themselves_are_allowed(channel, rule):
+    assert faults(rule) == []
+    reached(channel, rule)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | segments.SCALARS | st.floats(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["all", "any", "not", "attribute", "field", "operator", "value", "days_ago", "x"]
+            ),
+            inner | st.sampled_from(["eq", "in", "exists", "gt", "platform", "created_at", "web"]),
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(RANDOM, max_examples=200)
+@given(rule=_JSON)
+def test_any_json_is_a_rule_that_works_or_has_faults(channel, rule):
+    found = faults(rule)
+    if found:
+        assert all(attr == "rule" or attr.startswith("rule.") for attr, _ in found)
+    else:
+        reached(channel, rule)
+        assert rule_text(rule)
+
+
+# --- the OpenAPI document -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def documented():
+    """Whether the document says that this is a rule."""
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    schema = {
+        **document["components"]["schemas"]["SegmentRule"],
+        "components": document["components"],
+    }
+    return Draft202012Validator(schema).is_valid
+
+
+@settings(RANDOM, max_examples=100)
+@given(rule=segments.rules(datetime(2026, 11, 20, tzinfo=UTC)))
+def test_the_document_knows_every_rule(documented, rule):
+    assert documented(rule)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"all": []},
+        {"all": [PLAN], "any": [PLAN]},
+        {"not": [PLAN]},
+        {**PLAN, "x": 1},
+        {"attribute": "a", "operator": "eq"},
+        attribute("a", "like", 5),
+        attribute("a", "in", 5),
+        attribute("a", "eq", [5]),
+        attribute("a", "exists", 1),
+        attribute("a", "contains", ""),
+        field("plan", "eq", "web"),
+        field("platform", "eq", "tv"),
+        field("platform", "gt", "web"),
+        field("platform", "in", "web"),
+        field("created_at", "eq", "2026-11-20T15:11:00Z"),
+        field("created_at", "gt", {"days_ago": 0}),
+    ],
+)
+def test_the_document_knows_what_is_no_rule(documented, rule):
+    assert rule_faults(rule)
+    assert not documented(rule)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (PLAN, 'plan is "pro"'),
+        (attribute("age", "ne", 5), "age is not 5"),
+        (attribute("age", "gt", 5), "age is over 5"),
+        (attribute("age", "lte", 5.5), "age is at most 5.5"),
+        (attribute("name", "gte", "M"), 'name is "M" or after'),
+        (attribute("plan", "in", ["pro", 7]), 'plan is "pro" or 7'),
+        (attribute("plan", "exists", True), "plan is set"),
+        (attribute("plan", "exists", False), "plan is not set"),
+        (attribute("city", "contains", "Köln"), 'city contains "Köln"'),
+        (attribute("city", "starts_with", "K"), 'city starts with "K"'),
+        (field("platform", "eq", "web"), "platform is web"),
+        (field("platform", "ne", "web"), "platform is not web"),
+        (field("platform", "in", ["ios", "android"]), "platform is ios or android"),
+        (field("created_at", "gte", {"days_ago": 7}), "subscribed in the last 7 days"),
+        (field("last_seen_at", "lt", {"days_ago": 1}), "last seen more than 1 day ago"),
+        (
+            field("created_at", "lt", "2026-01-01T00:00:00Z"),
+            "subscribed before 2026-01-01T00:00:00Z",
+        ),
+        ({"all": [PLAN]}, 'plan is "pro"'),
+        ({"not": {"any": [PLAN, attribute("a", "eq", 1)]}}, 'not (plan is "pro" or a is 1)'),
+        (
+            {"all": [{"any": [PLAN, attribute("a", "eq", 1)]}, attribute("b", "eq", 2)]},
+            '(plan is "pro" or a is 1) and b is 2',
+        ),
+        (
+            {"all": [PLAN, field("last_seen_at", "gte", {"days_ago": 30})]},
+            'plan is "pro" and last seen in the last 30 days',
+        ),
+    ],
+)
+def test_a_rule_can_be_said_in_words(rule, words):
+    assert rule_text(rule) == words

@@ -1,0 +1,308 @@
+"""Segments as a channel's owner makes, edits, counts and deletes them, and as a send names them."""
+
+import pytest
+from auditlog.models import LogEntry
+from django.test import Client
+
+from notifications_app.models import Notification
+from pushsvc.common.ids import uuid7
+from subscriptions_app.models import Segment
+from tests import segments
+from tests.api.support import at_once, code, faults, owner_of
+from tests.factories import make_channel
+from tests.segments import attribute, field
+
+PRO = attribute("plan", "eq", "pro")
+RULE = {"all": [PRO, {"not": field("platform", "in", ["ios"])}]}
+GIVEN = {"name": "Pro, not on iOS", "rule": RULE}
+
+
+def path(owner, *parts):
+    return "/".join([f"/channel/{owner.channel.id}/segments", *map(str, parts)])
+
+
+def created(owner, body=GIVEN):
+    response = owner.call("POST", path(owner), body)
+    assert response.status_code == 201, response.content
+    return response.json()
+
+
+def listed(owner, query=""):
+    response = owner.call("GET", path(owner) + query)
+    assert response.status_code == 200, response.content
+    return response
+
+
+# --- made, read, edited, deleted ------------------------------------------------------------------
+
+
+def test_a_segment_is_made_and_reads_back_as_it_was_given(alice):
+    segment = created(alice)
+
+    row = Segment.objects.get()
+    assert list(segment) == ["segment_id", "name", "rule", "created_at", "updated_at"]
+    assert segment["segment_id"] == str(row.id)
+    assert {name: segment[name] for name in GIVEN} == GIVEN
+    assert segment["created_at"] == segment["updated_at"]
+    assert row.channel == alice.channel
+    assert alice.call("GET", path(alice, row.id)).json() == segment
+    assert listed(alice).json() == [segment]
+
+
+def test_an_edit_replaces_name_and_rule_and_keeps_the_rest(alice):
+    segment = created(alice)
+
+    response = alice.call(
+        "PUT", path(alice, segment["segment_id"]), {"name": "All pros", "rule": PRO}
+    )
+
+    assert response.status_code == 200
+    edited = response.json()
+    assert edited["updated_at"] > segment["updated_at"]
+    changed = {"name": "All pros", "rule": PRO, "updated_at": edited["updated_at"]}
+    assert edited == segment | changed
+    assert alice.call("GET", path(alice, segment["segment_id"])).json() == edited
+
+
+def test_an_edit_needs_both_fields(alice):
+    address = path(alice, created(alice)["segment_id"])
+    assert faults(alice.call("PUT", address, {"name": "x"})) == [("rule", "required")]
+    assert faults(alice.call("PUT", address, {"rule": PRO})) == [("name", "required")]
+
+
+def test_a_deleted_segment_is_gone(alice):
+    address = path(alice, created(alice)["segment_id"])
+
+    response = alice.call("DELETE", address)
+
+    assert (response.status_code, response.content) == (204, b"")
+    for method, body in [("GET", None), ("DELETE", None), ("PUT", GIVEN)]:
+        assert code(alice.call(method, address, body), 404) == "not_found"
+
+
+def test_what_is_done_to_a_segment_is_in_the_audit_log_before_and_after(alice):
+    address = path(alice, created(alice)["segment_id"])
+    alice.call("PUT", address, {"name": "All pros", "rule": RULE})
+    alice.call("DELETE", address)
+
+    entries = LogEntry.objects.filter(content_type__model="segment").order_by("id")
+    assert [(entry.get_action_display(), entry.changes["name"]) for entry in entries] == [
+        ("create", [None, "Pro, not on iOS"]),
+        ("update", ["Pro, not on iOS", "All pros"]),
+        ("delete", ["All pros", None]),
+    ]
+
+
+def test_the_list_is_newest_first_in_pages(alice, bob):
+    made = [created(alice, {"name": str(number), "rule": PRO}) for number in range(5)]
+    created(bob)
+
+    assert listed(alice).json() == made[::-1]
+    page = listed(alice, "?limit=2&offset=1")
+    assert page.json() == [made[3], made[2]]
+    assert 'rel="next"' in page.headers["Link"]
+    assert 'rel="prev"' in page.headers["Link"]
+    assert "Link" not in listed(alice, "?limit=5").headers
+    assert faults(alice.call("GET", path(alice) + "?limit=0")) == [("limit", "out_of_range")]
+
+
+def test_every_path_may_end_with_a_slash(alice):
+    segment = created(alice)["segment_id"]
+    assert alice.call("GET", path(alice, "")).status_code == 200
+    assert alice.call("GET", path(alice, segment, "")).status_code == 200
+    assert alice.call("GET", path(alice, segment, "size", "")).status_code == 200
+
+
+def test_names_are_kept_as_sent_and_are_one_segments_only(alice, bob):
+    created(alice, {"name": " Pro ", "rule": PRO})
+    assert created(bob, {"name": " Pro ", "rule": PRO})["name"] == " Pro "
+    second = created(alice, {"name": "pro", "rule": PRO})
+
+    taken = {"name": " Pro ", "rule": PRO}
+    assert code(alice.call("POST", path(alice), taken), 409) == "segment_name_taken"
+    edit = alice.call("PUT", path(alice, second["segment_id"]), taken)
+    assert code(edit, 409) == "segment_name_taken"
+    assert sorted(Segment.objects.filter(channel=alice.channel).values_list("name", flat=True)) == [
+        " Pro ",
+        "pro",
+    ]
+    same = alice.call("PUT", path(alice, second["segment_id"]), {"name": "pro", "rule": RULE})
+    assert same.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, [("name", "required"), ("rule", "required")]),
+        ({"name": "", "rule": PRO}, [("name", "blank")]),
+        ({"name": " \t", "rule": PRO}, [("name", "malformed")]),
+        ({"name": 5, "rule": PRO}, [("name", "not_a_string")]),
+        ({"name": "x" * 101, "rule": PRO}, [("name", "too_long")]),
+        ({"name": "x", "rule": None}, [("rule", "null")]),
+        ({"name": "x", "rule": []}, [("rule", "not_an_object")]),
+        ({"name": "x", "rule": {"all": [PRO] * 51}}, [("rule", "too_many")]),
+        ({"name": "x", "rule": PRO, "rules": PRO}, [("rules", "unknown_field")]),
+        (
+            {"rule": {"all": [PRO, {"not": field("platform", "gt", "tv")}], "x": 1}},
+            [
+                ("name", "required"),
+                ("rule.all.1.not.operator", "not_a_choice"),
+                ("rule.x", "unknown_field"),
+            ],
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path_and_nothing_is_stored(alice, body, expected):
+    response = alice.call("POST", path(alice), body)
+    assert sorted(faults(response)) == sorted(expected)
+    assert response.json()["code"] == "validation_error"
+    assert not Segment.objects.exists()
+
+
+def test_a_rule_of_the_deepest_kind_fits_into_a_body(alice):
+    rule = attribute("plan", "in", ["pro", 5])
+    for _ in range(7):
+        rule = {"all": [rule]}
+    assert created(alice, {"name": "Deep", "rule": rule})["rule"] == rule
+    response = alice.call("POST", path(alice), {"name": "Deeper", "rule": {"any": [rule]}})
+    assert faults(response) == [("rule" + ".any.0" + ".all.0" * 7, "too_deep")]
+
+
+def test_only_a_key_that_manages_the_channel_may(alice, bob):
+    segment = created(alice)["segment_id"]
+    sender = owner_of(alice.channel, scopes=["send", "read"])
+    calls = [
+        ("GET", path(alice), None),
+        ("POST", path(alice), GIVEN),
+        ("GET", path(alice, segment), None),
+        ("PUT", path(alice, segment), GIVEN),
+        ("DELETE", path(alice, segment), None),
+        ("GET", path(alice, segment, "size"), None),
+    ]
+    for method, address, body in calls:
+        assert code(sender.call(method, address, body), 403) == "missing_scope"
+        assert code(bob.call(method, address, body), 404) == "channel_not_found"
+        faults(Client().generic(method, address), 401)
+    assert Segment.objects.filter(channel=alice.channel).count() == 1
+    only_manages = owner_of(alice.channel, scopes=["manage"])
+    assert only_manages.call("GET", path(alice)).status_code == 200
+
+
+def test_another_channels_segment_is_not_found_like_one_that_does_not_exist(alice, bob):
+    theirs = created(bob)["segment_id"]
+    for method, body, parts in [
+        ("GET", None, []),
+        ("PUT", GIVEN, []),
+        ("DELETE", None, []),
+        ("GET", None, ["size"]),
+    ]:
+        found = alice.call(method, path(alice, theirs, *parts), body)
+        missing = alice.call(method, path(alice, uuid7(), *parts), body)
+        faults(found, 404)
+        assert found.content == missing.content
+    assert Segment.objects.filter(channel=bob.channel).count() == 1
+
+
+# --- how many -------------------------------------------------------------------------------------
+
+
+def test_the_size_counts_active_members_on_all_platforms(alice, bob):
+    for platform in segments.PLATFORMS:
+        segments.add_one(alice.channel, {"plan": "pro"}, platform=platform)
+        segments.add_one(alice.channel, {"plan": "free"}, platform=platform)
+    segments.add_one(bob.channel, {"plan": "pro"})
+    segment = created(alice, {"name": "Pros", "rule": PRO})["segment_id"]
+
+    response = alice.call("GET", path(alice, segment, "size"))
+
+    assert response.status_code == 200
+    assert response.json() == {"size": 3, "estimated": False}
+
+
+@pytest.mark.django_db
+def test_a_trial_tells_the_audience_of_a_segment_by_platform():
+    owner = owner_of(make_channel(android_enabled=True, ios_enabled=True))
+    for platform, count in [("web", 3), ("android", 2), ("ios", 1)]:
+        for number in range(count):
+            segments.add_one(owner.channel, {"number": number}, platform=platform)
+    segment = created(owner, {"name": "Later", "rule": attribute("number", "gte", 1)})
+
+    body = {"body": "x", "target_platforms": ["web", "android", "ios"], "dry_run": True}
+    response = owner.send(body | {"segment_id": segment["segment_id"]})
+
+    assert response.status_code == 200
+    audience = {
+        platform: (trial["audience"], trial["estimated"])
+        for platform, trial in response.json()["platforms"].items()
+    }
+    assert audience == {"web": (2, False), "android": (1, False), "ios": (0, False)}
+    assert not Notification.objects.exists()
+
+
+# --- sending --------------------------------------------------------------------------------------
+
+
+def test_a_send_may_name_a_segment_of_the_channel(alice):
+    segment = created(alice)["segment_id"]
+
+    response = alice.send({"body": "x", "segment_id": segment})
+
+    assert response.status_code == 202
+    assert str(Notification.objects.get().segment_id) == segment
+    read = alice.call("GET", f"/notification/{response.json()['notification_id']}").json()
+    assert read["segment_id"] == segment
+
+
+@pytest.mark.parametrize("extra", [{}, {"dry_run": True}])
+def test_a_send_may_not_name_anothers_segment_or_one_that_is_gone(alice, bob, extra):
+    theirs = created(bob)["segment_id"]
+    gone = created(alice)["segment_id"]
+    alice.call("DELETE", path(alice, gone))
+    for segment in (theirs, gone, str(uuid7())):
+        response = alice.send({"body": "x", "segment_id": segment} | extra)
+        assert faults(response) == [("segment_id", "segment_not_found")]
+    assert not Notification.objects.exists()
+
+
+def test_a_segment_that_a_pending_send_names_is_not_deleted_until_that_is_cancelled(alice):
+    segment = created(alice)["segment_id"]
+    sent = alice.send(
+        {"body": "x", "segment_id": segment, "scheduled_at": "2031-01-01T00:00:00Z"}
+    ).json()
+
+    refused = alice.call("DELETE", path(alice, segment))
+    assert code(refused, 409) == "segment_in_use"
+    assert sent["notification_id"] in refused.json()["detail"]
+
+    alice.call("DELETE", f"/cancel-notification/{sent['notification_id']}")
+    assert alice.call("DELETE", path(alice, segment)).status_code == 204
+    read = alice.call("GET", f"/notification/{sent['notification_id']}").json()
+    assert read["segment_id"] == segment
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_send_and_a_deletion_at_once_never_both_succeed(alice):
+    for number in range(5):
+        segment = created(alice, {"name": str(number), "rule": PRO})["segment_id"]
+        body = {"body": "x", "segment_id": segment, "scheduled_at": "2031-01-01T00:00:00Z"}
+        sender, deleter = (owner_of(alice.channel) for _ in range(2))
+
+        sent, deleted = at_once(
+            lambda sender=sender, body=body: sender.send(body).status_code,
+            lambda deleter=deleter, segment=segment: (
+                deleter.call("DELETE", path(alice, segment)).status_code
+            ),
+        )
+
+        assert (sent, deleted) in {(202, 409), (400, 204)}
+
+
+def test_a_repeated_send_gets_its_first_answer_after_the_segment_was_deleted(alice):
+    segment = created(alice)["segment_id"]
+    body = {"body": "x", "segment_id": segment}
+    once = {"Idempotency-Key": "a"}
+    first = alice.send(body, **once)
+    Notification.objects.update(status="sent")
+    alice.call("DELETE", path(alice, segment))
+
+    assert alice.send(body, **once).content == first.content

@@ -1,0 +1,123 @@
+"""Long answers: sent part by part, and ended when their reader is gone."""
+
+import asyncio
+
+import pytest
+
+from pushsvc import asgi
+
+SCOPE = {
+    "type": "http",
+    "http_version": "1.1",
+    "method": "GET",
+    "scheme": "http",
+    "path": "/",
+    "query_string": b"",
+    "headers": [],
+    "client": ("127.0.0.1", 1),
+    "server": ("127.0.0.1", 2),
+}
+
+
+class Parts:
+    """A WSGI application's answer that notes how much of it was made, and that it was closed."""
+
+    def __init__(self, count):
+        self.count, self.made, self.is_closed = count, 0, False
+
+    def __call__(self, environ, start_response):
+        start_response("200 OK", [])
+        return self
+
+    def __iter__(self):
+        for _ in range(self.count):
+            self.made += 1
+            yield b"part"
+
+    def close(self):
+        self.is_closed = True
+
+
+def answer(parts, *, send, leaves=None):
+    """Runs the application; `leaves`: an event after which the client is gone."""
+
+    async def run():
+        asked = iter([{"type": "http.request", "body": b""}])
+        left = leaves or asyncio.Event()
+
+        async def receive():
+            for message in asked:
+                return message
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        await asyncio.wait_for(asgi.BufferedApplication(parts)(SCOPE, receive, send(left)), 30)
+
+    asyncio.run(run())
+
+
+def test_parts_are_sent_as_they_are_made():
+    parts, seen = Parts(5), []
+
+    def sending(_):
+        async def send(message):
+            seen.append((message.get("body"), parts.made))
+
+        return send
+
+    answer(parts, send=sending)
+
+    assert [body for body, _ in seen] == [None, *[b"part"] * 5, b""]
+    assert seen[1][1] < 5  # the first went out before the last was made
+    assert parts.is_closed
+
+
+def test_an_answer_ends_when_its_client_leaves():
+    parts = Parts(100_000)
+
+    def sending(left):
+        async def send(message):
+            if parts.made > 3:
+                left.set()
+            await asyncio.sleep(0)
+
+        return send
+
+    answer(parts, send=sending)
+
+    assert parts.made < 100_000
+    assert parts.is_closed
+
+
+def test_an_answer_ends_when_nobody_takes_a_part_of_it(monkeypatch):
+    monkeypatch.setattr(asgi, "PART_SECONDS", 0.05)
+    parts = Parts(10)
+
+    def sending(_):
+        async def send(message):
+            await asyncio.Event().wait()
+
+        return send
+
+    answer(parts, send=sending)
+
+    assert parts.made < 10
+    assert parts.is_closed
+
+
+def test_a_fault_of_the_application_is_not_taken_for_a_client_that_left():
+    class Faulty(Parts):
+        def __iter__(self):
+            yield b"part"
+            raise ZeroDivisionError
+
+    def sending(_):
+        async def send(message):
+            pass
+
+        return send
+
+    faulty = Faulty(0)
+    with pytest.raises(ZeroDivisionError):
+        answer(faulty, send=sending)
+    assert faulty.is_closed

@@ -1,0 +1,218 @@
+"""Subscriptions with attributes, and what docs/segments.md says of rules, again in plain Python."""
+
+from datetime import timedelta
+from decimal import Decimal
+from hashlib import sha256
+
+from hypothesis import strategies as st
+
+from channels_app.counters import counter_add
+from channels_app.selectors import current_vapid_key
+from pushsvc.common import sql
+from pushsvc.common.ids import uuid7
+from pushsvc.common.timestamps import parse_timestamp
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import segment_create
+
+PLATFORMS = ("web", "android", "ios")
+TIMES = ("created_at", "last_seen_at")
+
+
+def add_one(channel, attributes=None, *, platform="web", **fields):
+    """A subscription that nobody calls."""
+    (row,) = add_many(channel, [{"attributes": attributes or {}, "platform": platform} | fields])
+    return row
+
+
+def add_many(channel, each):
+    """Subscriptions with these fields; their ids are in the same order."""
+    key = current_vapid_key(channel)
+    rows = []
+    for fields, id_ in zip(each, sorted(uuid7() for _ in each), strict=True):
+        address = f"https://push.example/{uuid7()}"
+        defaults = {
+            "id": id_,
+            "platform": "web",
+            "address": address,
+            "address_sha256": sha256(address.encode()).digest(),
+            "push_service": "fcm",
+        }
+        values = defaults | fields
+        vapid_key = key if values["platform"] == "web" else None
+        rows.append(Subscription(channel=channel, vapid_key=vapid_key, **values))
+    Subscription.objects.bulk_create(rows)
+    for row in rows:
+        counter_add(channel.id, **{f"{row.platform}_subscribers": 1})
+    return rows
+
+
+def add_crowd(channel, count, attributes="'{}'"):
+    """Many web subscriptions at once; `attributes` is SQL, which may speak of `n`."""
+    parameters = {"channel": channel.id, "key": current_vapid_key(channel).id, "count": count}
+    sql.execute(_CROWD.format(attributes=attributes), parameters)
+    counter_add(channel.id, web_subscribers=count)
+
+
+_CROWD = """
+INSERT INTO subscriptions_app_subscription
+  (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
+   attributes, expired_code)
+SELECT gen_random_uuid(), %(channel)s, 'web', n::text, sha256(n::text::bytea), '', '', %(key)s,
+  'fcm', {attributes}::jsonb, ''
+FROM generate_series(1, %(count)s) AS numbers (n)
+"""
+
+
+def make_segment(channel, rule, name="Some of them"):
+    return segment_create(channel=channel, name=name, rule=rule)
+
+
+def attribute(name, operator, value):
+    return {"attribute": name, "operator": operator, "value": value}
+
+
+def field(name, operator, value):
+    return {"field": name, "operator": operator, "value": value}
+
+
+# --- what a rule means ----------------------------------------------------------------------------
+
+
+def matches(rule, row, now):
+    if "all" in rule:
+        return all(matches(each, row, now) for each in rule["all"])
+    if "any" in rule:
+        return any(matches(each, row, now) for each in rule["any"])
+    if "not" in rule:
+        return not matches(rule["not"], row, now)
+    operator, value = rule["operator"], rule["value"]
+    if "attribute" in rule:
+        return _has(row.attributes, rule["attribute"], operator, value)
+    if rule["field"] == "platform":
+        return {
+            "eq": row.platform == value,
+            "ne": row.platform != value,
+            "in": row.platform in value,
+        }[operator]
+    moment = row.created_at if rule["field"] == "created_at" else row.registered_at
+    return _compares(moment, operator, _moment(value, now))
+
+
+def _has(attributes, name, operator, value):
+    is_there = name in attributes
+    own = attributes.get(name)
+    if operator == "exists":
+        return is_there == value
+    if operator == "ne":
+        return not (is_there and _same(own, value))
+    if not is_there:
+        return False
+    if operator == "eq":
+        return _same(own, value)
+    if operator == "in":
+        return any(_same(own, each) for each in value)
+    if operator == "contains":
+        return isinstance(own, str) and value in own
+    if operator == "starts_with":
+        return isinstance(own, str) and own.startswith(value)
+    if isinstance(own, str) != isinstance(value, str):
+        return False
+    return _compares(_exact(own), operator, _exact(value))
+
+
+def _same(one, other):
+    return isinstance(one, str) == isinstance(other, str) and _exact(one) == _exact(other)
+
+
+def _exact(value):
+    """A number as it was written: 0.1 is a tenth."""
+    return value if isinstance(value, str) else Decimal(repr(value))
+
+
+def _compares(one, operator, other):
+    return {"gt": one > other, "gte": one >= other, "lt": one < other, "lte": one <= other}[
+        operator
+    ]
+
+
+def _moment(value, now):
+    if isinstance(value, str):
+        return parse_timestamp(value)
+    return now - timedelta(hours=24 * value["days_ago"])
+
+
+# --- rules and subscriptions at random ------------------------------------------------------------
+
+# Few enough to meet, and whatever a statement or a pattern might stumble over.
+_TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+_USUAL, _ODD = ["plan", "age"], ["é", "%(rule_0)s", "a'b\"c\\", "{0}", "?", "0"]
+NAMES = st.sampled_from(_USUAL) | st.sampled_from(_ODD)
+TEXTS = st.one_of(
+    st.sampled_from(["", "5", "pro", "Pro", "p"]),
+    st.sampled_from(["prof", "5.0", "p%", "p_o", "%", "\\", "'", "é", "Z", "a", "😀", "\uffff"]),
+    st.text(_TEXT, max_size=5),
+)
+NUMBERS = st.one_of(
+    st.sampled_from([0, 5, 5.0, 5.5, -1]),
+    st.sampled_from([-0.0, 0.1, 2**53, 2**53 + 1, 1e23, 10**23, 5e-324]),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+SCALARS = TEXTS | NUMBERS
+_COMPARISONS = st.sampled_from(["gt", "gte", "lt", "lte"])
+_FILLED = TEXTS.filter(bool)
+HALF_DAYS = st.integers(min_value=-1, max_value=8).map(lambda days: timedelta(days=days + 0.5))
+
+
+def attributes():
+    return st.dictionaries(NAMES, SCALARS, min_size=1, max_size=4)
+
+
+def rules(now):
+    """Of up to 8 levels. Moments meet those of `rows`."""
+    return st.recursive(
+        _leaves(now),
+        lambda inner: (
+            st.builds(lambda each: {"all": each}, st.lists(inner, min_size=1, max_size=3))
+            | st.builds(lambda each: {"any": each}, st.lists(inner, min_size=1, max_size=3))
+            | st.builds(lambda each: {"not": each}, inner)
+        ),
+        max_leaves=6,
+    ).filter(lambda rule: levels(rule) <= 8)
+
+
+def levels(rule):
+    inner = rule.get("all") or rule.get("any") or ([rule["not"]] if "not" in rule else [])
+    return 1 + max((levels(each) for each in inner), default=0)
+
+
+def _leaves(now):
+    moments = HALF_DAYS.map(lambda ago: (now - ago).isoformat()) | st.builds(
+        lambda days: {"days_ago": days}, st.integers(min_value=1, max_value=9)
+    )
+    platforms = st.sampled_from(PLATFORMS)
+    return (
+        st.builds(attribute, NAMES, st.sampled_from(["eq", "ne"]) | _COMPARISONS, SCALARS)
+        | st.builds(attribute, NAMES, st.just("in"), st.lists(SCALARS, min_size=1, max_size=3))
+        | st.builds(attribute, NAMES, st.just("exists"), st.booleans())
+        | st.builds(attribute, NAMES, st.sampled_from(["contains", "starts_with"]), _FILLED)
+        | st.builds(field, st.just("platform"), st.sampled_from(["eq", "ne"]), platforms)
+        | st.builds(field, st.just("platform"), st.just("in"), st.lists(platforms, min_size=1))
+        | st.builds(field, st.sampled_from(TIMES), _COMPARISONS, moments)
+    )
+
+
+def rows(now):
+    """What `add_many` takes."""
+    return st.lists(
+        st.fixed_dictionaries(
+            {
+                "platform": st.sampled_from(PLATFORMS),
+                "attributes": attributes(),
+                "created_at": HALF_DAYS.map(lambda ago: now - ago),
+                "registered_at": HALF_DAYS.map(lambda ago: now - ago),
+            }
+        ),
+        min_size=4,
+        max_size=8,
+    )
