@@ -175,6 +175,13 @@ def test_the_shown_login_opens_the_console(run):
         assert "Log out" in page.read().decode()
 
 
+def test_the_shown_demo_page_is_of_the_demo_channel_and_holds_no_key(run):
+    with urllib.request.urlopen(run.shown("Demo"), timeout=5) as page:
+        text = page.read().decode()
+    assert run.shown("Channel") in text
+    assert run.shown("API key") not in text
+
+
 def test_what_is_kept_of_secrets_is_private(run):
     private = [run.home / "demo.json", run.home / "settings.env", *run.home.glob("secrets/*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}

@@ -1,0 +1,76 @@
+"""A real Firefox, the whole service, and somebody's site that uses it."""
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+
+from pushsvc.common.redis_client import redis_client
+from pushsvc.sandbox import running_sandbox
+from tests.browser.firefox import site
+from tests.browser.firefox.firefox import Firefox, installed
+from tests.browser.firefox.service import Owner, Service
+from tests.factories import make_channel, make_key
+from tests.pipeline.processes import Processes
+
+
+@pytest.fixture(scope="session")
+def push_service():
+    """Firefox's."""
+    with running_sandbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def _firefox(push_service, tmp_path_factory):
+    if installed() is None:
+        pytest.skip("Firefox is not installed (on Debian: apt-get install firefox-esr)")
+    folder = tmp_path_factory.mktemp("firefox")
+    with (folder / "log").open("w") as log:
+        firefox = Firefox(folder, push_service.browser_url, log)
+        try:
+            firefox.start()
+            yield firefox
+        finally:
+            firefox.stop()
+
+
+@pytest.fixture
+def firefox(_firefox):
+    """With one empty tab, and as if it had never seen any site."""
+    yield _firefox
+    _firefox.forget()
+
+
+@pytest.fixture(scope="module")
+def transactional_db(django_db_setup, django_db_blocker):
+    """Emptied when the module ends: processes that go on working between tests use it, too.
+
+    Each test has a channel of its own.
+    """
+    with django_db_blocker.unblock():
+        yield
+        call_command("flush", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="module")
+def service(_firefox, push_service, transactional_db, tmp_path_factory):
+    """Its own processes, as the Procfile starts them, for all tests of a module."""
+    trusted = frozenset({push_service.origin})
+    log_path = tmp_path_factory.mktemp("service") / "log"
+    with override_settings(WEBPUSH_TRUSTED_ORIGINS=trusted), log_path.open("w+") as log:
+        redis_client().flushdb()  # doorbells of other tests
+        processes = Processes(log)
+        try:
+            yield Service.started(processes, push_service)
+        finally:
+            processes.stop()
+            log.seek(0)
+            print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+
+
+@pytest.fixture
+def alice(service):
+    """Owns a shop with a site."""
+    channel = make_channel(name="Alice's shop")
+    with site.serving(service.url, str(channel.id)) as shop:
+        yield Owner(service, channel, make_key(channel), shop)

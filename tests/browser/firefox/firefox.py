@@ -1,0 +1,196 @@
+"""A Firefox without a screen: its own profile, its pages, and the notifications on its screen.
+
+It reaches nothing but this machine: whatever else it would call goes to a proxy that is not there.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from functools import cached_property
+
+from tests.browser.firefox.marionette import Marionette
+
+_STARTS_WITHIN = 60
+_OPTIONS = ("--headless", "--no-remote", "--marionette", "--remote-allow-system-access")
+
+_PREFERENCES = {
+    # its push service
+    "dom.push.testing.allowInsecureServerURL": True,
+    "dom.push.retryBaseInterval": 100,
+    # the visitor says yes when asked, and notifications are windows of Firefox's own
+    "permissions.default.desktop-notification": 1,
+    "alerts.useSystemBackend": False,
+    "ui.prefersReducedMotion": 1,  # they go at once when they are clicked
+    # any free port, written to a file; a driver's usual preferences would switch push off
+    "marionette.port": 0,
+    "remote.prefs.recommended": False,
+    # nothing is asked at the first start
+    "termsofuse.bypassNotification": True,
+    "browser.preonboarding.enabled": False,
+    "datareporting.policy.firstRunURL": "",
+    "browser.shell.checkDefaultBrowser": False,
+    "browser.startup.page": 0,
+    "browser.newtabpage.enabled": False,
+    # nothing is called outside
+    "network.proxy.type": 1,
+    "network.proxy.http": "127.0.0.1",
+    "network.proxy.http_port": 9,
+    "network.proxy.ssl": "127.0.0.1",
+    "network.proxy.ssl_port": 9,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "app.update.disabledForTesting": True,
+    "datareporting.healthreport.uploadEnabled": False,
+    "toolkit.telemetry.enabled": False,
+    "app.normandy.enabled": False,
+    "services.settings.server": "data:,#remote-settings-dummy/v1",
+}
+
+
+def installed():
+    """The path of Debian's Firefox or any other; None where there is none."""
+    return shutil.which("firefox-esr") or shutil.which("firefox")
+
+
+class Firefox:
+    """Runs from `start` to `stop`. `folder` becomes its home; `log` gets what it prints.
+
+    `start` does not wait until it is ready, the first use does: it takes seconds.
+    """
+
+    def __init__(self, folder, push_server, log):
+        self._profile = folder / "profile"
+        self._profile.mkdir()
+        _write_preferences(self._profile, _PREFERENCES | {"dom.push.serverURL": push_server})
+        self._home, self._log = folder, log
+        self._process = None
+
+    def start(self):
+        self._process = subprocess.Popen(
+            [installed(), *_OPTIONS, "--profile", str(self._profile)],
+            env=os.environ | {"HOME": str(self._home), "MOZ_CRASHREPORTER_DISABLE": "1"},
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    @cached_property
+    def _remote(self):
+        remote = Marionette(self._port())
+        remote.call("WebDriver:NewSession")
+        return remote
+
+    def _port(self):
+        path = self._profile / "MarionetteActivePort"
+        end = time.monotonic() + _STARTS_WITHIN
+        while not (path.exists() and path.read_text()):
+            assert self._process.poll() is None, "Firefox has ended"
+            assert time.monotonic() < end, "Firefox did not start"
+            time.sleep(0.05)
+        return int(path.read_text())
+
+    def stop(self):
+        """Ends it and every process that it started."""
+        if "_remote" in vars(self):
+            self._remote.close()
+        if self._process:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def open(self, url):
+        self._remote.call("WebDriver:Navigate", url=url)
+
+    def click(self, selector):
+        """As a visitor does it, in the page that is open."""
+        element = self._remote.call("WebDriver:FindElement", using="css selector", value=selector)
+        self._remote.call("WebDriver:ElementClick", id=next(iter(element.values())))
+
+    def script(self, body, *arguments):
+        """What the body of an async function returns, in the page that is open."""
+        return self._execute(f"return (async (...given) => {{ {body} }})(...arguments)", arguments)
+
+    def in_page(self, expression):
+        """What an expression of the page's own, a promise too, comes to."""
+        return self.script("return await window.eval(given[0]);", expression)
+
+    def notifications(self):
+        """What the worker's registration of the page that is open lists as shown."""
+        return self.script(
+            """const registration = await navigator.serviceWorker.ready;
+            return (await registration.getNotifications()).map(
+                ({title, body, tag, data}) => ({title, body, tag, data}));"""
+        )
+
+    def on_screen(self):
+        """(title, body) of the notifications that a visitor sees."""
+        return [
+            tuple(each)
+            for each in self._in_chrome(
+                """return [...Services.wm.getEnumerator("alert:alert")]
+                    .filter(({gIsActive}) => gIsActive)  // loaded, and ready to be clicked
+                    .map(({document}) =>
+                        [document.getElementById("alertTitleLabel").getAttribute("value"),
+                         document.getElementById("alertTextLabel").textContent]);"""
+            )
+        ]
+
+    def click_notification(self):
+        """The only one on the screen."""
+        self._in_chrome(
+            """const [alert, ...others] = Services.wm.getEnumerator("alert:alert");
+            if (!alert || others.length) throw new Error("not one notification on the screen");
+            alert.document.getElementById("alertNotification").click();"""
+        )
+
+    def close_notifications(self):
+        """All on the screen, each by its button for that."""
+        self._in_chrome(
+            """for (const {document} of Services.wm.getEnumerator("alert:alert"))
+                document.getElementById("alert-close").click();"""
+        )
+
+    def pages(self):
+        """The addresses in all tabs, in their order."""
+        return self._in_chrome(
+            """const {gBrowser} = Services.wm.getMostRecentWindow("navigator:browser");
+            return gBrowser.browsers.map((browser) => browser.currentURI.spec);"""
+        )
+
+    def set_offline(self, is_offline):
+        """As in the menu *Work Offline*: the connection to the push service is cut, too."""
+        self._in_chrome("Services.io.offline = arguments[0];", is_offline)
+
+    def forget(self):
+        """Back to one empty tab: no notifications, sites' data, workers and subscriptions."""
+        self._in_chrome(
+            """for (const alert of Services.wm.getEnumerator("alert:alert")) alert.close();
+            const {gBrowser} = Services.wm.getMostRecentWindow("navigator:browser");
+            for (const tab of gBrowser.tabs.slice(1)) gBrowser.removeTab(tab);"""
+        )
+        self.open("about:blank")
+        # Workers first: they would subscribe again when they lose their subscriptions.
+        for kind in ("CLEAR_DOM_QUOTA", "CLEAR_DOM_PUSH_NOTIFICATIONS"):
+            self._in_chrome(
+                """const kind = Ci.nsIClearDataService[arguments[0]];
+                return new Promise((done) => Services.clearData.deleteData(kind, done));""",
+                kind,
+            )
+
+    def _in_chrome(self, script, *arguments):
+        """With the rights of Firefox itself."""
+        self._remote.call("Marionette:SetContext", value="chrome")
+        try:
+            return self._execute(script, arguments)
+        finally:
+            self._remote.call("Marionette:SetContext", value="content")
+
+    def _execute(self, script, arguments):
+        return self._remote.call("WebDriver:ExecuteScript", script=script, args=list(arguments))
+
+
+def _write_preferences(profile, preferences):
+    lines = [f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in preferences.items()]
+    (profile / "user.js").write_text("".join(lines))

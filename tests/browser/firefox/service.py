@@ -1,0 +1,124 @@
+"""The service over HTTP, as the owner of a channel and of a site uses it."""
+
+import json
+import os
+import socket
+import urllib.request
+from dataclasses import dataclass
+from unittest import mock
+from urllib.error import HTTPError, URLError
+
+from channels_app.models import Channel
+from notifications_app.models import Notification
+from pushsvc.common.worker import liveness
+from pushsvc.sandbox import BrowserDevice, WebSandbox
+from subscriptions_app.models import Subscription
+from tests.browser.firefox.site import Site
+from tests.pipeline.support import until
+
+_PROCESSES = ("web", "worker-plan", "worker-web", "beat")
+
+
+@dataclass(frozen=True)
+class Service:
+    """The address of its web process, and the push service that it trusts."""
+
+    url: str
+    push_service: WebSandbox
+
+    @classmethod
+    def started(cls, processes, push_service):
+        port = _free_port()
+        with mock.patch.dict(os.environ, PORT=str(port), GRANIAN_HOST="127.0.0.1"):
+            web, *_ = [processes.start(name) for name in _PROCESSES]
+        service = cls(f"http://127.0.0.1:{port}", push_service)
+        until(lambda: service._is_up() or web.poll() is not None, seconds=60)
+        assert web.poll() is None, "the web process has ended"
+        until(_workers_are_up, seconds=60)
+        return service
+
+    def call(self, url, headers=None, body=None):
+        """The JSON of the answer; raises HTTPError."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, headers or {})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+    def _is_up(self):
+        try:
+            return self.call(f"{self.url}/healthz")
+        except HTTPError:
+            raise  # it answers, but not well: no use to wait
+        except URLError:
+            return False
+
+
+def _workers_are_up():
+    live = liveness(("plan", "web"))
+    return live is not None and live.has_ticked and all(live.processes.values())
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who has a channel, a key of it, and a site with a page for subscribing."""
+
+    service: Service
+    channel: Channel
+    key: str
+    site: Site
+
+    def send(self, **fields):
+        """The notification's id."""
+        answer = self._call("/send-notification", {"body": "Fresh bread"} | fields)
+        return answer["notification_id"]
+
+    def send_as_the_guide_says(self):
+        url, headers, body = self.site.curl(self.key)
+        return self.service.call(url, headers, body)["notification_id"]
+
+    def read(self, notification_id):
+        """What the interface says of the notification."""
+        return self._call(f"/notification/{notification_id}")
+
+    def is_sent(self, notification_id):
+        return self.read(notification_id)["status"] == "sent"
+
+    def outcome(self, notification_id):
+        """(recipients, delivered, bounced) once all that is done."""
+        until(lambda: self.is_sent(notification_id))
+        said = self.read(notification_id)
+        return said["recipient_count"], said["delivered_count"], said["bounced_count"]
+
+    def reports(self, notification_id):
+        """(received, clicked, dismissed): what devices reported."""
+        fields = ("received_count", "clicked_count", "dismissed_count")
+        return Notification.objects.values_list(*fields).get(pk=notification_id)
+
+    def subscriber_count(self):
+        return self._call(f"/channel/{self.channel.id}")["subscriber_count"]
+
+    def subscriptions(self):
+        """Those there ever were, in the order in which they came."""
+        return list(Subscription.objects.filter(channel=self.channel).order_by("id"))
+
+    def subscription(self):
+        """The only one there ever was."""
+        (subscription,) = self.subscriptions()
+        return subscription
+
+    def device(self) -> BrowserDevice:
+        """Where the push service keeps what the only subscription leads to."""
+        address = self.subscription().address
+        devices = self.service.push_service.browser_devices()
+        (device,) = [each for each in devices if each.endpoint == address]
+        return device
+
+    def _call(self, path, body=None):
+        headers = {"Authorization": f"Key {self.key}", "Content-Type": "application/json"}
+        return self.service.call(self.service.url + path, headers, body)
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,213 @@
+"""The whole way: a site, Firefox, the SDK, the service, its workers, the push service, and back.
+
+Nothing is replaced but Mozilla's push service, by the sandbox, which speaks its protocol.
+"""
+
+from dataclasses import replace
+
+import pytest
+from django.core.management import call_command
+
+from tests.browser.firefox.site import serving
+from tests.pipeline.support import until
+
+SUBSCRIBE = "#push-subscribe"
+
+
+@pytest.fixture
+def another_site(alice):
+    """With the same channel: to a browser, another origin with another subscription."""
+    with serving(alice.service.url, str(alice.channel.id)) as other:
+        yield other
+
+
+def subscribe(firefox, owner):
+    """A visitor presses the button of the site's page."""
+    before = owner.subscriber_count()
+    firefox.open(owner.site.url)
+    firefox.click(SUBSCRIBE)
+    until(lambda: owner.subscriber_count() == before + 1)
+
+
+def shown(firefox, *expected):
+    """Waits until the visitor sees these (title, body), and no others."""
+    until(lambda: sorted(firefox.on_screen()) == sorted(expected))
+
+
+def test_who_follows_the_guide_gets_its_notification_and_its_click_counted(firefox, alice):
+    subscribe(firefox, alice)
+    sent = alice.send_as_the_guide_says()
+    shown(firefox, ("Hello", "It works."))
+
+    firefox.click_notification()
+
+    until(lambda: alice.read(sent)["clicked_count"] == 1)
+
+
+def test_a_notification_is_decrypted_shown_and_reported_as_received(firefox, alice):
+    subscribe(firefox, alice)
+
+    sent = alice.send(
+        title="Brötchen 🥐",
+        body="Frisch aus dem Ofen",
+        url=f"{alice.site.url}bread",
+        data={"a": "b"},
+    )
+    shown(firefox, ("Brötchen 🥐", "Frisch aus dem Ofen"))
+
+    (notification,) = firefox.notifications()
+    assert (notification["title"], notification["tag"]) == ("Brötchen 🥐", sent)
+    assert notification["data"]["data"] == {"a": "b"}
+    assert alice.outcome(sent) == (1, 1, 0)
+    until(lambda: alice.reports(sent) == (1, 0, 0))
+    assert [receipt.ack_code for receipt in alice.device().receipts] == [100]
+
+
+def test_a_click_opens_the_url_while_no_page_of_the_site_is_open(firefox, alice):
+    subscribe(firefox, alice)
+    firefox.open("about:blank")
+    url = f"{alice.site.url}bread"
+    sent = alice.send(title="Bread", url=url)
+    shown(firefox, ("Bread", "Fresh bread"))
+
+    firefox.click_notification()
+
+    until(lambda: firefox.pages() == ["about:blank", url])
+    until(lambda: alice.reports(sent) == (1, 1, 0))
+    assert alice.read(sent)["clicked_count"] == 1
+    assert firefox.on_screen() == []
+
+
+def test_a_click_goes_to_the_tab_that_shows_the_url_already(firefox, alice):
+    subscribe(firefox, alice)
+    sent = alice.send(title="Bread", url=alice.site.url)
+    shown(firefox, ("Bread", "Fresh bread"))
+
+    firefox.click_notification()
+
+    until(lambda: alice.read(sent)["clicked_count"] == 1)
+    assert firefox.pages() == [alice.site.url]
+
+
+def test_a_second_click_on_a_notification_that_came_twice_is_not_counted(firefox, alice):
+    subscribe(firefox, alice)
+    alice.device().behave("close_after_accept", times=1)  # sent again, for want of an answer
+    sent = alice.send(title="Bread")
+    shown(firefox, ("Bread", "Fresh bread"))
+    firefox.click_notification()
+    until(lambda: alice.reports(sent) == (1, 1, 0))
+    shown(firefox)
+
+    shown(firefox, ("Bread", "Fresh bread"))
+    firefox.click_notification()
+
+    # Reports come in order: when a later one has come, so has the second click.
+    later = alice.send(title="Cake")
+    shown(firefox, ("Cake", "Fresh bread"))
+    until(lambda: alice.reports(later) == (1, 0, 0))
+    assert alice.reports(sent) == (1, 1, 0)
+    assert alice.read(sent)["clicked_count"] == 1
+    assert alice.outcome(sent) == (1, 1, 0)
+    assert alice.device().totals().taken == 3
+
+
+def test_a_dismissed_notification_is_reported(firefox, alice):
+    subscribe(firefox, alice)
+    sent = alice.send(title="Bread")
+    shown(firefox, ("Bread", "Fresh bread"))
+
+    firefox.close_notifications()
+
+    until(lambda: alice.reports(sent) == (1, 0, 1))
+    assert firefox.notifications() == []
+
+
+def test_after_unsubscribing_nothing_is_sent(firefox, alice):
+    subscribe(firefox, alice)
+
+    firefox.in_page("push.unsubscribe()")
+
+    assert alice.subscriber_count() == 0
+    assert alice.subscription().expired_code == "unsubscribed"
+    until(lambda: alice.device().is_deleted)
+    assert firefox.in_page("push.isSubscribed()") is False
+    assert alice.outcome(alice.send()) == (0, 0, 0)
+    assert alice.device().receipts == []
+
+
+def test_a_changed_endpoint_keeps_the_subscription(firefox, alice):
+    subscribe(firefox, alice)
+    firefox.in_page('push.setAttributes({plan: "pro"})')
+    before = alice.subscription()
+    firefox.open("about:blank")
+
+    alice.service.push_service.renew(alice.device())
+
+    until(lambda: alice.subscription().address != before.address)
+    after = alice.subscription()
+    assert (after.id, after.attributes, after.expired_at) == (before.id, {"plan": "pro"}, None)
+    assert alice.subscriber_count() == 1
+    sent = alice.send(title="Bread")
+    shown(firefox, ("Bread", "Fresh bread"))
+    assert alice.outcome(sent) == (1, 1, 0)
+
+
+def test_after_a_rotation_the_old_key_serves_old_subscriptions_until_they_are_moved(
+    firefox, alice, another_site
+):
+    subscribe(firefox, alice)
+    old_key = alice.channel.vapid_keys.get()
+    before = alice.subscription()
+    call_command("rotate_vapid_key", str(alice.channel.id), verbosity=0)
+    new_key = alice.channel.vapid_keys.get(retired_at=None)
+    subscribe(firefox, replace(alice, site=another_site))
+    assert keys_of(alice) == [old_key, new_key]
+
+    sent = alice.send(title="Bread")
+    shown(firefox, ("Bread", "Fresh bread"), ("Bread", "Fresh bread"))
+    assert alice.outcome(sent) == (2, 2, 0)
+    firefox.close_notifications()
+
+    firefox.open(alice.site.url)
+    firefox.in_page("push.subscribe()")
+    moved, _ = alice.subscriptions()
+    assert keys_of(alice) == [new_key, new_key]
+    assert moved.id == before.id
+    assert moved.address != before.address
+
+    sent = alice.send(title="Cake")
+    shown(firefox, ("Cake", "Fresh bread"), ("Cake", "Fresh bread"))
+    assert alice.outcome(sent) == (2, 2, 0)
+
+
+def keys_of(owner):
+    """The VAPID key of each subscription: what the database says, and the push service."""
+    devices = {each.endpoint: each for each in owner.service.push_service.browser_devices()}
+    keys = [subscription.vapid_key for subscription in owner.subscriptions()]
+    enforced = [devices[each.address].application_server_key for each in owner.subscriptions()]
+    assert enforced == [key.public_key for key in keys]
+    return keys
+
+
+def test_an_endpoint_that_is_gone_ends_the_subscription(firefox, alice):
+    subscribe(firefox, alice)
+    alice.service.push_service.delete(alice.device())
+
+    assert alice.outcome(alice.send()) == (1, 0, 1)
+
+    assert alice.subscription().expired_code == "endpoint_gone"
+    assert alice.subscriber_count() == 0
+    assert firefox.on_screen() == []
+
+
+def test_what_is_sent_while_the_browser_is_away_is_shown_when_it_is_back(firefox, alice):
+    subscribe(firefox, alice)
+    firefox.set_offline(True)
+    sent = alice.send(title="Bread")
+    assert alice.outcome(sent) == (1, 1, 0)
+    assert firefox.on_screen() == []
+
+    firefox.set_offline(False)
+
+    shown(firefox, ("Bread", "Fresh bread"))
+    until(lambda: alice.reports(sent) == (1, 0, 0))

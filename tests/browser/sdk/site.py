@@ -1,0 +1,241 @@
+"""A site of its own origin, and what its visitors' browsers are asked in the tests."""
+
+import json
+import socket
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+
+from pushsvc.sdk import snippet, worker_snippet
+
+HTML = "text/html; charset=utf-8"
+SCRIPT = "text/javascript; charset=utf-8"
+
+# In place of a push service, which Chromium without Google's keys has none of: it subscribes with
+# the key it is given, to an endpoint that the test names.
+PUSH_SERVICE = """
+(() => {
+  const KEYS = {
+    p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
+      + "js7Vd8pZGH6SRpkNtoIAiw4",
+    auth: "BTBZMqHH6r4Tts7J_aSIgg",
+  };
+  const stored = () => JSON.parse(localStorage.getItem("push-service") ?? "null");
+  const store = (value) => localStorage.setItem("push-service", JSON.stringify(value));
+  const bytes = (text) => Uint8Array.from(
+    atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0)).buffer;
+  const shown = ({endpoint, key}) => ({
+    endpoint,
+    options: {applicationServerKey: bytes(key)},
+    toJSON: () => ({endpoint, expirationTime: null, keys: KEYS}),
+    unsubscribe: async () => { store(null); return true; },
+  });
+  window.moveTo = (endpoint) => store({...stored(), endpoint});
+  PushManager.prototype.getSubscription = async () => stored() && shown(stored());
+  PushManager.prototype.subscribe = async ({userVisibleOnly, applicationServerKey: key}) => {
+    const failure = localStorage.getItem("push-service-fails");
+    if (failure) throw new DOMException("it fails", failure);
+    if (!userVisibleOnly) throw new DOMException("must be visible", "NotAllowedError");
+    if (stored()) throw new DOMException("another key", "InvalidStateError");
+    const count = Number(localStorage.getItem("push-service-count")) + 1;
+    localStorage.setItem("push-service-count", count);
+    store({endpoint: `https://updates.push.services.mozilla.com/wpush/${count}`, key});
+    return shown(stored());
+  };
+})();
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Site:
+    """`files`: path → (content type, text); a path that is not there is 404.
+
+    It can be the service that workers report to as well, at `reports_to`, which is another origin:
+    `reports` are the bodies that came, `status` is what each is answered once `answering` is set.
+    """
+
+    def __init__(self, service, channel_id):
+        self.service = service
+        self.channel_id = str(channel_id)
+        self.files = {
+            "/": (HTML, f"<!DOCTYPE html><title>Alice</title>{snippet(service, channel_id)}"),
+            "/push-sw.js": (SCRIPT, worker_snippet(service)),
+            "/offers": (HTML, "<!DOCTYPE html><title>Offers</title>"),
+        }
+        self.requests, self.status, self.answering = [], 204, Event()
+        self.answering.set()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
+        self.origin = f"http://localhost:{self._server.server_port}"
+        self.reports_to = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self):
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    @property
+    def reports(self):
+        return [json.loads(body)["events"] for _, _, body in self.requests]
+
+    def __exit__(self, *_):
+        self.answering.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def __init__(self, site, *arguments):
+        self._site = site
+        super().__init__(*arguments)
+
+    def do_POST(self):
+        length = int(self.headers.get("Content-Length", 0))
+        sent = self.rfile.read(length).decode()
+        self._site.requests.append((self.command, self.headers.get("Content-Type"), sent))
+        self._site.answering.wait(20)
+        self.send_response(self._site.status)
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_OPTIONS = do_POST  # noqa: N815 (the base class's spelling)
+
+    def do_GET(self):
+        content_type, text = self._site.files.get(self.path.partition("?")[0], (HTML, None))
+        body = (text or "").encode()
+        self.send_response(404 if text is None else 200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def visit(context, site, path="/", *, push_service=True):
+    page = context.new_page()
+    if push_service:
+        page.add_init_script(PUSH_SERVICE)
+    page.goto(site.origin + path)
+    return page
+
+
+def attempt(page, script):
+    """What a call of the SDK gave, as (value, None), or its error's (None, {code, …})."""
+    told = page.evaluate(
+        f"""async () => {{
+          try {{ return {{ value: await ({script}) }}; }} catch (error) {{
+            const {{ name, code, message, problem, willRetry }} = error;
+            return {{ error: {{ name, code, message, problem, willRetry }} }};
+          }}
+        }}"""
+    )
+    return told.get("value"), told.get("error")
+
+
+class Worker:
+    """The site's service worker, installed for a page and driven through DevTools."""
+
+    def __init__(self, page, site):
+        self.page, self._site = page, site
+        self._session = page.context.new_cdp_session(page)
+        self._registrations = {}
+        self._session.on("ServiceWorker.workerRegistrationUpdated", self._note)
+        self._session.send("ServiceWorker.enable")
+        with page.context.expect_event("serviceworker") as started:
+            page.evaluate("navigator.serviceWorker.register('/push-sw.js')")
+        self._worker = started.value
+        self.run("registration.active ? 0 : new Promise((done) => { onactivate = done; })")
+
+    def _note(self, event):
+        for registration in event["registrations"]:
+            self._registrations[registration["scopeURL"]] = registration["registrationId"]
+
+    def run(self, script, argument=None):
+        """What this expression, or function of `argument`, gives inside the worker."""
+        return self._worker.evaluate(script, argument)
+
+    def introduce(self, **about):
+        """What push.js tells the worker; by default, that reports go to the site."""
+        known = {"baseUrl": self._site.reports_to, "channel": self._site.channel_id} | about
+        self.page.evaluate(
+            """async (about) => {
+              const {active} = await navigator.serviceWorker.getRegistration();
+              const {port1, port2} = new MessageChannel();
+              const answered = new Promise((resolve) => { port1.onmessage = resolve; });
+              active.postMessage({pushsvc: about}, [port2]);
+              await answered;
+            }""",
+            known,
+        )
+
+    def replace(self, text):
+        """Another worker, of this text, takes the place of this one."""
+        self._site.files["/push-sw.js"] = (SCRIPT, f"self.skipWaiting();{text}")
+        self.page.evaluate(
+            """async () => {
+              const registration = await navigator.serviceWorker.getRegistration();
+              await registration.update();
+              const next = registration.installing ?? registration.waiting ?? registration.active;
+              while (next.state !== "activated")
+                await new Promise((resolve) => setTimeout(resolve, 20));
+            }"""
+        )
+
+    def push(self, payload):
+        """Delivers a push message: text as it is, anything else as JSON."""
+        data = payload if isinstance(payload, str) else json.dumps(payload)
+        scope = f"{self._site.origin}/"
+        while scope not in self._registrations:
+            self.page.wait_for_timeout(20)
+        self._session.send(
+            "ServiceWorker.deliverPushMessage",
+            {
+                "origin": self._site.origin,
+                "registrationId": self._registrations[scope],
+                "data": data,
+            },
+        )
+
+    def shown(self, count=1):
+        """The notifications on the screen, once there are so many."""
+        self.page.wait_for_function(
+            f"""async () => {{
+              const registration = await navigator.serviceWorker.getRegistration();
+              return (await registration.getNotifications()).length === {count};
+            }}"""
+        )
+        return self.run(
+            """async () => (await registration.getNotifications()).map(
+              ({title, body, icon, image, tag, data}) => ({title, body, icon, image, tag, data}))"""
+        )
+
+    def dispatch(self, name, **more):
+        """An event that DevTools cannot cause, on the first notification; done when it is handled.
+
+        What needs a real click is noted instead: the addresses of `openWindow` and `focus`.
+        """
+        return self.run(
+            """async ([name, more]) => {
+              const went = [];
+              Clients.prototype.openWindow = async (url) => { went.push(["open", url]); };
+              WindowClient.prototype.focus = async function () {
+                went.push(["focus", this.url]);
+                return this;
+              };
+              const [notification] = await registration.getNotifications();
+              const waited = [];
+              const event = Object.assign(new Event(name), {
+                notification, ...more, waitUntil: (promise) => waited.push(promise),
+              });
+              self.dispatchEvent(event);
+              await Promise.all(waited);
+              return went;
+            }""",
+            [name, more],
+        )

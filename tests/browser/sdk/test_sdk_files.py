@@ -1,0 +1,123 @@
+"""What is served under /sdk/, and the lines that lead to it."""
+
+import gzip
+import re
+from base64 import b64encode
+from hashlib import sha256, sha384
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from pushsvc.sdk import files, snippet, worker_snippet
+
+HOST, CHANNEL = "https://push.example.com", "00000000-0000-0000-0000-000000000000"
+
+
+def get(name, **headers):
+    return Client().get(f"/sdk/{name}", headers=headers)
+
+
+def doc():
+    return (settings.BASE_DIR / "docs" / "browser.md").read_text(encoding="utf-8")
+
+
+def code_blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", doc(), re.DOTALL)
+
+
+def types():
+    return get("push.d.ts").content.decode()
+
+
+def hashed_name():
+    return re.search(r"/sdk/(push\.\w+\.js)", snippet(HOST, CHANNEL)).group(1)
+
+
+def test_the_doc_shows_the_lines_that_the_console_shows():
+    assert code_blocks("html")[0] == snippet(HOST, CHANNEL)
+    assert code_blocks("js")[0] == worker_snippet(HOST)
+
+
+def test_the_snippet_holds_the_hash_of_what_it_names():
+    served = get(hashed_name()).content
+    assert hashed_name() == f"push.{sha256(served).hexdigest()[:16]}.js"
+    integrity = b64encode(sha384(served).digest()).decode()
+    assert f'integrity="sha384-{integrity}"' in snippet(HOST, CHANNEL)
+
+
+@pytest.mark.parametrize("name", ["push.js", "push-sw.js", "push.d.ts"])
+def test_what_is_served_is_the_source_itself(name):
+    source = (settings.BASE_DIR / "pushsvc" / "sdk" / name).read_bytes()
+    assert get(name).content == source
+
+
+def test_the_module_is_the_script_and_its_exports():
+    module = get("push.mjs").content
+    assert module.startswith(get("push.js").content)
+    assert b"export const { init, PushError }" in module
+
+
+def test_the_script_is_under_6_kb_gzipped():
+    served = get(hashed_name(), accept_encoding="gzip, br")
+    assert served["Content-Encoding"] == "gzip"
+    assert len(served.content) < 6000
+    assert gzip.decompress(served.content) == get(hashed_name()).content
+
+
+def test_a_hashed_name_is_kept_for_a_year_and_a_plain_one_for_minutes():
+    assert get(hashed_name())["Cache-Control"] == "public, max-age=31536000, immutable"
+    for name in ("push.js", "push.mjs", "push-sw.js", "push.d.ts"):
+        assert get(name)["Cache-Control"] == "public, max-age=300"
+
+
+def test_what_has_not_changed_is_not_sent_again():
+    for encoding in ("identity", "gzip"):
+        first = get("push-sw.js", accept_encoding=encoding)
+        again = get("push-sw.js", accept_encoding=encoding, if_none_match=first["ETag"])
+        assert (again.status_code, again.content) == (304, b"")
+        assert again["Access-Control-Allow-Origin"] == "*"
+    assert get("push-sw.js", if_none_match='"another"').status_code == 200
+
+
+@pytest.mark.parametrize("name", ["push.js", "push.mjs", "push-sw.js"])
+def test_any_origin_may_load_the_scripts(name):
+    served = get(name, origin="https://alice.example")
+    assert served["Access-Control-Allow-Origin"] == "*"
+    assert served["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert served["Content-Type"] == "text/javascript; charset=utf-8"
+    assert served["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", ["push.0000000000000000.js", "files.py", "..%2Ffiles.py"])
+def test_another_name_is_not_found(name):
+    served = get(name)
+    assert (served.status_code, served.json()["code"]) == (404, "not_found")
+
+
+def test_a_released_script_is_served_for_ever(tmp_path, monkeypatch):
+    current = get("push.js").content
+    for name in ("push.js", "push.mjs", "push-sw.js", "push.d.ts"):
+        (tmp_path / name).write_bytes(get(name).content)
+    (tmp_path / "released").mkdir()
+    (tmp_path / "released" / "1.0.0.js").write_bytes(current)
+    (tmp_path / "push.js").write_bytes(current + b"// newer\n")
+    monkeypatch.setattr(files, "_FOLDER", tmp_path)
+    files.files.cache_clear()
+    try:
+        old = f"push.{sha256(current).hexdigest()[:16]}.js"
+        assert get(old).content == current
+        assert hashed_name() != old
+        assert get(hashed_name()).content == current + b"// newer\n"
+    finally:
+        files.files.cache_clear()
+
+
+def test_every_error_code_is_in_the_script_the_types_and_the_doc():
+    script = get("push.js").content.decode()
+    todo = script[script.index("const TODO") : script.index("class PushError")]
+    in_script = re.findall(r"^    (\w+):", todo, re.MULTILINE)
+    in_types = re.findall(r'^  \| "(\w+)"', types(), re.MULTILINE)
+    table = doc()[doc().index("## What if") : doc().index("## What it does by itself")]
+    in_doc = re.findall(r"^\| `(\w+)` \| .+ \|$", table, re.MULTILINE)
+    assert sorted(in_script) == sorted(in_types) == sorted(set(in_doc) - {"code"})

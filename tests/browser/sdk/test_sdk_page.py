@@ -1,0 +1,466 @@
+"""push.js in Chromium, on a site of another origin, against the real web process.
+
+Only the push service is made up (site.py): Chromium has none without Google's keys.
+"""
+
+import pytest
+
+from channels_app.services import vapid_key_rotate
+from subscriptions_app.models import Subscription
+from tests.browser.sdk.site import HTML, PUSH_SERVICE, SCRIPT, attempt, visit
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PUSH = "https://updates.push.services.mozilla.com/wpush"
+NEW_CLIENT = "pushsvc.init({channel: '%s', serviceWorker: '%s'})"
+
+
+def subscription():
+    return Subscription.objects.get()
+
+
+def subscribe(page, options="{}"):
+    value, error = attempt(page, f"push.subscribe({options})")
+    assert error is None
+    return value
+
+
+def refusal(page, script="push.subscribe()"):
+    """The error of a call that must fail."""
+    value, error = attempt(page, script)
+    assert value is None
+    assert error["name"] == "PushError"
+    return error
+
+
+def failing_client(page, site, *, channel=None, worker="/push-sw.js"):
+    client = NEW_CLIENT % (channel or site.channel_id, worker)
+    return refusal(page, f"{client}.subscribe()")
+
+
+def note_events(page):
+    page.evaluate(
+        """() => {
+          window.events = [];
+          for (const type of ["subscribed", "unsubscribed", "changed", "error"])
+            push.addEventListener(type, ({detail}) => events.push([type, detail.code ?? detail]));
+        }"""
+    )
+
+
+def next_event(page, count=1):
+    page.wait_for_function(f"window.events.length >= {count}")
+    return page.evaluate(f"events[{count - 1}]")
+
+
+def with_events(context):
+    """Pages of this context note the events of their `push` from its first moment."""
+    context.add_init_script(
+        """
+        window.events = [];
+        let made;
+        Object.defineProperty(window, "pushsvc", {
+          get: () => made,
+          set: (given) => {
+            const init = given.init;
+            given.init = (options) => {
+              const client = init(options);
+              for (const type of ["subscribed", "unsubscribed", "changed", "error"])
+                client.addEventListener(type, ({detail}) =>
+                  events.push([type, detail.code ?? detail]));
+              return client;
+            };
+            made = given;
+          },
+        });
+        """
+    )
+    return context
+
+
+def calls_of(page, site):
+    """Paths that the page calls at the service from now on."""
+    seen = []
+    page.on(
+        "request",
+        lambda request: (
+            seen.append(request.url.removeprefix(site.service))
+            if request.url.startswith(site.service)
+            else None
+        ),
+    )
+    return seen
+
+
+def test_a_click_on_the_button_of_the_doc_subscribes_the_browser(allowed, site):
+    page = visit(allowed, site)
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    note_events(page)
+    page.click("#push-subscribe")
+    kind, detail = next_event(page)
+    assert kind == "subscribed"
+    assert detail == {"subscriptionId": str(subscription().id), "endpoint": f"{PUSH}/1"}
+    assert subscription().address == f"{PUSH}/1"
+    assert attempt(page, "push.isSubscribed()") == (True, None)
+    assert page.evaluate("push.permission") == "granted"
+
+
+def test_attributes_are_stored_replaced_and_kept(allowed, site):
+    page = visit(allowed, site)
+    subscribe(page, "{attributes: {plan: 'free', visits: 3}}")
+    assert subscription().attributes == {"plan": "free", "visits": 3}
+    subscribe(page)
+    assert subscription().attributes == {"plan": "free", "visits": 3}
+    assert attempt(page, "push.setAttributes({plan: 'pro'})") == (None, None)
+    assert subscription().attributes == {"plan": "pro"}
+
+
+def test_attributes_need_a_subscription(allowed, site):
+    page = visit(allowed, site)
+    assert refusal(page, "push.setAttributes({plan: 'pro'})")["code"] == "not_subscribed"
+
+
+def test_unsubscribing_ends_it_here_and_at_the_service(allowed, site):
+    page = visit(allowed, site)
+    subscribe(page)
+    note_events(page)
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+    assert next_event(page) == ["unsubscribed", {}]
+    assert subscription().expired_code == "unsubscribed"
+    assert page.evaluate("localStorage.getItem('push-service')") == "null"
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+
+
+def test_a_rotated_key_subscribes_the_browser_anew_and_keeps_its_id(allowed, site, alice):
+    page = visit(allowed, site)
+    first = subscribe(page, "{attributes: {plan: 'pro'}}")
+    new_key = vapid_key_rotate(channel=alice.channel)
+    note_events(page)
+    second = subscribe(page)
+    assert second == {"subscriptionId": first["subscriptionId"], "endpoint": f"{PUSH}/2"}
+    assert next_event(page) == ["changed", {**second, "previousEndpoint": f"{PUSH}/1"}]
+    moved = subscription()
+    assert (moved.address, moved.vapid_key_id) == (f"{PUSH}/2", new_key.id)
+    assert moved.attributes == {"plan": "pro"}
+
+
+def test_a_changed_endpoint_is_reported_at_the_next_visit_and_keeps_the_id(allowed, site):
+    page = visit(with_events(allowed), site)
+    first = subscribe(page)
+    page.evaluate(f"moveTo('{PUSH}/elsewhere')")
+    page.reload()
+    kind, detail = next_event(page)
+    assert (kind, detail["previousEndpoint"]) == ("changed", f"{PUSH}/1")
+    assert str(subscription().id) == first["subscriptionId"]
+    assert subscription().address == f"{PUSH}/elsewhere"
+
+
+def test_a_visit_soon_after_calls_nobody_and_one_next_day_registers_again(allowed, site):
+    page = visit(allowed, site)
+    subscribe(page)
+    before = subscription().registered_at
+    calls = calls_of(page, site)
+    page.reload()
+    assert attempt(page, "push.isSubscribed()") == (True, None)
+    page.wait_for_load_state("networkidle")
+    assert [path for path in calls if not path.startswith("/sdk/")] == []
+    page.evaluate(
+        """() => {
+          const [name] = Object.keys(localStorage).filter((key) => key.startsWith("pushsvc:"));
+          const record = JSON.parse(localStorage[name]);
+          localStorage[name] = JSON.stringify({...record, settledAt: record.settledAt - 864e5});
+        }"""
+    )
+    with page.expect_response(lambda answer: answer.url.endswith("/subscribe")):
+        page.reload()
+    assert subscription().registered_at > before
+
+
+def test_offline_a_subscribe_is_kept_and_done_when_the_network_is_back(allowed, site):
+    page = visit(allowed, site)
+    note_events(page)
+    allowed.set_offline(True)
+    error = refusal(page, "push.subscribe({attributes: {plan: 'pro'}})")
+    assert (error["code"], error["willRetry"]) == ("offline", True)
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    allowed.set_offline(False)
+    assert next_event(page)[0] == "subscribed"
+    assert subscription().attributes == {"plan": "pro"}
+
+
+def test_offline_a_subscribe_is_kept_and_done_at_the_next_visit(allowed, site):
+    page = visit(with_events(allowed), site)
+    allowed.set_offline(True)
+    assert refusal(page)["code"] == "offline"
+    page.close()
+    allowed.set_offline(False)
+    assert next_event(visit(allowed, site))[0] == "subscribed"
+    assert subscription().address == f"{PUSH}/1"
+
+
+def test_offline_an_unsubscribe_is_done_here_and_told_at_the_next_visit(allowed, site):
+    page = visit(allowed, site)
+    subscribe(page)
+    allowed.set_offline(True)
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+    assert page.evaluate("localStorage.getItem('push-service')") == "null"
+    assert subscription().expired_at is None
+    page.close()
+    allowed.set_offline(False)
+    later = allowed.new_page()
+    with later.expect_response(lambda answer: answer.url.endswith("/unsubscribe")):
+        later.goto(site.origin)
+    assert subscription().expired_code == "unsubscribed"
+
+
+def test_attributes_set_offline_are_stored_when_the_network_is_back(allowed, site):
+    page = visit(allowed, site)
+    subscribe(page)
+    allowed.set_offline(True)
+    error = refusal(page, "push.setAttributes({plan: 'pro'})")
+    assert (error["code"], error["willRetry"]) == ("offline", True)
+    with page.expect_response(lambda answer: answer.url.endswith("/subscribe")):
+        allowed.set_offline(False)
+    assert subscription().attributes == {"plan": "pro"}
+
+
+def test_a_service_in_trouble_is_asked_again_at_the_next_visit(allowed, site):
+    page = visit(with_events(allowed), site)
+    away = '{"code": "database_unavailable", "detail": "Nothing was stored."}'
+    headers = {"Access-Control-Allow-Origin": "*"}
+    allowed.route(
+        f"{site.service}/subscribe",
+        lambda route: route.fulfill(status=503, body=away, headers=headers),
+    )
+    error = refusal(page)
+    assert (error["code"], error["willRetry"]) == ("refused", True)
+    assert error["problem"]["code"] == "database_unavailable"
+    allowed.unroute(f"{site.service}/subscribe")
+    page.reload()
+    assert next_event(page)[0] == "subscribed"
+
+
+def test_a_refusal_says_why(allowed, site):
+    unknown = "11111111-1111-4111-8111-111111111111"
+    error = failing_client(visit(allowed, site), site, channel=unknown)
+    assert (error["code"], error["willRetry"]) == ("refused", False)
+    assert (error["problem"]["code"], error["problem"]["status"]) == ("channel_not_found", 404)
+    assert error["problem"]["detail"] in error["message"]
+
+
+def test_what_was_refused_for_good_is_not_repeated_at_a_visit(allowed, site, alice):
+    page = visit(allowed, site)
+    alice.channel.delete()
+    assert refusal(page)["problem"]["code"] == "channel_not_found"
+    calls = calls_of(page, site)
+    page.reload()
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    page.wait_for_load_state("networkidle")
+    assert [path for path in calls if not path.startswith("/sdk/")] == []
+
+
+def test_two_tabs_that_open_after_a_rotation_subscribe_once(allowed, site, alice):
+    page = visit(allowed, site)
+    subscribe(page)
+    vapid_key_rotate(channel=alice.channel)
+    other = visit(allowed, site)
+    for tab in (page, other):
+        tab.evaluate("() => { window.done = push.subscribe(); }")
+    endpoints = [tab.evaluate("done")["endpoint"] for tab in (page, other)]
+    assert endpoints == [f"{PUSH}/2", f"{PUSH}/2"]
+    assert subscription().address == f"{PUSH}/2"
+
+
+def test_only_subscribe_asks_the_visitor(context, site):
+    context.add_init_script(
+        """
+        window.asked = 0;
+        Object.defineProperty(Notification, "permission", {get: () => "default"});
+        Notification.requestPermission = async () => { asked += 1; return "default"; };
+        """
+    )
+    page = visit(context, site)
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+    assert page.evaluate("push.permission") == "default"
+    assert page.evaluate("asked") == 0
+    assert refusal(page)["code"] == "permission_dismissed"
+    assert page.evaluate("asked") == 1
+
+
+def test_a_blocked_permission_is_told_with_what_to_do(context, site):
+    context.add_init_script(
+        'Object.defineProperty(Notification, "permission", {get: () => "denied"});'
+    )
+    error = refusal(visit(context, site))
+    assert error["code"] == "permission_denied"
+    assert "settings" in error["message"]
+
+
+def test_a_permission_that_was_taken_back_ends_the_background_work(allowed, site):
+    page = visit(allowed, site)
+    subscribe(page)
+    allowed.clear_permissions()
+    page.evaluate(f"moveTo('{PUSH}/elsewhere')")
+    allowed.add_init_script(
+        'Object.defineProperty(Notification, "permission", {get: () => "denied"});'
+    )
+    calls = calls_of(page, site)
+    page.reload()
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    page.wait_for_load_state("networkidle")
+    assert [path for path in calls if not path.startswith("/sdk/")] == []
+
+
+def test_a_page_that_came_by_http_is_told_so(context, site):
+    insecure = site.origin.replace("localhost", "alice.test")
+    page = context.new_page()
+    page.goto(insecure)
+    assert refusal(page)["code"] == "insecure_context"
+
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Safari/604.1"
+OLD = "Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko"
+
+
+@pytest.mark.parametrize(
+    ("agent", "code"),
+    [(FIREFOX, "private_mode"), (IPHONE, "ios_needs_install"), (OLD, "unsupported")],
+)
+def test_a_browser_without_push_is_told_what_to_do(chromium, site, agent, code):
+    with chromium.new_context(user_agent=agent) as context:
+        context.add_init_script(
+            """
+            delete Navigator.prototype.serviceWorker;
+            delete window.PushManager;
+            """
+        )
+        page = visit(context, site, push_service=False)
+        assert refusal(page)["code"] == code
+        assert attempt(page, "push.isSubscribed()") == (False, None)
+
+
+def test_a_private_window_of_chrome_is_told_so(allowed, site):
+    error = refusal(visit(allowed, site, push_service=False))  # all contexts of Playwright are
+    assert (error["code"], error["willRetry"]) == ("private_mode", False)
+
+
+@pytest.mark.parametrize("failure", ["AbortError", "NetworkError"])
+def test_a_push_service_out_of_reach_is_told_and_tried_at_the_next_visit(allowed, site, failure):
+    page = visit(with_events(allowed), site)
+    page.evaluate(f"localStorage.setItem('push-service-fails', '{failure}')")
+    error = refusal(page)
+    assert (error["code"], error["willRetry"]) == ("push_service_unreachable", True)
+    page.reload()
+    assert next_event(page) == ["error", "push_service_unreachable"]
+    page.evaluate("localStorage.removeItem('push-service-fails')")
+    page.reload()
+    assert next_event(page)[0] == "subscribed"
+
+
+def test_a_push_service_that_never_answers_is_given_up(allowed, site):
+    page = visit(allowed, site)
+    page.clock.install()
+    page.evaluate(
+        """() => {
+          PushManager.prototype.subscribe = () => {
+            window.waiting = true;
+            return new Promise(() => {});
+          };
+          push.subscribe().catch(({code}) => { window.outcome = code; });
+        }"""
+    )
+    page.wait_for_function("window.waiting")
+    page.clock.run_for(21_000)
+    page.wait_for_function("window.outcome === 'push_service_unreachable'")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        (None, "404"),
+        ((HTML, "<p>not a script</p>"), "MIME"),
+        ((SCRIPT, "throw new Error('broken')"), "evaluation"),
+    ],
+)
+def test_a_worker_that_does_not_start_is_told_in_the_browsers_words(allowed, site, file, words):
+    if file is not None:
+        site.files["/worker.js"] = file
+    error = failing_client(visit(allowed, site), site, worker="/worker.js")
+    assert (error["code"], error["willRetry"]) == ("no_service_worker", False)
+    assert words in error["message"]
+
+
+def test_a_worker_without_the_line_is_found_out(allowed, site):
+    site.files["/push-sw.js"] = (SCRIPT, "self.addEventListener('push', () => {});")
+    page = visit(allowed, site)
+    page.clock.install()
+    page.evaluate(
+        """() => {
+          const post = ServiceWorker.prototype.postMessage;
+          ServiceWorker.prototype.postMessage = function (...given) {
+            window.introduced = true;
+            post.apply(this, given);
+          };
+          push.subscribe().catch(({code, message}) => { window.outcome = [code, message]; });
+        }"""
+    )
+    page.wait_for_function("window.introduced")
+    page.clock.run_for(11_000)
+    page.wait_for_function("window.outcome")
+    code, message = page.evaluate("outcome")
+    assert code == "no_service_worker"
+    assert "importScripts" in message
+
+
+def test_the_es_module_exports_what_the_script_sets(allowed, site):
+    site.files["/module"] = (
+        HTML,
+        f"""<!DOCTYPE html><script type="module">
+        import {{ init, PushError }} from "{site.service}/sdk/push.mjs";
+        window.push = init({{channel: "{site.channel_id}", serviceWorker: "/push-sw.js"}});
+        window.isSame = init === pushsvc.init && PushError === pushsvc.PushError;
+        </script>""",
+    )
+    page = visit(allowed, site, "/module")
+    page.wait_for_function("window.push")
+    assert page.evaluate("isSame") is True
+    subscribe(page)
+    assert subscription().address == f"{PUSH}/1"
+
+
+def test_every_name_of_the_types_is_there(allowed, site):
+    page = visit(allowed, site)
+    kinds = page.evaluate(
+        """() => ({
+          init: typeof pushsvc.init, PushError: typeof pushsvc.PushError, origin: pushsvc.origin,
+          ...Object.fromEntries(["isSubscribed", "subscribe", "setAttributes", "unsubscribe",
+            "addEventListener", "permission"].map((name) => [name, typeof push[name]])),
+          isTarget: push instanceof EventTarget,
+          isError: new pushsvc.PushError("offline") instanceof Error,
+        })"""
+    )
+    functions = ("init", "PushError", "isSubscribed", "subscribe", "setAttributes", "unsubscribe")
+    assert {name for name in functions if kinds[name] != "function"} == set()
+    assert kinds["permission"] == "string"
+    assert kinds["origin"] == site.service
+    assert (kinds["isTarget"], kinds["isError"]) == (True, True)
+
+
+@pytest.mark.parametrize("options", ["{}", "{channel: 'x'}", "{serviceWorker: '/push-sw.js'}"])
+def test_init_without_what_it_needs_says_so(allowed, site, options):
+    _, error = attempt(visit(allowed, site), f"pushsvc.init({options})")
+    assert error["name"] == "TypeError"
+    assert "`channel` and `serviceWorker`" in error["message"]
+
+
+def test_where_localstorage_is_blocked_it_works_for_the_page(allowed, site):
+    page = allowed.new_page()
+    page.add_init_script(
+        PUSH_SERVICE.replace("localStorage", "sessionStorage")
+        + "Object.defineProperty(window, 'localStorage', {get: () => { throw new Error('no'); }});"
+    )
+    page.goto(site.origin)
+    subscribe(page)
+    assert attempt(page, "push.isSubscribed()") == (True, None)

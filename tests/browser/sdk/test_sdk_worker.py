@@ -1,0 +1,268 @@
+"""push-sw.js in Chromium: DevTools delivers the push messages, the site takes the reports."""
+
+import pytest
+
+from pushsvc.sdk import worker_snippet
+from subscriptions_app.models import Subscription
+from tests.browser.sdk.site import attempt, visit
+from tests.pipeline.support import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def message(site, **fields):
+    """A payload as the service makes it."""
+    return {
+        "notification_id": "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52",
+        "title": "Fresh bread",
+        "body": "Until noon.",
+        "url": f"{site.origin}/offers",
+        "token": "t" * 64,
+    } | fields
+
+
+def reported(site, count):
+    """The events of the first `count` calls."""
+    until(lambda: len(site.requests) >= count)
+    return site.reports
+
+
+def event(name, token="t" * 64):
+    return {"token": token, "event": name}
+
+
+def test_a_notification_is_shown_with_all_that_was_sent(worker, site):
+    icon, image = f"{site.origin}/icon.png", f"{site.origin}/image.png"
+    sent = message(site, icon=icon, image=image, data={"order": "17"})
+    worker.push(sent)
+    [shown] = worker.shown()
+    assert (shown["title"], shown["body"]) == ("Fresh bread", "Until noon.")
+    assert (shown["icon"], shown["image"]) == (icon, image)
+    assert shown["tag"] == sent["notification_id"]
+    assert shown["data"]["data"] == {"order": "17"}
+
+
+def test_a_repeat_replaces_and_another_notification_does_not(worker, site):
+    worker.push(message(site))
+    worker.shown()
+    worker.push(message(site, body="Until one."))
+    worker.push(message(site, notification_id="another"))
+    bodies = sorted(each["body"] for each in worker.shown(2))
+    assert bodies == ["Until noon.", "Until one."]
+
+
+def test_a_notification_without_a_title_has_the_sites_name(worker, site):
+    sent = message(site)
+    del sent["title"]
+    worker.push(sent)
+    assert worker.shown()[0]["title"] == "localhost"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        "not json",
+        "null",
+        "17",
+        "[1, 2]",
+        '"text"',
+        "{}",
+        '{"title": 5, "body": {"a": 1}}',
+        '{"notification_id": 7, "icon": [], "image": {}, "url": 3, "token": false}',
+    ],
+)
+def test_a_payload_that_is_none_of_ours_is_shown_all_the_same(worker, payload):
+    worker.run("() => { self.faults = 0; self.onunhandledrejection = () => { faults += 1; }; }")
+    worker.push(payload)
+    [shown] = worker.shown()
+    assert shown["title"] == "localhost"
+    assert shown["body"]
+    assert worker.run("self.faults") == 0
+
+
+def test_what_the_browser_does_not_take_is_left_out(worker, site):
+    worker.run(
+        """() => {
+          const show = ServiceWorkerRegistration.prototype.showNotification;
+          ServiceWorkerRegistration.prototype.showNotification = function (title, options) {
+            if (options.image) return Promise.reject(new TypeError("no images"));
+            return show.call(this, title, options);
+          };
+        }"""
+    )
+    worker.push(message(site, image=f"{site.origin}/image.png"))
+    assert worker.shown()[0]["title"] == "Fresh bread"
+
+
+def test_what_was_shown_is_reported_in_one_call_without_a_preflight(worker, site):
+    worker.introduce()
+    worker.push(message(site))
+    assert reported(site, 1) == [[event("received")]]
+    assert [(method, kind) for method, kind, _ in site.requests] == [("POST", "text/plain")]
+
+
+def test_a_report_that_hangs_delays_no_notification(worker, site):
+    worker.introduce()
+    site.answering.clear()
+    worker.push(message(site))
+    reported(site, 1)
+    worker.push(message(site, notification_id="another"))
+    worker.shown(2)
+
+
+def test_a_worker_that_knows_no_service_shows_and_reports_nothing(worker, site):
+    worker.push(message(site))
+    worker.shown()
+    worker.dispatch("notificationclick")
+    assert site.requests == []
+
+
+def test_what_it_knows_outlives_the_worker(worker, site):
+    worker.introduce()
+    worker.push(message(site))
+    reported(site, 1)
+    worker.replace(worker_snippet(site.service))
+    worker.push(message(site, token="u" * 64))
+    assert reported(site, 2)[1] == [event("received", "u" * 64)]
+
+
+def test_a_click_opens_the_url_closes_the_notification_and_is_reported(worker, site):
+    worker.introduce()
+    worker.push(message(site, url=f"{site.origin}/elsewhere"))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["open", f"{site.origin}/elsewhere"]]
+    assert worker.shown(0) == []
+    assert reported(site, 2) == [[event("received")], [event("clicked")]]
+
+
+def test_a_click_goes_to_the_page_that_shows_the_url_already(worker, site):
+    worker.push(message(site))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["focus", f"{site.origin}/offers"]]
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///", "/x", None])
+def test_a_click_opens_http_and_https_only_else_the_site(worker, site, url):
+    worker.push(message(site, url=url))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["open", f"{site.origin}/"]]
+
+
+def test_a_dismissal_is_reported_unless_it_is_our_own_closing_after_a_click(worker, site):
+    worker.introduce()
+    worker.push(message(site))
+    worker.shown()
+    worker.dispatch("notificationclose")
+    assert reported(site, 2)[1] == [event("dismissed")]
+    worker.run(
+        """async () => {
+          const [notification] = await registration.getNotifications();
+          for (const name of ["notificationclick", "notificationclose"])
+            self.dispatchEvent(Object.assign(new Event(name), {notification, waitUntil: () => {}}));
+        }"""
+    )
+    worker.push(message(site, token="u" * 64))
+    last = reported(site, 4)
+    assert last[2:] == [[event("clicked")], [event("received", "u" * 64)]]
+
+
+def test_notifications_of_the_sites_own_are_left_alone(worker, site):
+    worker.introduce()
+    worker.run("registration.showNotification('Own', {data: {url: 'https://alice.example/'}})")
+    worker.shown()
+    assert worker.dispatch("notificationclick") == []
+    assert worker.dispatch("notificationclose") == []
+    assert worker.shown()[0]["title"] == "Own"
+    assert site.requests == []
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_reports_that_were_not_taken_go_with_the_next(worker, site, status):
+    worker.introduce()
+    site.status = status
+    worker.push(message(site))
+    reported(site, 1)
+    site.status = 204
+    worker.shown()
+    worker.dispatch("notificationclose")
+    worker.push(message(site, token="u" * 64))
+    assert reported(site, 3)[1:] == [
+        [event("received"), event("dismissed")],
+        [event("received", "u" * 64)],
+    ]
+
+
+def test_reports_that_are_refused_are_not_repeated(worker, site):
+    worker.introduce()
+    site.status = 400
+    worker.push(message(site))
+    reported(site, 1)
+    worker.push(message(site, token="u" * 64))
+    assert reported(site, 2)[1] == [event("received", "u" * 64)]
+
+
+def test_a_call_holds_at_most_20_reports(worker, site):
+    worker.introduce()
+    site.status = 503
+    worker.push(message(site))
+    worker.shown()
+    for _ in range(22):
+        worker.dispatch("notificationclose")
+    assert max(len(events) for events in site.reports) == 20
+    site.status = 204
+    before = len(site.requests)
+    worker.dispatch("notificationclose")
+    worker.dispatch("notificationclose")
+    assert [len(events) for events in site.reports[before:]] == [20, 5]
+
+
+def test_every_page_of_the_site_is_told(worker, allowed, site):
+    worker.introduce()
+    page = visit(allowed, site)
+    page.evaluate(
+        """() => {
+          window.told = [];
+          for (const type of ["received", "clicked", "dismissed"])
+            push.addEventListener(type, ({detail}) => told.push([type, detail]));
+        }"""
+    )
+    worker.push(message(site, data={"order": "17"}))
+    worker.shown()
+    worker.dispatch("notificationclick")
+    page.wait_for_function("told.length === 2")
+    shown = {
+        name: value
+        for name, value in message(site, data={"order": "17"}).items()
+        if name != "token"
+    }
+    assert page.evaluate("told") == [["received", shown], ["clicked", shown]]
+
+
+def test_a_browser_that_changes_its_endpoint_by_itself_keeps_its_subscription(allowed, site):
+    page = visit(allowed, site)
+    first, _ = attempt(page, "push.subscribe({attributes: {plan: 'pro'}})")
+    [worker] = allowed.service_workers
+    worker.evaluate(
+        """async ([before, after]) => {
+          PushManager.prototype.subscribe = async ({applicationServerKey}) => {
+            self.key = applicationServerKey;
+            return {endpoint: after, toJSON: () => ({endpoint: after, keys: {
+              p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
+                + "js7Vd8pZGH6SRpkNtoIAiw4",
+              auth: "BTBZMqHH6r4Tts7J_aSIgg"}})};
+          };
+          const waited = [];
+          self.dispatchEvent(Object.assign(new Event("pushsubscriptionchange"), {
+            oldSubscription: before && {endpoint: before},
+            waitUntil: (promise) => waited.push(promise),
+          }));
+          await Promise.all(waited);
+        }""",
+        [None, "https://updates.push.services.mozilla.com/wpush/moved"],
+    )
+    moved = Subscription.objects.get()
+    assert str(moved.id) == first["subscriptionId"]
+    assert moved.address == "https://updates.push.services.mozilla.com/wpush/moved"
+    assert moved.attributes == {"plan": "pro"}
+    assert worker.evaluate("self.key") == moved.vapid_key.public_key

@@ -1,0 +1,54 @@
+import contextlib
+import faulthandler
+import os
+import random
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+from tests.faults.system import System
+
+
+@pytest.fixture(scope="session")
+def _system():
+    home = Path(tempfile.mkdtemp(prefix="pushsvc-faults-"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, home, ignore_errors=True)
+        sandboxes = SimpleNamespace(
+            web=stack.enter_context(running_sandbox()),
+            other_web=stack.enter_context(running_sandbox()),
+            fcm=stack.enter_context(running_fcm_sandbox()),
+            apns=stack.enter_context(running_apns_sandbox()),
+        )
+        system = System(home, sandboxes)
+        stack.callback(system.stop)
+        system.migrate()
+        yield system
+
+
+@pytest.fixture
+def seed():
+    """Of everything that the test leaves to chance; the same again with FAULTS_SEED."""
+    given = os.environ.get("FAULTS_SEED")
+    seed = int(given) if given else random.SystemRandom().randrange(2**32)
+    print(f"FAULTS_SEED={seed}")  # noqa: T201 (pytest shows it where a test failed)
+    return seed
+
+
+@pytest.fixture
+def system(_system, seed):
+    # The tests' waits have limits of their own. The run's limit would end it at once, and leave
+    # workers and servers behind.
+    faulthandler.cancel_dump_traceback_later()
+    _system.begin_test(seed)
+    yield _system
+    _system.end_test()
+
+
+@pytest.fixture
+def channel(system):
+    return system.channel()

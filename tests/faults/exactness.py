@@ -1,0 +1,181 @@
+"""The one judge of the suite: what the database says against what the sandboxes received."""
+
+import json
+from collections import Counter
+from uuid import UUID
+
+from tests.faults import settings as shortened
+from tests.faults.system import PLATFORMS, most_repeats, until
+
+WAITING, DELIVERED, BOUNCED = 0, 1, 2
+ENDED = ("sent", "failed")
+
+
+def wait_ended(channel, notification_ids, *, seconds=90):
+    """Until these notifications are sent or failed, and their plans are done."""
+    ids = list(notification_ids)
+
+    def have_ended():
+        open_ = channel.system.value(
+            "SELECT count(*) FROM notifications_app_notification WHERE id = ANY(%s)"
+            " AND (status NOT IN ('sent', 'failed') OR EXISTS ("
+            "   SELECT FROM notifications_app_plan plan"
+            "   WHERE plan.notification_id = notifications_app_notification.id"
+            "     AND plan.status <> 'done'))",
+            [ids],
+        )
+        return open_ == 0
+
+    try:
+        until(have_ended, "the notifications ended", seconds=seconds)
+    except AssertionError:
+        raise AssertionError(f"not ended: {stuck(channel)}") from None
+
+
+def stuck(channel):
+    """What is not done, for a person to read."""
+    return channel.system.rows(
+        "SELECT platform, push_service, status, count(*), sum(recipient_count), max(attempt),"
+        " max(lapses), min(due_at) - now() FROM notifications_app_batch"
+        " WHERE channel_id = %s AND status <> 'done' GROUP BY 1, 2, 3",
+        [channel.id],
+    )
+
+
+def assert_exact(channel, notification_ids, *, zombies=False, cut_connections=()):
+    """Waits until the notifications have ended; then every sum agrees with the rows, every row has
+    its outcome, and the sandboxes received what the rows say.
+
+    More than once: only what was in flight or unwritten when a worker was killed, once more for
+    each kill (`system.unclean_ends`). After its outcome was written nobody is sent it again;
+    `zombies`: but by a worker that was paused with the call half made. `cut_connections`: the
+    platform of each connection to a push service that was cut with answers on it; whoever was
+    answered on one is in flight as with a kill.
+    """
+    ids = list(notification_ids)
+    wait_ended(channel, ids)
+    _assert_sums(channel)
+    for notification_id in ids:
+        _assert_counts_of(channel, notification_id)
+        _assert_received(channel, notification_id, zombies, Counter(cut_connections))
+    assert channel.system.logged("counts.corrected") == []
+
+
+def outcomes(channel, notification_id):
+    """{subscription id: (status, code, attempts, when it was written in Unix seconds)}"""
+    rows = channel.system.rows(
+        "SELECT subscription_id, status, code, attempts, extract(epoch FROM finished_at)"
+        " FROM notifications_app_delivery WHERE notification_id = %s",
+        [notification_id],
+    )
+    return {row[0]: (row[1], row[2], row[3], float(row[4] or 0)) for row in rows}
+
+
+def codes(channel, notification_id):
+    """How many recipients ended with each code; "" is delivered."""
+    return Counter(code for _, code, _, _ in outcomes(channel, notification_id).values())
+
+
+def got(channel, notification_id):
+    """{subscription id: when each message was answered 2xx completely}, of all the channel's
+    devices."""
+    return {
+        subscription_id: [
+            receipt.at
+            for receipt in list(device.receipts)
+            if receipt.accepted and notification_of(receipt) == notification_id
+        ]
+        for subscription_id, device in channel.devices.items()
+    }
+
+
+def notification_of(receipt):
+    """The id in the message of any sandbox."""
+    if hasattr(receipt, "plaintext"):
+        return UUID(json.loads(receipt.plaintext)["notification_id"])
+    if hasattr(receipt, "payload"):
+        return UUID(json.loads(receipt.payload)["notification_id"])
+    return UUID(receipt.message["data"]["notification_id"])
+
+
+def active(channel):
+    """The ids of active subscriptions."""
+    rows = channel.system.rows(
+        "SELECT id FROM subscriptions_app_subscription"
+        " WHERE channel_id = %s AND expired_at IS NULL",
+        [channel.id],
+    )
+    return {row[0] for row in rows}
+
+
+def _assert_counts_of(channel, notification_id):
+    """Notification = batches = plans = deliveries, and nothing is left to do."""
+    rows = Counter(status for status, *_ in outcomes(channel, notification_id).values())
+    assert rows[WAITING] == 0
+    expected = (rows.total(), rows[DELIVERED], rows[BOUNCED])
+    shown = channel.read(notification_id)
+    counts = tuple(shown[f"{name}_count"] for name in ("recipient", "delivered", "bounced"))
+    assert counts == expected
+    assert shown["status"] in ENDED
+    batches = channel.system.rows(
+        "SELECT coalesce(sum(recipient_count), 0), coalesce(sum(delivered_count), 0),"
+        " coalesce(sum(bounced_count), 0), count(*) FILTER (WHERE status <> 'done')"
+        " FROM notifications_app_batch WHERE notification_id = %s",
+        [notification_id],
+    )
+    assert batches == [(*expected, 0)]
+    plans = channel.system.rows(
+        "SELECT sum(recipient_count), count(*) FILTER (WHERE status <> 'done')"
+        " FROM notifications_app_plan WHERE notification_id = %s",
+        [notification_id],
+    )
+    assert plans == [(rows.total(), 0)]
+
+
+def _assert_sums(channel):
+    """Of all the channel's notifications: totals and hourly rows; and of its subscriptions."""
+    recipients, delivered, bounced, sent = channel.system.rows(
+        "SELECT coalesce(sum(recipient_count), 0)::int, coalesce(sum(delivered_count), 0)::int,"
+        " coalesce(sum(bounced_count), 0)::int, count(*) FILTER (WHERE status = 'sent')"
+        " FROM notifications_app_notification WHERE channel_id = %s",
+        [channel.id],
+    )[0]
+    statistics = channel.statistics()
+    totals = statistics["notification_stats"]
+    assert totals["total_notifications_sent"] == sent
+    assert totals["total_recipients"] == recipients
+    assert totals["total_delivered"] == delivered
+    assert totals["total_bounced"] == bounced
+    assert statistics["subscriber_count"] == len(active(channel))
+    hourly = channel.system.rows(
+        "SELECT coalesce(sum(recipients), 0), coalesce(sum(delivered), 0),"
+        " coalesce(sum(bounced), 0) FROM notifications_app_hourlystat WHERE channel_id = %s",
+        [channel.id],
+    )
+    assert hourly == [(recipients, delivered, bounced)]
+
+
+def _assert_received(channel, notification_id, zombies, cuts):
+    rows = outcomes(channel, notification_id)
+    repeats = Counter()
+    for subscription_id, times in got(channel, notification_id).items():
+        platform = channel.platform_of[subscription_id]
+        status, _, _, written_at = rows.get(subscription_id, (None, "", 0, 0.0))
+        case = (platform, channel.devices[subscription_id].behaviour.mode, times, written_at)
+        assert status is not None or not times, f"sent to somebody who was no recipient: {case}"
+        wanted = 1 if status == DELIVERED else 0
+        assert len(times) >= wanted, f"delivered, they say, but it never came: {case}"
+        repeats[platform] += len(times) - wanted
+        most = wanted + _kills(channel, platform) + cuts[platform]
+        assert len(times) <= most, f"got it too often: {case}"
+        late = [at for at in times if at > written_at]
+        assert zombies or not late, f"got it after its outcome was written: {case}"
+    for platform in PLATFORMS:
+        in_flight = cuts[platform] * shortened.CALLS_IN_FLIGHT
+        assert repeats[platform] <= most_repeats(_kills(channel, platform)) + in_flight
+    if repeats.total():
+        print(f"sent once more: {dict(repeats)}")  # noqa: T201 (a figure for who reads the run)
+
+
+def _kills(channel, platform):
+    return channel.system.unclean_ends.count(f"worker-{platform}")

@@ -1,0 +1,33 @@
+"""Faults of ours that a certain answer of a push service would meet, put into a worker on purpose.
+
+`test_poison.py` starts a worker with FAULTS_POISON set; an answer whose body says so then ends the
+worker's process, as a crash in a library would, or becomes an outcome that breaks what reads it.
+"""
+
+import os
+import signal
+
+from django.apps import AppConfig
+
+KILLS = "ends the process"
+BREAKS = "has no time"
+
+
+class Poison(AppConfig):
+    name = "tests.faults"
+    label = "faults"
+
+    def ready(self):
+        from notifications_app.delivery import web
+        from notifications_app.delivery.types import Deferred
+
+        healthy = web.classify
+
+        def classify(response, now):
+            if KILLS.encode() in response.body:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if BREAKS.encode() in response.body:
+                return Deferred("throttled", retry_after=float("inf"))
+            return healthy(response, now)
+
+        web.classify = classify

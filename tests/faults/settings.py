@@ -1,0 +1,18 @@
+"""The service's settings with smaller portions and shorter waits, for the processes that the fault
+suite starts: a thousand devices are many batches then, and a dead worker's lease ends soon."""
+
+import os
+
+from pushsvc.settings import *  # noqa: F403 (all of them; a few are changed below)
+
+PLAN_WINDOW = 300
+BATCH_SIZE = 200
+LEASE_SECONDS = int(os.environ.get("FAULTS_LEASE_SECONDS", "40"))
+CALL_SECONDS = float(os.environ.get("FAULTS_CALL_SECONDS", "10"))
+SILENT_TRANSACTION_SECONDS = 5
+STRANGER_BATCH_SECONDS = 2.0
+CALLS_IN_FLIGHT = 40
+FLUSH_OUTCOMES = 60
+UNWRITTEN_OUTCOMES = 100
+if os.environ.get("FAULTS_POISON"):
+    INSTALLED_APPS = [*INSTALLED_APPS, "tests.faults.poison.Poison"]  # noqa: F405 (of the service)

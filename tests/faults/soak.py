@@ -1,0 +1,34 @@
+"""`make soak`: the fault suite with five times the devices and whole times, then random faults.
+
+    make soak ARGS="--seed 7 --count 100"
+
+`--count` random faults are made, one after another. The same seed makes the same choices; when they
+meet the processes is up to the machine.
+"""
+
+import argparse
+import os
+import random
+import sys
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, prog="make soak")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument(
+        "--scale", type=int, default=5, help="devices, as a multiple of `make test`"
+    )
+    arguments, of_pytest = parser.parse_known_args()
+    print(f"seed {arguments.seed}", flush=True)  # noqa: T201 (a command's output)
+    os.environ["FAULTS_SEED"] = str(arguments.seed)
+    os.environ["FAULTS_ROUNDS"] = str(arguments.count)
+    os.environ["FAULTS_SCALE"] = str(arguments.scale)
+    os.environ["FAULTS_LONG"] = "yes"
+    command = ["-m", "pytest", "tests/faults", "-v", "-s", "-o", "faulthandler_timeout=0"]
+    seeded = [f"--hypothesis-seed={arguments.seed}", "-p", "no:randomly"]
+    os.execv(sys.executable, [sys.executable, *command, *seeded, *of_pytest])  # noqa: S606 (no shell is wanted)
+
+
+if __name__ == "__main__":
+    main()

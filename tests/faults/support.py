@@ -1,0 +1,83 @@
+"""Audiences, moments and sizes that the fault suite's tests share."""
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+
+from tests.faults.system import PLATFORMS, until
+
+
+def many(count):
+    """More of them in `make soak`."""
+    return count * int(os.environ.get("FAULTS_SCALE", "1"))
+
+
+def lasting(short, whole):
+    """Seconds: the whole time in `make soak`, a part of it in `make test`."""
+    return whole if os.environ.get("FAULTS_LONG") else short
+
+
+def audience(channel, count, platforms=PLATFORMS):
+    """As many devices on each platform, with good credentials; [(subscription id, device)]."""
+    if "android" in platforms:
+        channel.store_google()
+    if "ios" in platforms:
+        channel.store_apple()
+    return [pair for platform in platforms for pair in channel.subscribe(count, platform)]
+
+
+def requests(channel):
+    """How many requests the devices of the channel were sent."""
+    return sum(len(device.receipts) for device in channel.devices.values())
+
+
+def await_part(channel, part, of=None):
+    """Until so much of the audience (or of `of` requests) was sent something."""
+    wanted = part * (of or len(channel.devices))
+    until(lambda: requests(channel) >= wanted, f"{wanted:.0f} requests came")
+
+
+def wait_at_random(system, longest):
+    time.sleep(system.random.uniform(0, longest))
+
+
+def status(channel, notification_id):
+    return channel.system.value(
+        "SELECT status FROM notifications_app_notification WHERE id = %s", [notification_id]
+    )
+
+
+def seconds_taken(channel, notification_id):
+    """From acceptance to the last outcome, by the database's clock."""
+    return float(
+        channel.system.value(
+            "SELECT extract(epoch FROM finished_at - created_at)"
+            " FROM notifications_app_notification WHERE id = %s",
+            [notification_id],
+        )
+    )
+
+
+@contextmanager
+def meanwhile(act, *, times=None):
+    """Calls `act()` in a thread: again and again until the block ends, or so many times."""
+    over = threading.Event()
+    failures = []
+
+    def repeat():
+        try:
+            for _ in range(times) if times else iter(over.is_set, True):
+                act()
+        except Exception as error:  # noqa: BLE001 (raised below, where it is seen)
+            failures.append(error)
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,325 @@
+"""A whole pushsvc of the suite's own: PostgreSQL, Redis, sandboxes, and the Procfile's processes.
+
+The test's process serves the sandboxes, so what devices received is at hand. Everything else is a
+process of its own, started as in production, and may be killed, paused or told to stop.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import redis
+from cryptography.fernet import Fernet
+
+from pushsvc import embedded
+from pushsvc.embedded.server import free_port
+from pushsvc.supervisor.http import Origin, UnreachableError
+from tests.faults import settings as shortened
+from tests.faults.channels import Channel
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PLATFORMS = ("web", "android", "ios")
+WORKERS = ("worker-plan", "worker-web", "worker-android", "worker-ios")
+EVERYTHING = ("web", *WORKERS, "beat")
+CONCURRENCY = 2
+_CHANNELS_AT_ONCE = 20
+_TOO_LONG = 50.0
+
+
+class System:
+    """`unclean_ends`: names of processes that were killed or lost their lease since `begin_test`,
+    once for each time: what the duplicates of a test are measured by."""
+
+    def __init__(self, home, sandboxes):
+        self.home = home
+        self.sandboxes = sandboxes
+        self.servers = embedded.start(home)
+        self.port = free_port()
+        self.service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
+        self.environment = self._environment()
+        self.random = random.Random()  # noqa: S311 (chance, to be had again)
+        self.unclean_ends = []
+        self._log_path = home / "log" / "processes.log"
+        self._log = self._log_path.open("ab")
+        self._log_begins = 0
+        self._started_at = {}
+        self._running = {name: [] for name in EVERYTHING}
+        self._database = None
+        self._channels = []
+        self.redis = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
+
+    # A test
+
+    def begin_test(self, seed):
+        """All processes run, nothing is left of the test before."""
+        self.random.seed(seed)
+        self.unclean_ends = []
+        self._log.flush()
+        self._log_begins = self._log_path.stat().st_size
+        self.servers.revive()
+        self.run_all()
+        until(self.is_up, "the service is up")
+        until(self._do_workers_hear, "the workers hear")
+        self.rows("DELETE FROM django_celery_beat_periodictask WHERE name LIKE 'faults%'")
+        for key in self.redis.scan_iter("pushsvc:breaker:*"):
+            self.redis.delete(key)
+
+    def end_test(self):
+        """Shows the last that the processes said, for a test that failed."""
+        for name in EVERYTHING:
+            self.wake(name)
+        self.signal_redis(signal.SIGCONT)
+        print("\n".join(self.logged("")[-60:]))  # noqa: T201 (pytest shows it where a test failed)
+
+    def logged(self, event):
+        """The lines of all processes, since the test began, that tell of the event."""
+        with self._log_path.open("rb") as log:
+            log.seek(self._log_begins)
+            text = log.read().decode(errors="replace")
+        return [line for line in text.splitlines() if event in line]
+
+    def channel(self):
+        """A new channel with a key for everything."""
+        if not self._channels:
+            self._channels = json.loads(self._command("make_channels", _CHANNELS_AT_ONCE))
+        return Channel(self, **self._channels.pop())
+
+    # Processes
+
+    def run_all(self):
+        for name in EVERYTHING:
+            if not self.alive(name):
+                self.start(name)
+
+    def start(self, name, **changed):
+        """One more process of this name; `changed`: variables of its environment."""
+        command = _commands()[name]
+        if self._running[name]:  # nodes of one kind on one host need names of their own
+            command = command.replace("@%h", f"{len(self._running[name]) + 1}@%h")
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}"],
+            cwd=CHECKOUT,
+            env=self.environment | changed,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        self._running[name].append(process)
+        self._started_at[name] = time.time()
+        return process
+
+    def alive(self, name):
+        self._running[name] = [each for each in self._running[name] if each.poll() is None]
+        return list(self._running[name])
+
+    def kill(self, *names):
+        """SIGKILL to all processes of these names and to their children."""
+        for name in names:
+            for process in self.alive(name):
+                self.unclean_ends.append(name)
+                self._signal(process, signal.SIGKILL)
+                process.wait()
+
+    def tell_to_stop(self, *names):
+        """SIGTERM to the processes themselves, as a deploy does; their exit codes."""
+        processes = [process for name in names for process in self.alive(name)]
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        return [process.wait(timeout=60) for process in processes]
+
+    def pause(self, name):
+        for process in self.alive(name):
+            self._signal(process, signal.SIGSTOP)
+
+    def wake(self, name):
+        for process in self.alive(name):
+            self._signal(process, signal.SIGCONT)
+
+    def replace(self, *names):
+        """A deploy: old processes finish while new ones begin."""
+        for name in names:
+            old = self.alive(name)
+            if name != "web":  # its port is taken as long as it lives
+                self.start(name)
+            for process in old:
+                process.send_signal(signal.SIGTERM)
+            for process in old:
+                assert process.wait(timeout=60) == 0, f"{name} did not end well"
+            if name == "web":
+                self.start(name)
+
+    @staticmethod
+    def _signal(process, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+    # Servers
+
+    def restart_postgres(self, how=signal.SIGINT):
+        """SIGINT ends sessions and writes a checkpoint; SIGQUIT is a crash, and is recovered."""
+        server = self.servers.servers["DATABASE_URL"]
+        server.stop_signals = (how, signal.SIGQUIT)
+        server.stop(seconds=20)
+        self.servers.revive()
+
+    def stop_postgres(self):
+        self.servers.servers["DATABASE_URL"].stop(seconds=20)
+
+    def kill_redis(self):
+        """It comes back empty."""
+        server = self.servers.servers["REDIS_URL"]
+        self.signal_redis(signal.SIGKILL)
+        until(lambda: not server.is_alive(), "Redis is dead")
+        for file in server.data.rglob("*aof*"):
+            if file.is_file():
+                file.unlink()
+
+    def signal_redis(self, number):
+        os.kill(self._redis_pid(), number)
+
+    def _redis_pid(self):
+        return json.loads((self.home / "run" / "redis.json").read_text())["pid"]
+
+    def revive_servers(self):
+        self.servers.revive()
+
+    def rows(self, statement, parameters=None):
+        """Rows of one committed statement; while the database is away it is tried again."""
+        end = time.monotonic() + _TOO_LONG
+        while True:
+            try:
+                if self._database is None:
+                    url = self.environment["DATABASE_URL"]
+                    self._database = psycopg.connect(url, autocommit=True, connect_timeout=3)
+                found = self._database.execute(statement, parameters)
+                return found.fetchall() if found.description else []
+            except psycopg.OperationalError:
+                if self._database is not None:
+                    self._database.close()
+                    self._database = None
+                assert time.monotonic() < end, "the database stays away"
+                time.sleep(0.05)
+
+    def value(self, statement, parameters=None):
+        return self.rows(statement, parameters)[0][0]
+
+    def connect(self):
+        """A database connection of the test's own."""
+        return psycopg.connect(self.environment["DATABASE_URL"])
+
+    def lapse(self, *platforms):
+        """The leases of dead workers end, as if their time had passed. Only where all workers of
+        the platform are dead: a live one goes by its own clock, which nobody moves."""
+        for platform in platforms:
+            assert not self.alive(f"worker-{platform}")
+        self.rows(
+            "UPDATE notifications_app_batch SET lease_until = now() - '1 s'::interval"
+            " WHERE status = 'leased' AND platform = ANY(%s)",
+            [list(platforms)],
+        )
+
+    def lapse_plans(self):
+        """The same for planners."""
+        assert not self.alive("worker-plan")
+        self.rows(
+            "UPDATE notifications_app_plan SET lease_until = now() - '1 s'::interval"
+            " WHERE status = 'planning' AND lease_until IS NOT NULL"
+        )
+
+    # Beginning and end
+
+    def migrate(self):
+        self._command("migrate")
+
+    def stop(self):
+        processes = [process for name in EVERYTHING for process in self.alive(name)]
+        for process in processes:
+            self._signal(process, signal.SIGCONT)
+            self._signal(process, signal.SIGKILL)
+            process.wait()
+        if self._database is not None:
+            self._database.close()
+        self.redis.close()
+        self._log.close()
+        self.servers.stop()
+
+    def _do_workers_hear(self):
+        """Each of them said so in Redis since it was started."""
+        return all(
+            any(
+                float(said.split(":")[0]) > self._started_at[f"worker-{queue}"]
+                for said in self.redis.hgetall(f"pushsvc:workers:{queue}").values()
+            )
+            for queue in ("plan", *PLATFORMS)
+        )
+
+    def is_up(self):
+        try:
+            return self.service.request("GET", "/readyz").status == 200
+        except UnreachableError:
+            return False
+
+    def _command(self, *arguments):
+        """What `tests.faults.commands` prints, run over this system's database."""
+        command = [sys.executable, "-m", "tests.faults.commands", *map(str, arguments)]
+        done = subprocess.run(
+            command,
+            cwd=CHECKOUT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            timeout=_TOO_LONG,
+            check=True,
+        )
+        return done.stdout
+
+    def _environment(self):
+        sandboxes = self.sandboxes
+        return {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "PYTHONUNBUFFERED": "1",
+            "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
+            **self.servers.environment,
+            "SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
+            "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
+            "ALLOWED_HOSTS": "127.0.0.1",
+            "VAPID_SUBJECT": "mailto:push@example.com",
+            "PORT": str(self.port),
+            "GRANIAN_HOST": "127.0.0.1",
+            "WORKER_CONCURRENCY": str(CONCURRENCY),
+            "WEBPUSH_TRUSTED_ORIGINS": f"{sandboxes.web.origin},{sandboxes.other_web.origin}",
+            "FCM_API_BASE": sandboxes.fcm.origin,
+            "GOOGLE_TOKEN_URI": sandboxes.fcm.token_uri,
+            "APNS_SERVER": sandboxes.apns.server,
+            "PROVIDER_CA_FILE": str(sandboxes.apns.ca_file),
+        }
+
+
+def until(is_so, what, *, seconds=_TOO_LONG):
+    """Waits for what other processes do; the limit is for what never happens."""
+    end = time.monotonic() + seconds
+    while not (value := is_so()):
+        assert time.monotonic() < end, f"it did not happen: {what}"
+        time.sleep(0.03)
+    return value
+
+
+def most_repeats(kills):
+    """How many messages may be sent once more when a worker's processes die: what they had in
+    flight or not yet written."""
+    return kills * CONCURRENCY * shortened.UNWRITTEN_OUTCOMES
+
+
+def _commands():
+    lines = (CHECKOUT / "Procfile").read_text().splitlines()
+    return dict(line.split(": ", 1) for line in lines)

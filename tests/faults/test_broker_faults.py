@@ -1,0 +1,36 @@
+"""The broker loses, doubles and delays: it is only a doorbell, so nothing else does."""
+
+from tests.faults import broker
+from tests.faults.exactness import assert_exact
+from tests.faults.support import audience, await_part, lasting, many, meanwhile, wait_at_random
+from tests.faults.system import PLATFORMS
+
+
+def test_a_broker_emptied_and_killed_again_and_again_loses_nothing(system, channel):
+    audience(channel, many(300))
+    notifications = [channel.send(*PLATFORMS)]
+    for act in (broker.empty, broker.kill, broker.empty):
+        wait_at_random(system, 1.0)
+        act(system)
+        notifications.append(channel.send(*PLATFORMS))
+    assert_exact(channel, notifications)
+
+
+def test_while_the_broker_is_away_sends_are_accepted_and_go_out_when_it_is_back(system, channel):
+    audience(channel, many(300))
+    notifications = [channel.send(*PLATFORMS)]
+    await_part(channel, system.random.uniform(0.0, 0.5))
+    with meanwhile(lambda: broker.silence(system, lasting(4, 30)), times=1):
+        notifications.append(channel.send(*PLATFORMS))
+    with meanwhile(lambda: broker.slow_down(system, lasting(3, 30)), times=1):
+        notifications.append(channel.send(*PLATFORMS))
+    assert_exact(channel, notifications)
+
+
+def test_messages_doubled_late_and_out_of_order_change_nothing(system, channel):
+    audience(channel, many(300))
+    held = {}
+    with meanwhile(lambda: broker.meddle(system, held)):
+        notifications = [channel.send(*PLATFORMS) for _ in range(3)]
+        await_part(channel, 2.5)
+    assert_exact(channel, notifications)

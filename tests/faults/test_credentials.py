@@ -1,0 +1,88 @@
+"""Credentials that are refused in the middle of a send, or are not those of the audience."""
+
+import pytest
+
+from tests.faults.exactness import active, assert_exact, codes
+from tests.faults.support import audience, await_part, many, requests
+from tests.faults.system import until
+
+PHONES = ("android", "ios")
+
+
+@pytest.fixture
+def revoked(system, channel):
+    """Of a send to Androids and iPhones, Google's and Apple's credentials end in the middle."""
+
+    def send(**fields):
+        account, key = channel.store_google(), channel.store_apple()
+        pairs = [pair for platform in PHONES for pair in channel.subscribe(many(300), platform)]
+        for _, device in pairs:
+            device.behave("slow", seconds=0.1)
+        notification = channel.send(*PHONES, **fields)
+        await_part(channel, system.random.uniform(0.1, 0.5))
+        system.sandboxes.fcm.revoke(account)
+        key.behave("revoked")
+        return notification
+
+    return send
+
+
+def test_credentials_revoked_in_the_middle_park_the_rest_until_there_are_new_ones(
+    system, channel, revoked
+):
+    notification = revoked()
+    for platform in PHONES:
+        until(lambda platform=platform: channel.pause(platform), "the platform is paused")
+        assert all(channel.pause(platform))  # a code, and the push service's own words
+    until(lambda: _open(channel) == {"parked"}, "what is left is parked")
+
+    channel.store_google()
+    channel.store_apple()
+
+    assert_exact(channel, [notification])
+    assert codes(channel, notification) == {"": 2 * many(300)}
+    assert active(channel) == channel.devices.keys()
+
+
+def test_credentials_that_nobody_replaces_end_the_rest_as_refused(system, channel, revoked):
+    notification = revoked(ttl=12)
+
+    assert_exact(channel, [notification])
+    ended = codes(channel, notification)
+    assert ended.keys() == {"", "credentials_refused"}
+    assert active(channel) == channel.devices.keys()
+
+
+def test_a_whole_audience_of_a_foreign_project_or_environment_stays(system, channel):
+    audience(channel, many(20), PHONES)
+    fcm, apns = system.sandboxes.fcm, system.sandboxes.apns
+    foreign = [fcm.register("somebody-elses") for _ in range(many(100))]
+    channel.add(foreign, "android")
+    elsewhere = [apns.register() for _ in range(many(100))]
+    for device in elsewhere:
+        device.behave("bad_device_token")
+    channel.add(elsewhere, "ios")
+
+    notification = channel.send(*PHONES)
+
+    assert_exact(channel, [notification])
+    assert codes(channel, notification) == {
+        "": 2 * many(20),
+        "sender_id_mismatch": many(100),
+        "bad_device_token": many(100),
+    }
+    assert active(channel) == channel.devices.keys()
+    for platform in PHONES:  # staff see why
+        said = [line for line in system.logged("expiry.withheld") if f"platform={platform}" in line]
+        assert len(said) == 1
+        assert f"devices={many(100)}" in said[0]
+    assert requests(channel) == 2 * many(120)
+
+
+def _open(channel):
+    rows = channel.system.rows(
+        "SELECT DISTINCT status FROM notifications_app_batch"
+        " WHERE channel_id = %s AND status <> 'done'",
+        [channel.id],
+    )
+    return {row[0] for row in rows}

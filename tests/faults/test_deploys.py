@@ -1,0 +1,35 @@
+"""Processes that are told to stop."""
+
+from tests.faults.exactness import assert_exact
+from tests.faults.support import audience, await_part, many, requests
+from tests.faults.system import EVERYTHING, PLATFORMS
+
+
+def test_a_deploy_under_load_doubles_nothing(system, channel):
+    audience(channel, many(400))
+    notifications = [channel.send(*PLATFORMS)]
+    await_part(channel, 0.1)
+    for name in system.random.sample(EVERYTHING, len(EVERYTHING)):
+        system.replace(name)
+        if name == "worker-plan":
+            notifications.append(channel.send(*PLATFORMS))
+    assert_exact(channel, notifications)
+    assert requests(channel) == len(notifications) * 3 * many(400)
+
+
+def test_workers_told_to_stop_hand_back_what_they_have_not_sent(system, channel):
+    pairs = audience(channel, many(200))
+    for _, device in pairs:
+        device.behave("slow", seconds=0.5)
+    notification = channel.send(*PLATFORMS)
+    await_part(channel, system.random.uniform(0.1, 0.4))
+
+    codes = system.tell_to_stop(*(f"worker-{platform}" for platform in PLATFORMS))
+
+    assert set(codes) == {0}
+    left = "SELECT count(*) FROM notifications_app_batch WHERE status = 'leased' OR lapses > 0"
+    assert system.value(left) == 0
+    assert 0 < requests(channel) < len(pairs)
+    system.run_all()
+    assert_exact(channel, [notification])
+    assert requests(channel) == len(pairs)

@@ -1,0 +1,343 @@
+"""Planning, claims, outcomes, lapses and flushes in any order, against a model of what must hold.
+
+The real functions on the real database. The model knows who holds a batch and what became of each
+recipient; hypothesis looks for an order of events after which rows and model differ.
+"""
+
+import os
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from channels_app.models import ProviderCredential
+from channels_app.services import channel_create
+from notifications_app import batches, outcomes, planning
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
+from notifications_app.models import Batch, Delivery, Notification, Plan
+from notifications_app.outcomes import LeaseLost
+from notifications_app.states import DeliveryStatus
+from notifications_app.verdicts import Limits, Recipient, Verdict, judge
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import subscription_unsubscribe
+from tests.pipeline import support
+
+WAITING, DELIVERED, BOUNCED = 0, 1, 2
+OUTCOMES = [
+    Accepted(),
+    Rejected("refused"),
+    Gone("unregistered"),
+    Deferred("throttled", retry_after=1.0),
+    Misconfigured("permission_denied"),
+]
+_PAST = "UPDATE {table} SET lease_until = now() - interval '1 s' WHERE id = %s"
+
+
+class Pipeline(RuleBasedStateMachine):
+    """`holder`: the attempt by which each leased batch is held; `rows`: (status, attempts) of each
+    recipient; `flushes`: all that was ever written or tried to be."""
+
+    @initialize()
+    def begin(self):
+        self.channel = channel_create(name="Alice's shop")
+        ProviderCredential.objects.create(channel=self.channel, platform="android")
+        self.notifications = []
+        self.plan_leases = []
+        self.leases = []
+        self.holder = {}
+        self.flushes = []
+        self.rows = {}
+        self.throughout = {}  # by notification: who was active ever since it started
+        self.over = set()
+        self.subscribe(5)
+        self.send()
+        self.start()
+        self.claim_plan()
+        self._plan_window(self.plan_leases[0])
+
+    def teardown(self):
+        try:
+            self._bring_to_an_end()
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "TRUNCATE notifications_app_notification, notifications_app_delivery,"
+                    " notifications_app_hourlystat, subscriptions_app_subscription CASCADE"
+                )
+
+    # The audience
+
+    @rule(count=st.integers(1, 7))
+    def subscribe(self, count):
+        support.add_rows(self.channel, count, platform="android", push_service="fcm_v1")
+
+    @rule(data=st.data())
+    def unsubscribe(self, data):
+        active = list(self._active().order_by("id"))
+        if active:
+            leaving = data.draw(st.sampled_from(active))
+            subscription_unsubscribe(
+                channel=self.channel, platform="android", address=leaving.address
+            )
+            self._left({leaving.id})
+
+    # Planning
+
+    @precondition(lambda self: len(self.notifications) < 3)
+    @rule()
+    def send(self):
+        self.notifications.append(support.notify(self.channel, target_platforms=["android"]))
+
+    @rule()
+    def start(self):
+        pending = [n.id for n in self.notifications if n.id not in self.throughout]
+        assert planning.start_due() == len(pending)
+        active = set(self._active().values_list("id", flat=True))
+        self.throughout |= {notification_id: set(active) for notification_id in pending}
+
+    @rule()
+    def claim_plan(self):
+        lease = planning.claim_plan()
+        if lease is not None:
+            self.plan_leases.append(lease)
+
+    @precondition(lambda self: self.plan_leases)
+    @rule(data=st.data())
+    def plan_window(self, data):
+        """By the planner that has the plan, or by one that lost it."""
+        self._plan_window(data.draw(st.sampled_from(self.plan_leases)))
+
+    def _plan_window(self, lease):
+        plan = Plan.objects.get(pk=lease.plan_id)
+        may_write = plan.status == "planning" and plan.attempt == lease.attempt
+        active = set(self._active().values_list("id", flat=True))
+
+        planning.plan_window(lease)
+
+        now = set(support.deliveries(plan.notification).values_list("subscription_id", flat=True))
+        before = {id_ for of, id_ in self.rows if of == plan.notification_id}
+        assert before <= now
+        assert may_write or now == before
+        assert now - before <= active
+        self.rows |= {(plan.notification_id, id_): (WAITING, 0) for id_ in now - before}
+        plan.refresh_from_db()
+        if plan.status != "planning":
+            assert self.throughout[plan.notification_id] <= now
+
+    @precondition(lambda self: self.plan_leases)
+    @rule(data=st.data())
+    def lapse_plan(self, data):
+        lease = data.draw(st.sampled_from(self.plan_leases))
+        self._let_pass("notifications_app_plan", lease.plan_id)
+
+    # Delivering
+
+    @rule()
+    def claim(self):
+        """After the waits of the deferred: what is due must not depend on how fast this runs."""
+        Delivery.objects.filter(status=WAITING).update(due_at=None)
+        Batch.objects.filter(status="ready").update(due_at=Now())
+        lease = support.claim("android")
+        if lease is None:
+            return
+        assert lease.batch_id not in self.holder
+        self.holder[lease.batch_id] = lease.attempt
+        read = [
+            Recipient(row.subscription_id, row.attempts, row.first_attempt_at, row.solo_attempts)
+            for row in Delivery.objects.filter(batch_id=lease.batch_id, status=WAITING)
+        ]
+        self.leases.append((lease, read))
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def flush(self, data):
+        """Some outcomes, by whoever has the batch or had it."""
+        lease, read = data.draw(st.sampled_from(self.leases))
+        answered = data.draw(st.lists(st.sampled_from(read), unique=True)) if read else []
+        verdicts = [
+            judge(
+                recipient,
+                data.draw(st.sampled_from(OUTCOMES)),
+                registered_at=lease.claimed_at,
+                now=lease.now(),
+                limits=Limits(self._deadline(lease), attempts=12, seconds=3600),
+            )
+            for recipient in answered
+        ]
+        self.flushes.append((lease, verdicts))
+        self._record(lease, verdicts)
+
+    @precondition(lambda self: self.holder)
+    @rule(data=st.data())
+    def flush_too_late(self, data):
+        """The worker was paused, its lease lapsed, another has the batch: then it wakes."""
+        lease, read = data.draw(
+            st.sampled_from([each for each in self.leases if self._holds(each[0])])
+        )
+        self._lapse(lease.batch_id)
+        self.claim()
+        late = [Verdict(recipient, DeliveryStatus.DELIVERED, attempts=1) for recipient in read]
+        self._record(lease, late)
+
+    @precondition(lambda self: self.flushes)
+    @rule(data=st.data())
+    def flush_again(self, data):
+        """A commit that was not heard of is repeated."""
+        self._record(*data.draw(st.sampled_from(self.flushes)))
+
+    @precondition(lambda self: self.leases)
+    @rule(
+        data=st.data(),
+        how=st.sampled_from([batches.park, batches.hand_back_failed, batches.hand_back]),
+    )
+    def give_back(self, data, how):
+        lease, _ = data.draw(st.sampled_from(self.leases))
+        options = {"finished_pass": True} if how is batches.hand_back else {}
+        how(lease, **options)
+        if self._holds(lease):
+            del self.holder[lease.batch_id]
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def renew(self, data):
+        lease, _ = data.draw(st.sampled_from(self.leases))
+        assert batches.renew(lease) == self._holds(lease)
+
+    @precondition(lambda self: self.holder)
+    @rule(data=st.data())
+    def lapse(self, data):
+        self._lapse(data.draw(st.sampled_from(sorted(self.holder))))
+
+    def _lapse(self, batch_id):
+        self._let_pass("notifications_app_batch", batch_id)
+        assert batches.free_lapsed() == 1
+        del self.holder[batch_id]
+
+    # Time
+
+    @precondition(lambda self: self.throughout)
+    @rule(data=st.data())
+    def pass_deadline(self, data):
+        over = data.draw(st.sampled_from(sorted(self.throughout)))
+        support.end_time(Notification.objects.get(pk=over))
+        self.over.add(over)
+
+    @rule()
+    def tick(self):
+        self._tick()
+        for row in Delivery.objects.exclude(status=WAITING):
+            key = (row.notification_id, row.subscription_id)
+            if self.rows[key][0] == WAITING:  # the tick bounces what is idle past its deadline
+                assert row.notification_id in self.over
+                assert row.batch_id not in self.holder
+                assert (row.status, row.code) == (BOUNCED, "expired")
+                self.rows[key] = (BOUNCED, row.attempts)
+        idle = Batch.objects.filter(notification_id__in=self.over, status__in=["ready", "parked"])
+        assert not idle.exists()
+
+    # What holds after every step
+
+    @invariant()
+    def rows_are_what_the_model_says(self):
+        rows = Delivery.objects.values_list(
+            "notification_id", "subscription_id", "status", "attempts"
+        )
+        assert {row[:2]: row[2:] for row in rows} == self.rows
+
+    @invariant()
+    def every_sum_is_exact(self):
+        support.assert_exact(self.channel)
+
+    @invariant()
+    def only_what_is_complete_has_ended(self):
+        for notification in Notification.objects.filter(id__in=self.throughout):
+            mine = [row for key, row in self.rows.items() if key[0] == notification.id]
+            is_planned = not notification.plans.filter(status="planning").exists()
+            is_complete = is_planned and all(status != WAITING for status, _ in mine)
+            assert (notification.status != "processing") == is_complete
+
+    # The model's own
+
+    def _record(self, lease, verdicts):
+        if not self._holds(lease):
+            with pytest.raises(LeaseLost):
+                outcomes.record(lease, verdicts)
+            return
+        done = outcomes.record(lease, verdicts)
+        for verdict in verdicts:
+            key = (lease.notification_id, verdict.subscription_id)
+            if self.rows[key] == (WAITING, verdict.recipient.attempts):
+                self.rows[key] = (
+                    int(verdict.status),
+                    verdict.recipient.attempts + verdict.attempts,
+                )
+                if verdict.expires_as_of is not None:
+                    self._left({verdict.subscription_id})
+        if done:
+            del self.holder[lease.batch_id]
+
+    def _holds(self, lease):
+        return self.holder.get(lease.batch_id) == lease.attempt
+
+    def _left(self, ids):
+        for notification_id in self.throughout:
+            self.throughout[notification_id] -= ids
+
+    def _active(self):
+        return Subscription.objects.filter(channel=self.channel, expired_at=None)
+
+    def _deadline(self, lease):
+        return Notification.objects.get(pk=lease.notification_id).deadline_at
+
+    @staticmethod
+    def _let_pass(table, row_id):
+        with connection.cursor() as cursor:
+            cursor.execute(_PAST.format(table=table), [row_id])
+
+    @staticmethod
+    def _tick():
+        support.tick()
+        while batches.overdue():  # a tick takes a bounded number
+            support.tick()
+
+    def _bring_to_an_end(self):
+        """As workers and ticks do in the end, whatever was left."""
+        Plan.objects.filter(status="planning").update(lease_until=None)
+        support.plan()
+        Batch.objects.filter(status="leased").update(lease_until=Now())
+        batches.free_lapsed()
+        Notification.objects.filter(status="processing").update(deadline_at=Now())
+        self._tick()
+        assert not Notification.objects.exclude(status__in=["sent", "failed"]).exists()
+        support.assert_exact(self.channel)
+
+
+def test_no_order_of_events_makes_the_rows_differ_from_the_model(
+    transactional_db, settings_of_a_small_pipeline
+):
+    is_long = bool(os.environ.get("FAULTS_LONG"))
+    run_state_machine_as_test(
+        Pipeline,
+        settings=settings(
+            max_examples=300 if is_long else 10,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.fixture
+def settings_of_a_small_pipeline(settings):
+    settings.PLAN_WINDOW = 5
+    settings.BATCH_SIZE = 3

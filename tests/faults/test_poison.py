@@ -1,0 +1,89 @@
+"""Recipients whose answer breaks the flush or the worker, every time."""
+
+import pytest
+
+from tests.faults import poison
+from tests.faults.exactness import ENDED, assert_exact, codes, outcomes, wait_ended
+from tests.faults.support import many, status
+from tests.faults.system import until
+
+UNWRITABLE = "cannot be stored"
+
+
+@pytest.fixture
+def poisonable(system):
+    """A web worker that some answers break; and a database that takes no row with certain words."""
+    assert system.tell_to_stop("worker-web") == [0]
+    system.start("worker-web", FAULTS_POISON="1")
+    system.rows(_REFUSE)
+    system.rows(_WHERE.format(words=UNWRITABLE))
+    yield system
+    system.rows("DROP FUNCTION faults_refuse CASCADE")
+    system.kill("worker-web")
+
+
+def answers(device, words):
+    device.behave("error", status=400, body=words)
+
+
+def test_an_answer_that_breaks_the_flush_costs_its_batch_nothing(poisonable, channel):
+    pairs = channel.subscribe(many(600))
+    for words in (UNWRITABLE, poison.BREAKS):
+        answers(poisonable.random.choice(pairs)[1], words)
+
+    notification = channel.send()
+
+    assert_exact(channel, [notification])
+    assert codes(channel, notification) == {"": many(600) - 2, "internal_error": 2}
+    assert [len(device.receipts) for _, device in pairs] == [1] * many(600)
+
+
+def test_an_answer_that_ends_the_worker_holds_nobody_up_and_is_given_up(poisonable, channel):
+    pairs = channel.subscribe(many(400))
+    poisoned_id, poisoned = poisonable.random.choice(pairs)
+    answers(poisoned, poison.KILLS)
+
+    notification = channel.send()
+    deaths = 0
+    while not _is_over(channel, notification):
+        until(
+            lambda seen=deaths: _deaths(poisonable) > seen or _is_over(channel, notification),
+            "it ends another worker, or is given up",
+        )
+        deaths = _deaths(poisonable)
+        poisonable.unclean_ends = ["worker-web"] * deaths
+        poisonable.rows(_LAPSE, [notification, poisoned_id])
+
+    wait_ended(channel, [notification])
+    assert deaths == len(poisoned.receipts) == 6  # three times with others, three times alone
+    assert_exact(channel, [notification])
+    ended = outcomes(channel, notification)
+    assert ended[poisoned_id][1] == "internal_error"
+    assert codes(channel, notification) == {"": many(400) - 1, "internal_error": 1}
+    assert max(ended.values(), key=lambda row: row[3]) == ended[poisoned_id]
+    repeats = sum(len(device.receipts) - 1 for _, device in pairs if device is not poisoned)
+    print(f"{repeats} others were sent again")  # noqa: T201 (a figure for who reads the run)
+
+
+def _deaths(system):
+    return len(system.logged("raised error: WorkerLostError"))
+
+
+def _is_over(channel, notification_id):
+    return status(channel, notification_id) in ENDED
+
+
+_REFUSE = """
+CREATE OR REPLACE FUNCTION faults_refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'not this row' USING ERRCODE = 'internal_error'; END $$
+"""
+_WHERE = """
+CREATE TRIGGER faults_refuse BEFORE UPDATE ON notifications_app_delivery
+FOR EACH ROW WHEN (new.detail LIKE '%{words}%') EXECUTE FUNCTION faults_refuse()
+"""
+_LAPSE = """
+UPDATE notifications_app_batch SET lease_until = now() - '1 s'::interval
+WHERE status = 'leased' AND notification_id = %s AND id = (
+  SELECT batch_id FROM notifications_app_delivery
+  WHERE notification_id = notifications_app_batch.notification_id AND subscription_id = %s)
+"""

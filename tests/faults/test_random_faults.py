@@ -1,0 +1,87 @@
+"""One fault after another, whichever chance takes, while notifications go out."""
+
+import os
+
+from tests.faults import broker, database
+from tests.faults.exactness import assert_exact
+from tests.faults.support import audience, await_part, many, requests, wait_at_random
+from tests.faults.system import EVERYTHING, PLATFORMS, until
+
+
+def kill_a_worker(system):
+    platform = system.random.choice(PLATFORMS)
+    system.kill(f"worker-{platform}")
+    system.lapse(platform)
+
+
+def kill_the_planner(system):
+    system.kill("worker-plan")
+    system.lapse_plans()
+
+
+def kill_the_web_server(system):
+    system.kill("web")
+
+
+def double_beat(system):
+    system.start("beat")
+    wait_at_random(system, 2.0)
+    system.alive("beat")[0].kill()
+
+
+def deploy(system):
+    system.replace(system.random.choice(EVERYTHING))
+
+
+def pause_a_worker(system):
+    """Shorter than a call may take, so nothing is lost by it."""
+    name = system.random.choice(EVERYTHING[1:])
+    system.pause(name)
+    wait_at_random(system, 3.0)
+    system.wake(name)
+
+
+def silence_the_broker(system):
+    broker.silence(system, system.random.uniform(0.5, 3.0))
+
+
+def slow_down_the_broker(system):
+    broker.slow_down(system, system.random.uniform(0.5, 3.0))
+
+
+def hold_a_lock(system):
+    database.lock(system, system.random.uniform(0.5, 4.0))
+
+
+FAULTS = [
+    kill_a_worker,
+    kill_the_planner,
+    kill_the_web_server,
+    double_beat,
+    deploy,
+    pause_a_worker,
+    broker.empty,
+    broker.kill,
+    silence_the_broker,
+    slow_down_the_broker,
+    database.restart,
+    database.crash,
+    database.cut,
+    hold_a_lock,
+]
+
+
+def test_any_faults_one_after_another_leave_everything_exact(system, channel):
+    audience(channel, many(200))
+    notifications = []
+    for _ in range(int(os.environ.get("FAULTS_ROUNDS", "3"))):
+        notifications.append(channel.send(*PLATFORMS))
+        await_part(channel, system.random.uniform(0.0, 0.5), of=len(channel.devices))
+        fault = system.random.choice(FAULTS)
+        print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)
+        fault(system)
+        system.run_all()
+        until(system.is_up, "the service is up again")
+        if len(notifications) % 10 == 0:
+            assert_exact(channel, notifications)
+    assert_exact(channel, notifications)

@@ -1,0 +1,58 @@
+"""Endpoints that anybody may have subscribed, and that answer as they like.
+
+A stranger's host cannot be had on the loopback, where no worker would dial it. So here the rows
+say `other`, which is what makes a batch a stranger's, and the endpoints are the second sandbox's.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+from tests.faults.exactness import assert_exact, codes, outcomes, wait_ended
+from tests.faults.support import many, seconds_taken, status
+from tests.faults.system import until
+
+YEAR = 365 * 24 * 3600
+ANSWERS = [
+    ("error", {"status": 401}),
+    ("error", {"status": 403}),
+    ("throttled", {"retry_after": 0}),
+    ("throttled", {"retry_after": YEAR}),
+    ("hang", {}),
+]
+
+
+def test_strangers_that_refuse_throttle_or_never_answer_slow_nobody_else(system, channel):
+    channel.subscribe(many(300))
+    alone = channel.send()
+    assert_exact(channel, [alone])
+    strange = system.channel()
+    pairs = strange.subscribe(many(200), sandbox=system.sandboxes.other_web, push_service="other")
+    for number, (_, device) in enumerate(pairs):
+        mode, options = ANSWERS[number % len(ANSWERS)]
+        device.behave(mode, **options)
+
+    theirs = strange.send(ttl=14)
+    until(lambda: any(device.receipts for _, device in pairs), "strangers are called")
+    beside = channel.send()
+    wait_ended(channel, [beside])
+    assert status(strange, theirs) == "processing"
+
+    assert_exact(channel, [alone, beside])
+    assert_exact(strange, [theirs])
+    each = many(200) // len(ANSWERS)
+    assert codes(strange, theirs) == {"vapid_refused": 2 * each, "expired": 3 * each}
+    assert system.logged("breaker.opened") == []
+    _assert_not_hammered(pairs, outcomes(strange, theirs))
+    print(  # noqa: T201 (figures for who reads the run)
+        f"beside strangers: {seconds_taken(channel, beside):.1f} s,"
+        f" alone: {seconds_taken(channel, alone):.1f} s"
+    )
+
+
+def _assert_not_hammered(pairs, ended):
+    for subscription_id, device in pairs:
+        times = [receipt.at for receipt in device.receipts]
+        assert len(times) == ended[subscription_id][2]
+        assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
+    most = Counter(device.behaviour.mode for _, device in pairs if len(device.receipts) > 1)
+    assert most.keys() <= {"throttled", "hang"}
