@@ -1,0 +1,48 @@
+"""What tests of the page ask of it."""
+
+from tests.browser.sdk.site import attempt
+
+NEW_CLIENT = "pushsvc.init({channel: '%s', serviceWorker: '%s'})"
+
+
+def refusal(page, script="push.subscribe()"):
+    """The error of a call that must fail."""
+    value, error = attempt(page, script)
+    assert value is None
+    assert error["name"] == "PushError"
+    return error
+
+
+def failing_client(page, site, *, channel=None, worker="/push-sw.js"):
+    client = NEW_CLIENT % (channel or site.channel_id, worker)
+    return refusal(page, f"{client}.subscribe()")
+
+
+def next_event(page, count=1):
+    page.wait_for_function(f"window.events.length >= {count}")
+    return page.evaluate(f"events[{count - 1}]")
+
+
+def with_events(context):
+    """Pages of this context note the events of their `push` from its first moment."""
+    context.add_init_script(
+        """
+        window.events = [];
+        let made;
+        Object.defineProperty(window, "pushsvc", {
+          get: () => made,
+          set: (given) => {
+            const init = given.init;
+            given.init = (options) => {
+              const client = init(options);
+              for (const type of ["subscribed", "unsubscribed", "changed", "error"])
+                client.addEventListener(type, ({detail}) =>
+                  events.push([type, detail.code ?? detail]));
+              return client;
+            };
+            made = given;
+          },
+        });
+        """
+    )
+    return context
