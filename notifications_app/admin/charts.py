@@ -31,7 +31,9 @@ class Chart:
 
     @property
     def has_data(self) -> bool:
-        return any(value for line in self.lines for value in line.values)
+        """A rate of 0 is one, a sum of 0 is nothing that happened."""
+        values = [value for line in self.lines for value in line.values]
+        return any(value is not None for value in values) if self.unit else any(values)
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:

@@ -296,7 +296,7 @@ def everywhere():
 # --- to whom --------------------------------------------------------------------------------------
 
 
-def test_no_segment_is_known_yet(alice):
+def test_a_segment_that_the_channel_does_not_have_is_refused(alice):
     response = alice.send({"body": "x", "segment_id": str(uuid7())})
     assert faults(response) == [("segment_id", "segment_not_found")]
     assert response.json()["code"] == "segment_not_found"

@@ -83,6 +83,6 @@
 
   forgetDrafts();
   draw();
-  document.addEventListener("htmx:afterSettle", draw);
+  document.addEventListener("htmx:afterSwap", draw);
   new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });
 })();

@@ -34,5 +34,5 @@
 
   window.pushsvcTimes = { timeZone, localiseAll };
   document.addEventListener("DOMContentLoaded", () => localiseAll(document));
-  document.addEventListener("htmx:afterSettle", () => localiseAll(document));
+  document.addEventListener("htmx:afterSwap", () => localiseAll(document));
 })();
