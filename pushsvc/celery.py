@@ -9,6 +9,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import import_modules, setup_logging
+from kombu.transport.redis import QoS
 
 from pushsvc.common.worker import Announce
 
@@ -19,6 +20,9 @@ app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
+# Putting back the messages that it holds takes a connection: a worker that has just lost its own to
+# Redis would end over that (kombu 5.7). They are doorbells, which the tick rings again.
+QoS.restore_at_shutdown = False
 
 
 @setup_logging.connect(weak=False)

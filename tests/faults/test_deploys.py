@@ -27,9 +27,14 @@ def test_workers_told_to_stop_hand_back_what_they_have_not_sent(system, channel)
     codes = system.tell_to_stop(*(f"worker-{platform}" for platform in PLATFORMS))
 
     assert set(codes) == {0}
-    left = "SELECT count(*) FROM notifications_app_batch WHERE status = 'leased' OR lapses > 0"
-    assert system.value(left) == 0
+    assert system.value(_NOT_HANDED_BACK, [notification]) == 0
     assert 0 < requests(channel) < len(pairs)
     system.run_all()
     assert_exact(channel, [notification])
     assert requests(channel) == len(pairs)
+
+
+_NOT_HANDED_BACK = """
+SELECT count(*) FROM notifications_app_batch
+WHERE notification_id = %s AND (status = 'leased' OR lapses > 0)
+"""

@@ -75,7 +75,7 @@ def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(system, cha
 
 
 def test_one_process_of_a_worker_killed_costs_only_its_own_batch(system, channel):
-    assert system.tell_to_stop("worker-web") == [0]
+    assert set(system.tell_to_stop("worker-web")) == {0}
     channel.subscribe(many(1_000))
     worker = system.start("worker-web", **QUICK)
     notification = channel.send()
