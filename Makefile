@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-pg16 lint format requirements openapi \
-	soak bench-latency bench-lateness bench-throughput bench-events bench-console
+	soak bench-latency bench-lateness bench-throughput bench-events bench-console screenshots
 
 BIN := .venv/bin
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
@@ -47,6 +47,9 @@ bench-events: .venv/run.stamp ## print clicks a second that one web process coun
 
 bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--subscribers 1000000")
 	@exec $(BIN)/python -m bench.console $(ARGS)
+
+screenshots: .venv/dev.stamp ## make the pictures of the console in docs/screenshots anew (ARGS="compose")
+	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml

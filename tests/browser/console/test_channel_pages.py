@@ -1,0 +1,134 @@
+"""What managers do for a channel: make it, give it credentials, hand out keys."""
+
+import json
+import re
+import urllib.request
+from urllib.error import HTTPError
+
+import pytest
+from playwright.sync_api import expect
+
+from channels_app.models import ApiKey, Channel, ProviderCredential
+from pushsvc.sandbox.apns_devices import DEFAULT_TEAM, DEFAULT_TOPIC
+
+
+@pytest.fixture
+def manager(alice):
+    return alice.members["manager"]
+
+
+def tab(house, name):
+    return f"/admin/channels_app/channel/{house.channel.pk}/{name}/"
+
+
+def section(page, platform):
+    return page.get_by_role("region", name=re.compile(f"^{platform}"))
+
+
+def read_channel(console, house, key):
+    """Status of the API's answer."""
+    headers = {"Authorization": f"Key {key}"}
+    path = f"{console.address}/channel/{house.channel.pk}"
+    try:
+        with urllib.request.urlopen(
+            urllib.request.Request(path, headers=headers), timeout=20
+        ) as it:
+            return it.status
+    except HTTPError as error:
+        return error.code
+
+
+def test_a_channel_is_made_and_the_lines_for_a_site_are_shown(console, alice, manager):
+    page = console.open("/admin/channels_app/channel/", manager)
+    page.get_by_role("link", name="New channel").click()
+    page.get_by_label("Name").fill("Alice's news")
+    page.get_by_label("Contact for push services").fill("mailto:alice@example.com")
+    page.get_by_role("button", name="Make the channel").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Alice's news")
+    made = Channel.objects.get(account=alice.account, name="Alice's news")
+    assert made.account == alice.account
+    expect(page.locator("#snippet-page")).to_contain_text(str(made.pk))
+    expect(page.locator("#snippet-page")).to_contain_text(console.address)
+
+
+def test_pasted_credentials_of_google_are_understood_and_tested(console, alice, manager, google):
+    account = google.service_account("alices-shop")
+    page = console.open(tab(alice, "credentials"), manager)
+    android = section(page, "Android")
+
+    android.get_by_label("Service account (JSON)").fill(json.dumps(account))
+    android.get_by_role("button", name="Store").click()
+
+    expect(android.locator(".ps-facts")).to_contain_text("alices-shop")
+    assert account["private_key"].splitlines()[1] not in page.content()
+    android.get_by_role("button", name="Test credentials").click()
+    expect(android.get_by_text("The credentials are good")).to_be_visible()
+    google.revoke(account)
+    google.expire_tokens("alices-shop")
+    android.get_by_role("button", name="Test credentials").click()
+    expect(android.get_by_text("The push service refused the credentials")).to_be_visible()
+
+
+def test_an_uploaded_key_of_apple_is_understood_and_tested(console, alice, manager, apple):
+    given = apple.key(DEFAULT_TEAM, DEFAULT_TOPIC).credential
+    page = console.open(tab(alice, "credentials"), manager)
+    ios = section(page, "iOS")
+
+    file = {"name": "AuthKey.p8", "mimeType": "text/plain", "buffer": given["key"].encode()}
+    ios.get_by_label("or its file").set_input_files(file)
+    ios.get_by_label("Key id").fill(given["key_id"])
+    ios.get_by_label("Team id").fill(given["team_id"])
+    ios.get_by_label("Topic (bundle id)").fill(given["topic"])
+    ios.get_by_label("Environment").select_option(given["environment"])
+    ios.get_by_role("button", name="Store").click()
+
+    expect(ios.locator(".ps-facts")).to_contain_text(given["key_id"])
+    expect(ios.locator(".ps-facts")).to_contain_text(given["topic"])
+    ios.get_by_role("button", name="Test credentials").click()
+    expect(ios.get_by_text("The credentials are good")).to_be_visible()
+
+
+def test_credentials_that_are_none_are_refused_beside_their_field(console, alice, manager):
+    console.answers.add(400)
+    page = console.open(tab(alice, "credentials"), manager)
+
+    section(page, "Android").get_by_label("Service account (JSON)").fill("{}")
+    section(page, "Android").get_by_role("button", name="Store").click()
+
+    expect(section(page, "Android").get_by_role("alert").first).to_be_visible()
+    assert not ProviderCredential.objects.filter(channel=alice.channel).exists()
+
+
+def test_a_key_is_shown_once_copied_used_and_refused_when_it_was_revoked(console, alice, manager):
+    page = console.open(
+        tab(alice, "keys"), manager, permissions=["clipboard-read", "clipboard-write"]
+    )
+    page.get_by_label("Name").fill("Shop backend")
+    page.get_by_role("button", name="Issue").click()
+    text = page.locator("#issued-key").inner_text()
+
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == text
+    assert read_channel(console, alice, text) == 200
+    page.reload()  # which issues no second one
+    assert text not in page.content()
+    expect(page.get_by_role("row", name="Shop backend")).to_contain_text("good")
+
+    page.once("dialog", lambda asked: asked.accept())
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("row", name="Shop backend")).to_contain_text("revoked")
+    assert read_channel(console, alice, text) == 401
+    assert ApiKey.objects.get(channel=alice.channel).revoked_at is not None
+
+
+def test_a_key_is_not_revoked_where_the_question_is_answered_with_no(console, alice, manager):
+    page = console.open(tab(alice, "keys"), manager)
+    page.get_by_role("button", name="Issue").click()
+    page.once("dialog", lambda asked: asked.dismiss())
+
+    page.get_by_role("button", name="Revoke").click()
+
+    page.reload()
+    assert ApiKey.objects.get(channel=alice.channel).revoked_at is None

@@ -1,0 +1,271 @@
+"""Writing a notification, trying it, sending it and watching it arrive, with all processes."""
+
+import csv
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from notifications_app.models import Delivery, Notification
+from subscriptions_app.services import segment_create
+from tests.admin.support import fill_subscribers, make_notification
+from tests.browser.console.support import PHONE, path_of, post, press_until
+from tests.pipeline import phones, support
+from tests.segments import add_many
+
+COMPOSE = "/admin/notifications_app/notification/compose/"
+NEW_YORK = "America/New_York"
+
+
+@pytest.fixture(scope="module")
+def process_names():
+    return ["web", "worker-plan", "worker-web", "worker-android", "worker-ios", "beat"]
+
+
+@pytest.fixture
+def sender(alice):
+    return alice.members["sender"]
+
+
+@pytest.fixture
+def devices(alice, to_sandboxes, _sandbox, _fcm, _apns):
+    """By platform: a browser, an Android phone and an iPhone that are subscribed."""
+    with to_sandboxes():
+        phones.store_google(_fcm, alice.channel)
+        phones.store_apple(_apns, alice.channel)
+        return {
+            "web": support.subscribe(_sandbox, alice.channel)[0],
+            "android": phones.android(_fcm, alice.channel)[0],
+            "ios": phones.iphones(_apns, alice.channel)[0],
+        }
+
+
+def messages_of(devices):
+    """How many messages each was given."""
+    return [device.totals().taken for device, _ in devices.values()]
+
+
+def write(page, title="Fresh bread", body="From six o'clock on"):
+    page.get_by_label("Title").fill(title)
+    page.get_by_label("Text").fill(body)
+
+
+def review(page):
+    page.get_by_role("button", name="Review before sending").click()
+    expect(page.locator("#review")).to_be_visible()
+
+
+def only_one(house):
+    return Notification.objects.get(channel=house.channel)
+
+
+def path_to(notification):
+    return f"/admin/notifications_app/notification/{notification.pk}/change/"
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def test_characters_bytes_and_preview_follow_what_is_written(console, alice, sender):
+    fill_subscribers(alice.channel, 7)
+    page = console.open(COMPOSE, sender)
+
+    write(page, title="Brötchen 🥐", body="Frisch")
+    page.get_by_label("Opens").fill("https://shop.example/bread")
+
+    expect(page.locator("#count-title")).to_have_text("10 of 100 characters")
+    expect(page.locator("#count-body")).to_have_text("6 of 255 characters")
+    expect(page.locator("#check")).to_contain_text("7 subscribers")
+    expect(page.locator("#check")).to_contain_text(re.compile(r"\d+ of 3,993 bytes"))
+    for device in ("chrome", "android", "ios"):
+        expect(page.locator(f".pc-{device} [data-preview=title]")).to_have_text("Brötchen 🥐")
+        expect(page.locator(f".pc-{device} [data-preview=body]")).to_have_text("Frisch")
+    expect(page.locator(".pc-chrome [data-preview=host]")).to_have_text("shop.example")
+
+
+def test_the_audience_is_that_of_the_platforms_and_the_segment(console, alice, sender, devices):
+    add_many(alice.channel, [{"attributes": {"plan": "pro"}}] * 3)
+    rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    segment_create(channel=alice.channel, name="Pro", rule=rule)
+    page = console.open(COMPOSE, sender)
+
+    total = page.locator(".pc-total")
+    expect(total).to_have_text("6 subscribers")
+    page.get_by_role("checkbox", name="Android").uncheck()
+    expect(total).to_have_text("5 subscribers")
+    page.get_by_label("Subscribers", exact=True).select_option(label="Segment: Pro")
+    expect(total).to_have_text("3 subscribers")
+
+
+def test_faults_stand_beside_their_fields_and_what_was_written_stays(console, alice, sender):
+    console.answers.add(400)
+    page = console.open(COMPOSE, sender)
+    write(page, title="Fresh bread", body="")
+    page.get_by_label("Opens").fill("ftp://shop.example")
+
+    page.get_by_role("button", name="Review before sending").click()
+
+    expect(page.get_by_role("alert").first).to_contain_text("Nothing was sent")
+    expect(page.locator("#fault-body")).not_to_be_empty()
+    expect(page.locator("#fault-url")).not_to_be_empty()
+    expect(page.get_by_label("Title")).to_have_value("Fresh bread")
+    assert not Notification.objects.filter(channel=alice.channel).exists()
+
+
+def test_what_is_written_outlives_a_reload(console, alice, sender):
+    page = console.open(COMPOSE, sender)
+    write(page, title="Half of a thought")
+
+    page.reload()
+
+    expect(page.get_by_label("Title")).to_have_value("Half of a thought")
+    expect(page.get_by_text("What you wrote before is here again")).to_be_visible()
+
+
+def test_a_schedule_is_the_browsers_time_and_stored_as_utc(console, alice, sender):
+    fill_subscribers(alice.channel, 3)
+    day = timezone.now().date() + timedelta(days=30)
+    page = console.open(COMPOSE, sender, timezone_id=NEW_YORK)
+    write(page)
+    page.get_by_label("At a set time").check()
+    page.get_by_label(f"Day and time, {NEW_YORK}").fill(f"{day:%Y-%m-%d}T18:30")
+    meant = datetime(day.year, day.month, day.day, 18, 30, tzinfo=ZoneInfo(NEW_YORK))
+    in_utc = meant.astimezone(UTC)
+    expect(page.locator("#moment")).to_contain_text(f"{in_utc:%H:%M} UTC")
+
+    review(page)
+    expect(page.locator("#review")).to_have_text("Schedule this notification?")
+    expect(page.locator(".pc-review")).to_contain_text("18:30")
+    expect(page.locator(".pc-review")).to_contain_text(f"{in_utc:%H:%M} UTC")
+    expect(page.locator(".pc-review")).to_contain_text("3 subscribers")
+    page.get_by_role("button", name="Schedule it").click()
+
+    expect(page.get_by_text("It is scheduled.")).to_be_visible()
+    stored = only_one(alice)
+    assert stored.scheduled_at == meant
+    assert stored.status == "pending"
+    page.once("dialog", lambda asked: asked.accept())
+    page.get_by_role("button", name="Cancel it").click()
+    expect(page.get_by_text("Cancelled: nobody got it")).to_be_visible()
+    assert only_one(alice).status == "cancelled"
+
+
+def test_a_double_click_on_the_confirmation_sends_once(console, alice, sender, devices):
+    page = console.open(COMPOSE, sender)
+    write(page)
+    review(page)
+
+    page.get_by_role("button", name="Send it to 3").dblclick()
+
+    expect(page.get_by_text("The notification is stored")).to_be_visible()
+    expect(page.locator(".pn-figures dd")).to_have_text(["3", "3", "0", "0"])
+    assert only_one(alice).recipient_count == 3
+    assert messages_of(devices) == [1, 1, 1]
+
+
+def test_a_confirmation_that_comes_twice_sends_once(console, alice, sender):
+    page = console.open(COMPOSE, sender)
+    write(page)
+    review(page)
+    fields = page.eval_on_selector_all(
+        "#confirm input", "(all) => Object.fromEntries(all.map((it) => [it.name, it.value]))"
+    )
+
+    statuses = [post(page, COMPOSE, **fields, step="send") for _ in range(2)]
+
+    assert statuses == [302, 302]
+    assert only_one(alice).title == "Fresh bread"
+
+
+def test_it_is_composed_with_the_keyboard_alone(console, alice, sender):
+    fill_subscribers(alice.channel, 2)
+    page = console.open("/admin/notifications_app/notification/", sender)
+    keys = page.keyboard
+
+    press_until(page, "Tab", "it.textContent.trim() === 'New notification'")
+    keys.press("Enter")
+    page.wait_for_url(re.compile("compose"))
+    press_until(page, "Tab", "it.name === 'title'")
+    keys.type("By hand")
+    press_until(page, "Tab", "it.name === 'body'")
+    keys.type("Without a mouse")
+    press_until(page, "Tab", "it.name === 'when'")
+    keys.press("ArrowDown")
+    expect(page.get_by_label("At a set time")).to_be_checked()
+    keys.press("ArrowUp")
+    press_until(page, "Tab", "it.value === 'review'")
+    keys.press("Enter")
+    expect(page.locator("#review")).to_be_visible()
+    press_until(page, "Tab", "it.value === 'send'")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    keys.press("Enter")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("By hand")
+    assert only_one(alice).body == "Without a mouse"
+
+
+def test_an_earlier_one_is_the_start_of_a_new_one(console, alice, sender):
+    earlier = make_notification(alice.channel, title="Spring sale", data={"colour": "green"})
+    page = console.open(path_to(earlier), sender)
+
+    page.get_by_role("link", name="Duplicate").click()
+
+    expect(page.get_by_label("Title")).to_have_value("Spring sale")
+    expect(page.locator("[name=data_value]").first).to_have_value("green")
+    review(page)
+    expect(page.locator(".pc-review")).to_contain_text("Twenty per cent off")
+
+
+# --- sending --------------------------------------------------------------------------------------
+
+
+def test_a_test_reaches_the_chosen_subscriber_and_nobody_else(console, alice, sender, devices):
+    page = console.open(COMPOSE, sender)
+    write(page)
+
+    _, subscription = devices["android"]
+    page.locator(f"[name=test_device][value='{subscription.id}']").check()
+    page.get_by_role("button", name="Send the test").click()
+
+    expect(page.get_by_text("The push service took the test.")).to_be_visible()
+    assert messages_of(devices) == [0, 1, 0]
+    assert only_one(alice).only_subscription_id == subscription.id
+
+
+def test_progress_is_watched_until_it_is_sent_and_its_log_is_downloaded(
+    console, alice, sender, devices
+):
+    browser, _ = devices["web"]
+    browser.behave("throttled", retry_after=600)
+    page = console.open(COMPOSE, sender, viewport=PHONE)
+    write(page)
+    review(page)
+    page.get_by_role("button", name="Send it to 3").click()
+
+    figures = page.locator(".pn-figures dd")
+    expect(figures).to_have_text(["3", "2", "0", "0"])
+    expect(page.get_by_text("wait for another attempt")).to_be_visible()
+    assert messages_of(devices) == [0, 1, 1]
+    browser.behave("accept")
+    support.make_due(only_one(alice))
+
+    expect(figures).to_have_text(["3", "3", "0", "0"])
+    expect(page.locator("#progress[hx-get]")).to_have_count(0)  # it has stopped asking
+    assert only_one(alice).status == "sent"
+    page.reload()
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name="Log as CSV").click()
+    with open(downloading.value.path(), newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["subscription_id"] for row in rows} == {
+        str(each)
+        for each in Delivery.objects.values_list("subscription_id", flat=True).filter(
+            notification_id=only_one(alice).id
+        )
+    }
+    assert {row["outcome"] for row in rows} == {"delivered"}
+    assert path_of(page).endswith("/change/")

@@ -1,0 +1,130 @@
+"""Every main page as it is shown: light, dark, on a phone, and to who cannot see it well."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from channels_app.services import api_key_issue, provider_credentials_store
+from subscriptions_app.services import segment_create
+from tests.admin.support import fill_hours, fill_subscribers, make_notification, subscriber
+from tests.api.credentials import APPLE, GOOGLE
+from tests.browser.console.support import PHONE, faults_of, is_wider_than_screen, press_until
+
+RULE = {
+    "all": [
+        {"attribute": "plan", "operator": "eq", "value": "pro"},
+        {
+            "any": [
+                {"field": "last_seen_at", "operator": "gte", "value": {"days_ago": 30}},
+                {"attribute": "age", "operator": "gt", "value": 40},
+            ]
+        },
+    ]
+}
+
+
+@pytest.fixture
+def furnished(alice):
+    """Something to show on every page; the pages' paths."""
+    channel = alice.channel
+    fill_subscribers(channel, 120)
+    fill_hours(channel, days=8)
+    provider_credentials_store(
+        channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
+    )
+    api_key_issue(channel=channel, name="The shop's own program with a long name")
+    segment = segment_create(channel=channel, name="Loyal", rule=RULE)
+    sent = make_notification(channel, data={"colour": "green"}, segment_id=segment.id)
+    make_notification(channel, status="pending", started_at=None, finished_at=None)
+    own, one = f"channels_app/channel/{channel.pk}", subscriber(channel)
+    return [
+        "",
+        "notifications_app/notification/",
+        "notifications_app/notification/compose/",
+        f"notifications_app/notification/{sent.pk}/change/",
+        "channels_app/channel/",
+        "channels_app/channel/add/",
+        f"{own}/change/",
+        f"{own}/credentials/",
+        f"{own}/keys/",
+        f"{own}/snippet/",
+        f"{own}/web-push-key/",
+        f"{own}/settings/",
+        "subscriptions_app/segment/",
+        f"subscriptions_app/segment/{segment.pk}/change/",
+        "subscriptions_app/subscription/",
+        f"subscriptions_app/subscription/{one.pk}/change/",
+        "channels_app/account/",
+        f"channels_app/account/{alice.account.pk}/change/",
+        "auditlog/logentry/",
+        "password_change/",
+        "auth/user/two-step/",
+    ]
+
+
+def each(page, paths):
+    for path in paths:
+        answer = page.goto(f"/admin/{path}", wait_until="networkidle")
+        assert answer.status == 200, path
+        yield path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_named_labelled_and_has_contrast(console, alice, furnished, scheme):
+    page = console.open("/admin/", alice.members["owner"], color_scheme=scheme)
+
+    found = [f"{path}: {fault}" for path in each(page, furnished) for fault in faults_of(page)]
+
+    assert "\n".join(found) == ""
+
+
+def test_no_page_scrolls_sideways_on_a_phone(console, alice, furnished):
+    page = console.open("/admin/", alice.members["owner"], viewport=PHONE)
+
+    assert [path for path in each(page, furnished) if is_wider_than_screen(page)] == []
+
+
+def test_the_side_bar_and_the_users_menu_are_used_on_a_phone_without_touching_it(console, alice):
+    page = console.open("/admin/", alice.members["owner"], viewport=PHONE)
+    link = page.get_by_role("link", name="Segments")
+    expect(link).to_be_hidden()
+
+    press_until(page, "Tab", "it.ariaLabel === 'Side bar'")
+    page.keyboard.press("Enter")
+    expect(link).to_be_visible()
+    press_until(page, "Shift+Tab", "it.classList.contains('ps-user-name')")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+    page.get_by_role("button", name="Close the side bar").press("Enter")
+    expect(link).to_be_hidden()
+
+
+def test_colours_are_switched_and_stay_so_on_the_next_page(console, alice):
+    user = alice.members["viewer"]
+    page = console.open("/admin/", user, color_scheme="light")
+    page.get_by_role("button", name=user.username).click()
+
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_class(re.compile(r"\bdark\b"))
+    page.goto("/admin/channels_app/channel/")
+
+    expect(page.locator("html")).to_have_class(re.compile(r"\bdark\b"))
+    page.get_by_role("button", name=user.username).click()
+    page.get_by_role("button", name="System").click()
+    expect(page.locator("html")).not_to_have_class(re.compile(r"\bdark\b"))
+
+
+def test_who_chooses_a_comparison_with_the_arrow_keys_stays_at_it(console, alice):
+    page = console.open("/admin/subscriptions_app/segment/add/", alice.members["manager"])
+    comparison = page.get_by_label("Comparison")
+    comparison.focus()
+
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+
+    expect(comparison).to_be_focused()
+    expect(comparison).to_have_value("in")

@@ -1,0 +1,154 @@
+"""What each role is not shown, and is refused where it tries all the same."""
+
+import pytest
+from playwright.sync_api import expect
+
+from channels_app.models import ApiKey, ProviderCredential
+from notifications_app.models import Notification
+from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.services import segment_create
+from tests.admin.support import fill_subscribers, make_notification, subscriber
+from tests.browser.console.support import post
+
+NOTIFICATIONS = "/admin/notifications_app/notification/"
+RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
+
+
+def channel_path(house, tab="change"):
+    return f"/admin/channels_app/channel/{house.channel.pk}/{tab}/"
+
+
+@pytest.fixture
+def scheduled(alice):
+    return make_notification(
+        alice.channel, title="Next week", status="pending", started_at=None, finished_at=None
+    )
+
+
+def draft(house):
+    return {
+        "channel": str(house.channel.pk),
+        "platforms": "web",
+        "body": "Not mine to send",
+        "when": "now",
+        "ttl_number": "1",
+        "ttl_unit": "days",
+        "urgency": "normal",
+        "key": "console 1",
+        "step": "send",
+    }
+
+
+def test_a_viewer_sees_all_and_is_offered_nothing_that_sends(console, alice, scheduled):
+    page = console.open(NOTIFICATIONS, alice.members["viewer"])
+    expect(page.get_by_role("link", name="Next week")).to_be_visible()
+    expect(page.get_by_role("link", name="New notification")).to_have_count(0)
+
+    page.get_by_role("link", name="Next week").click()
+    expect(page.get_by_role("heading", name="Next week")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel it")).to_have_count(0)
+    expect(page.get_by_role("link", name="Duplicate")).to_have_count(0)
+
+    page.goto(channel_path(alice))
+    expect(page.get_by_role("link", name="Compose")).to_have_count(0)
+
+
+def test_a_viewer_who_posts_anyway_is_refused(console, alice, scheduled):
+    page = console.open(NOTIFICATIONS, alice.members["viewer"])
+
+    refused = [
+        post(page, f"{NOTIFICATIONS}compose/", **draft(alice)),
+        post(page, f"{NOTIFICATIONS}compose/check/", **draft(alice)),
+        post(page, f"{NOTIFICATIONS}compose/test/", **draft(alice)),
+        post(page, f"{NOTIFICATIONS}{scheduled.pk}/cancel/"),
+    ]
+
+    assert refused == [403] * 4
+    scheduled.refresh_from_db()
+    assert scheduled.status == "pending"
+    assert Notification.objects.filter(channel=alice.channel).count() == 1
+
+
+def test_a_sender_is_offered_no_form_for_keys_credentials_or_segments(console, alice):
+    segment = segment_create(channel=alice.channel, name="Pro", rule=RULE)
+    page = console.open(channel_path(alice, "keys"), alice.members["sender"])
+    expect(page.get_by_text("takes the role “manager”")).to_be_visible()
+    expect(page.get_by_role("button", name="Issue")).to_have_count(0)
+
+    page.goto(channel_path(alice, "credentials"))
+    expect(page.get_by_role("button", name="Store")).to_have_count(0)
+    page.goto(channel_path(alice, "settings"))
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    page.goto(f"/admin/subscriptions_app/segment/{segment.pk}/change/")
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    expect(page.get_by_label("Name")).to_be_disabled()
+
+
+def test_a_sender_who_posts_anyway_is_refused(console, alice):
+    fill_subscribers(alice.channel, 1)
+    segment = segment_create(channel=alice.channel, name="Pro", rule=RULE)
+    one = subscriber(alice.channel)
+    page = console.open(channel_path(alice), alice.members["sender"])
+
+    refused = [
+        post(page, channel_path(alice, "keys"), name="Mine", scopes="send"),
+        post(page, channel_path(alice, "credentials"), platform="android"),
+        post(page, channel_path(alice, "web-push-key")),
+        post(page, channel_path(alice, "settings"), name="Mine"),
+        post(page, f"{NOTIFICATIONS}remove-segment/{segment.pk}/"),
+        post(page, f"/admin/subscriptions_app/segment/{segment.pk}/change/", name="Mine"),
+        post(page, f"/admin/subscriptions_app/subscription/{one.pk}/forget/"),
+    ]
+
+    assert refused == [403] * 7
+    assert not ApiKey.objects.filter(channel=alice.channel).exists()
+    assert not ProviderCredential.objects.filter(channel=alice.channel).exists()
+    assert Segment.objects.get(pk=segment.pk).name == "Pro"
+    assert Subscription.objects.filter(pk=one.pk).exists()
+
+
+def test_a_manager_cannot_choose_who_belongs_to_the_account(console, alice):
+    page = console.open("/admin/", alice.members["manager"])
+    expect(page.get_by_role("link", name="Accounts")).to_have_count(0)
+
+    members = f"/admin/channels_app/account/{alice.account.pk}/change/"
+
+    assert page.request.get(members).status == 403
+    added = post(page, members, do="add", username="friend", role="owner")
+    assert added == 403
+
+
+def test_a_strangers_pages_are_not_there_whoever_asks(console, alice, bob):
+    fill_subscribers(bob.channel, 1)
+    segment = segment_create(channel=bob.channel, name="Theirs", rule=RULE)
+    sent = make_notification(bob.channel, title="Theirs")
+    one = subscriber(bob.channel)
+    page = console.open("/admin/", alice.members["owner"])
+    guessed = [
+        *(channel_path(bob, tab) for tab in ("change", "credentials", "keys", "snippet")),
+        channel_path(bob, "settings"),
+        f"/admin/?channel={bob.channel.pk}",
+        f"{NOTIFICATIONS}{sent.pk}/change/",
+        f"{NOTIFICATIONS}{sent.pk}/progress/",
+        f"{NOTIFICATIONS}{sent.pk}/log.csv",
+        f"{NOTIFICATIONS}compose/?channel={bob.channel.pk}",
+        f"{NOTIFICATIONS}compose/?from={sent.pk}",
+        f"{NOTIFICATIONS}history/{one.pk}/",
+        f"{NOTIFICATIONS}export/{one.pk}/",
+        f"/admin/subscriptions_app/segment/{segment.pk}/change/",
+        f"/admin/subscriptions_app/segment/new/{bob.channel.pk}/",
+        f"/admin/subscriptions_app/subscription/{one.pk}/change/",
+        f"/admin/channels_app/account/{bob.account.pk}/change/",
+    ]
+
+    answers = {path: page.request.get(path).status for path in guessed}
+
+    assert {path: status for path, status in answers.items() if status != 404} == {}
+    for path in (
+        NOTIFICATIONS,
+        "/admin/channels_app/channel/",
+        "/admin/subscriptions_app/segment/",
+    ):
+        page.goto(path)
+        expect(page.get_by_text("Theirs", exact=True)).to_have_count(0)
+        expect(page.get_by_text(bob.channel.name)).to_have_count(0)

@@ -1,0 +1,131 @@
+"""Segments built by clicking, and subscribers found again."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from subscriptions_app.models import Segment, Subscription
+from tests.admin.support import fill_subscribers, subscriber
+from tests.segments import add_many
+
+
+@pytest.fixture
+def manager(alice):
+    return alice.members["manager"]
+
+
+@pytest.fixture
+def crowd(alice):
+    """12 on the web: 6 of plan pro, aged 20 to 31; and two phones that say nothing."""
+    web = [
+        {"attributes": {"plan": "pro" if n % 2 else "free", "age": 20 + n, "size": "12"}}
+        for n in range(12)
+    ]
+    add_many(alice.channel, [*web, {"platform": "android"}, {"platform": "ios"}])
+
+
+def count(page):
+    return page.locator("#segment-preview .ps-stat dd")
+
+
+def parts(rule):
+    """Its fields in their order."""
+    return {
+        "attribute": rule.get_by_label("Attribute", exact=True),
+        "kind": rule.get_by_label("Kind of value"),
+        "operator": rule.get_by_label("Comparison"),
+        "value": rule.get_by_label("Value", exact=True),
+    }
+
+
+def fill(rule, attribute, kind, operator, value):
+    parts(rule)["attribute"].fill(attribute)
+    parts(rule)["attribute"].press("Tab")
+    parts(rule)["kind"].select_option(kind)
+    parts(rule)["operator"].select_option(operator)
+    parts(rule)["value"].fill(value)
+
+
+def test_a_nested_rule_is_built_counted_while_it_changes_saved_and_shown_again(
+    console, alice, crowd, manager
+):
+    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+    page.get_by_label("Name").fill("Loyal and grown up")
+    rules = page.locator(".ps-rule")
+
+    fill(rules.nth(0), "plan", "text", "eq", "pro")
+    expect(count(page)).to_have_text("6")
+    page.get_by_role("button", name="Add group").click()
+    fill(rules.nth(1), "age", "number", "gte", "28")
+    expect(count(page)).to_have_text("2")
+    inner = page.get_by_role("group", name="Group of conditions").nth(1)
+    inner.get_by_role("button", name="Add condition").click()
+    rules.nth(2).get_by_label("What is tested").select_option("last_seen_at")
+    rules.nth(2).get_by_label("Comparison").select_option("gte-days")
+    rules.nth(2).get_by_label("Days").fill("7")
+    expect(count(page)).to_have_text("6")
+    inner.get_by_label("How the conditions go together").select_option("all")
+    expect(count(page)).to_have_text("2")
+    expect(page.locator(".ps-samples > li")).to_have_count(2)
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_text("was saved")).to_be_visible()
+    rule = {
+        "all": [
+            {"attribute": "plan", "operator": "eq", "value": "pro"},
+            {
+                "all": [
+                    {"attribute": "age", "operator": "gte", "value": 28},
+                    {"field": "last_seen_at", "operator": "gte", "value": {"days_ago": 7}},
+                ]
+            },
+        ]
+    }
+    assert Segment.objects.get(channel=alice.channel).rule == rule
+    page.reload()
+    expect(count(page)).to_have_text("2")
+    assert page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)") == rule
+    expect(parts(rules.nth(1))["value"]).to_have_value("28")
+
+
+def test_a_number_in_quotes_is_no_number(console, alice, crowd, manager):
+    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+    rule = page.locator(".ps-rule").first
+
+    fill(rule, "size", "text", "eq", "12")
+    expect(count(page)).to_have_text("12")
+    parts(rule)["kind"].select_option("number")
+    expect(count(page)).to_have_text("0")
+
+
+def test_an_unfinished_rule_is_not_saved_and_its_fault_is_told(console, alice, manager):
+    console.answers.add(400)
+    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+    page.get_by_label("Name").fill("Nothing yet")
+
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("Not saved")
+    expect(page.get_by_label("Name")).to_have_value("Nothing yet")
+    assert not Segment.objects.filter(channel=alice.channel).exists()
+
+
+def test_a_subscriber_is_found_by_its_token_hash_expired_and_deleted(console, alice, manager):
+    fill_subscribers(alice.channel, 30)
+    one = subscriber(alice.channel)
+    page = console.open("/admin/subscriptions_app/subscription/", manager)
+    page.locator("#searchbar").fill(one.address_sha256.hex())
+    page.locator("#searchbar").press("Enter")
+    page.locator("#result_list tbody th a").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert one.address not in page.content()
+
+    page.once("dialog", lambda asked: asked.accept())
+    page.get_by_role("button", name="Expire").click()
+    expect(page.locator(".ps-facts").first).to_contain_text("expired")
+    page.once("dialog", lambda asked: asked.accept())
+    page.get_by_role("button", name="Delete for good").click()
+    page.wait_for_url(re.compile(r"/subscription/($|\?)"))
+
+    assert Subscription.objects.filter(channel=alice.channel).count() == 29

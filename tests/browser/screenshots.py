@@ -1,0 +1,154 @@
+"""Makes the pictures in docs/screenshots: six pages of the console, light, dark and on a phone.
+
+`make screenshots`. Everything is made up; a database of its own is thrown away in the end.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+from playwright.sync_api import sync_playwright
+
+from pushsvc import embedded
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PICTURES = CHECKOUT / "docs" / "screenshots"
+MOST_BYTES = 150_000
+MODES = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 760}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 760}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
+
+
+def main():
+    """Names of pages make only those."""
+    PICTURES.mkdir(exist_ok=True)
+    with _django() as port:
+        from tests.browser import bakery  # Django is set up only now
+
+        paths, session = bakery.furnish()
+        chosen = {name: path for name, path in paths.items() if name in sys.argv[1:]} or paths
+        _photograph(f"http://127.0.0.1:{port}", chosen, session)
+
+
+@contextmanager
+def _django():
+    """Django on servers that are stopped in the end, and the port of a web process over them."""
+    with tempfile.TemporaryDirectory(prefix="pushsvc-screenshots-") as folder:
+        servers = embedded.start(
+            Path(folder),
+            postgres=not embedded.is_given("DATABASE_URL"),
+            redis=not embedded.is_given("REDIS_URL"),
+            durable=False,
+        )
+        try:
+            port = _free_port()
+            os.environ.update(
+                {
+                    **servers.environment,
+                    "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
+                    "DJANGO_ALLOW_ASYNC_UNSAFE": "true",
+                    "SECRET_KEY": "only-for-pictures-" + "0123456789" * 4,
+                    "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
+                    "ALLOWED_HOSTS": "testserver,127.0.0.1",
+                    "VAPID_SUBJECT": "mailto:push@example.com",
+                    "PORT": str(port),
+                    "GRANIAN_HOST": "127.0.0.1",
+                }
+            )
+            import django
+
+            django.setup()
+            from django.core.management import call_command
+
+            call_command("migrate", verbosity=0)
+            with _web_process(port):
+                yield port
+        finally:
+            servers.stop()
+
+
+@contextmanager
+def _web_process(port):
+    line = (CHECKOUT / "Procfile").read_text().split("\nweb: ")[1].partition("\n")[0]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {line}"], cwd=CHECKOUT, env={**os.environ, "PATH": path}
+    )
+    try:
+        _await(f"http://127.0.0.1:{port}/healthz")
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _await(address):
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the web process did not start")
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# --- the pictures ---------------------------------------------------------------------------------
+
+
+def _photograph(address, paths, session):
+    with sync_playwright() as playwright:
+        chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for mode, options in MODES.items():
+            context = browser.new_context(timezone_id="Europe/Berlin", **options)
+            cookie = {"name": "sessionid", "value": session, "url": address}
+            context.add_cookies([cookie])
+            context.set_default_timeout(60_000)
+            page = context.new_page()
+            for name, path in paths.items():
+                page.goto(address + path, wait_until="networkidle")
+                _prepare(page, name)
+                _keep(page, f"{name}-{mode}.png")
+            context.close()
+        browser.close()
+
+
+def _prepare(page, name):
+    if name == "compose":
+        page.get_by_label("Title").fill("Oat croissants are back")
+        page.get_by_label("Text").fill("Warm from seven, at both shops. The coffee is on us.")
+        page.get_by_label("Opens").fill("https://bakery.example/croissants")
+        page.get_by_role("checkbox", name="Android").check()
+        page.get_by_text("bytes").first.wait_for()
+        page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    if name == "segment":
+        page.locator("#segment-preview .ps-stat").wait_for()
+    page.wait_for_load_state("networkidle")
+
+
+def _keep(page, name):
+    path = PICTURES / name
+    page.screenshot(path=path)
+    size = path.stat().st_size
+    sys.stdout.write(f"{name}: {size // 1000} kB\n")
+    if size > MOST_BYTES:
+        raise SystemExit(f"{name} has {size} bytes; at most {MOST_BYTES} are kept")
+
+
+if __name__ == "__main__":
+    main()
