@@ -182,7 +182,7 @@ def _pages(channel: "Channel") -> dict[str, str]:
         "channel: web push key": at("channel_vapid", channel.pk),
         "channel: snippet": at("channel_snippet", channel.pk),
         "segments": at("subscriptions_app_segment_changelist"),
-        "segment builder": at("subscriptions_app_segment_add", channel=channel.pk),
+        "segment builder": at("segment_new", channel.pk),
         "subscribers": at(subscribers),
         "subscribers of a channel": at(subscribers, **mine),
         "subscribers of a channel, active": at(subscribers, **mine, state="active"),

@@ -1,22 +1,27 @@
 """What the console's lists and pages share: nobody sees or changes another account's channels."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import urlencode
 from uuid import UUID
 
-from django.core.exceptions import PermissionDenied
-from django.db.models import ForeignKey, QuerySet
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.views.generic import TemplateView
 from typing_extensions import override
 
 from channels_app.access import channels_of, is_superuser, may, may_anywhere
 from channels_app.models import Channel, Role
 from pushsvc.common.admin import DropdownFilter, ModelAdmin, ReadOnlyAdmin, site
-from pushsvc.common.ids import parse_uuid
+from pushsvc.common.ids import parse_number, parse_uuid
+
+Row = TypeVar("Row", bound=Model)
+Act = TypeVar("Act")
 
 
 class WithPages:
@@ -25,6 +30,11 @@ class WithPages:
     def page(self, route: str, view: type["ConsolePage"], name: str) -> URLPattern:
         """A page of the console beside the model's; `admin:{name}` is its address."""
         return path(route, site.admin_view(view.as_view(model_admin=self)), name=name)
+
+    def show(self, view: type["ConsolePage"], request: HttpRequest, **ids: str) -> HttpResponse:
+        """The page in place of the admin's own form. Http404 for what is no id."""
+        parsed = {name: id_or_404(text) for name, text in ids.items()}
+        return view.as_view(model_admin=self)(request, **parsed)
 
 
 class ScopedAdmin(WithPages, ModelAdmin):
@@ -143,9 +153,10 @@ class ConsolePage(TemplateView):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = site.each_context(self.request) | {"title": self.title}
+        context = site.each_context(self.request) | {"title": self.title, "has_heading": True}
         if self.model_admin is not None:
             context["opts"] = self.model_admin.model._meta
+            context["list_name"] = self.model_admin.list_name
         return context | super().get_context_data(**kwargs)
 
 
@@ -159,17 +170,28 @@ class SuperuserPage(ConsolePage):
 
 
 class ChannelPage(ConsolePage):
-    """A page about the channel `channel_id` of its address, which it finds as `self.channel`.
+    """A page about a channel or something of a channel's, which it finds as `self.channel`.
 
-    404 for a channel that the user may not see: whether there is such a one is not told.
+    404 for a channel that the user may not see: whether there is such a one is not told. Who has
+    `role` may look; a POST takes `post_role` where that is more.
     """
 
+    post_role: ClassVar[Role | None] = None
     channel: Channel
 
     @override
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        self.channel = channel_or_404(request, kwargs["channel_id"])
-        require(may(request.user, self.channel.account_id, self.role), self.role)
+        self.channel = self.find_channel(request, **kwargs)
+        role = (self.post_role if request.method == "POST" else None) or self.role
+        require(self.may(role), role)
+
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        """By the names of its address. Raises Http404."""
+        return channel_or_404(request, kwargs["channel_id"])
+
+    def may(self, role: Role) -> bool:
+        """Whether the user may do on this channel what `role` may."""
+        return may(self.request.user, self.channel.account_id, role)
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -180,6 +202,41 @@ def channel_or_404(request: HttpRequest, channel_id: UUID) -> Channel:
     """The channel, if the user may see it."""
     seen = channels_of(request.user).select_related("account")
     return get_object_or_404(seen, pk=channel_id)
+
+
+def own_or_404(model: type[Row], request: HttpRequest, pk: UUID) -> Row:
+    """The row of a model that has a `channel`, if the user may see that channel."""
+    seen = model._default_manager.filter(channel__in=channels_of(request.user))
+    return get_object_or_404(seen.select_related("channel"), pk=pk)
+
+
+def id_or_404(text: str) -> UUID:
+    try:
+        return parse_uuid(text)
+    except ValueError as error:
+        raise Http404 from error
+
+
+def number_or_404(text: str) -> int:
+    """A key of the packages' tables."""
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise Http404 from error
+
+
+def list_url(model: str, channel_id: UUID | None = None, **filters: object) -> str:
+    """The list of a model such as `notifications_app_notification`, with these filters chosen."""
+    of_channel = {ChannelFilter.parameter_name: channel_id} if channel_id else {}
+    return f"{reverse(f'admin:{model}_changelist')}?{urlencode(of_channel | filters)}"
+
+
+def chosen_act(request: HttpRequest, acts: Mapping[str, Act]) -> Act:
+    """Of what a page's forms can do the one that `do` names. Raises BadRequest."""
+    act = acts.get(request.POST.get("do", ""))
+    if act is None:
+        raise BadRequest("The form does not say what to do.")
+    return act
 
 
 def require(is_allowed: bool, role: Role) -> None:

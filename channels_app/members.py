@@ -13,6 +13,7 @@ from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.encoding import force_bytes
@@ -23,6 +24,7 @@ from channels_app import audit
 from channels_app.models import Account, Membership, Role
 from pushsvc.common.errors import Fault, Invalid
 
+_KNOWN_ELSEWHERE = "There is a user of this name: a superuser must add them."
 _LAST_OWNER = "An account needs an owner: make somebody else one first."
 
 
@@ -71,10 +73,12 @@ def _check_account_name(name: str, except_for: UUID | None = None) -> None:
 
 
 @transaction.atomic
-def member_add(*, account: Account, username: str, role: Role) -> tuple[Membership, bool]:
+def member_add(*, account: Account, username: str, role: Role, by: User) -> tuple[Membership, bool]:
     """The membership, and whether its user was made for it (and needs a link to set a password).
 
     Invalid for a name that no user can have, a deactivated user, or one who is a member already.
+    Who is a user already is added by superusers only: an owner of another account may have made
+    the name up, or know the password.
     """
     user = User.objects.filter(username=username).first()
     is_new = user is None
@@ -87,6 +91,8 @@ def member_add(*, account: Account, username: str, role: Role) -> tuple[Membersh
     )
     if not was_added:
         raise Invalid([Fault("username", "not_a_choice", "This user is a member already.")])
+    if not (is_new or by.is_superuser):
+        raise Invalid([Fault("username", "not_a_choice", _KNOWN_ELSEWHERE)])
     audit.record(membership, audit.Action.CREATE, after=audit.fields_of(membership))
     return membership, is_new
 
@@ -156,8 +162,12 @@ def user_create(
 @transaction.atomic
 def user_change(*, user: User, by: User, email: str, is_active: bool, is_superuser: bool) -> None:
     """In force from the user's next request on. Invalid where a superuser would lock themselves
-    out, so that one always remains."""
-    user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    out, and where `by` is no superuser any more, so that one always remains."""
+    either = Q(pk=user.pk) | Q(is_superuser=True, is_active=True)
+    locked = User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
+    user = locked[user.pk]
+    if by.pk not in locked:
+        raise Invalid([Fault("", "not_a_choice", "You are no superuser any more.")])
     if user.pk == by.pk and not (is_active and is_superuser):
         field = "is_superuser" if is_active else "is_active"
         raise Invalid([Fault(field, "not_a_choice", "Somebody else must take this from you.")])

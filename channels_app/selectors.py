@@ -93,6 +93,12 @@ def current_vapid_key(channel: Channel) -> VapidKey:
     return VapidKey.objects.get(channel=channel, retired_at__isnull=True)
 
 
+def retired_vapid_keys(channel: Channel) -> QuerySet[VapidKey]:
+    """The last retired first, without their secrets."""
+    retired = VapidKey.objects.filter(channel=channel, retired_at__isnull=False)
+    return retired.defer("private_key_encrypted").order_by("-retired_at")
+
+
 def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
     """By key id, retired ones too. SecretUnreadable where CREDENTIAL_KEYS lacks the key."""
     keys = VapidKey.objects.filter(pk__in=list(ids)).select_related("channel")

@@ -20,7 +20,8 @@ from notifications_app.models import Batch, HourlyStat, Notification
 from notifications_app.reasons import words_for
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
-from pushsvc.common.platforms import Platform
+from pushsvc.common.figures import duration
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 MOST_OF_A_KIND: Final = 10
 
@@ -42,7 +43,6 @@ LATE_START: Final = timedelta(seconds=15)
 LATE_BATCH: Final = timedelta(seconds=60)
 VERY_LATE_BATCH: Final = timedelta(minutes=10)
 
-PLATFORM_NAMES: Final = {"web": "Web push", "android": "Android", "ios": "iOS"}
 _PROVIDERS: Final = {"android": "Google", "ios": "Apple"}
 
 
@@ -123,7 +123,7 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
 def _worker_missing(platform: str) -> Concern:
     name = PLATFORM_NAMES[platform]
     detail = (
-        f"No process hands over to {name}: its recipients wait until their time to live is over. "
+        f"Recipients on {name} wait until their time to live is over. "
         f"Start worker-{platform}; nothing is lost meanwhile."
     )
     title = f"No worker for {name} is running"
@@ -308,10 +308,10 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
         yield Concern(
             Kind.QUEUE,
             "bad" if wait > VERY_LATE_BATCH else "warn",
-            f"{queue['recipients']:,} recipients wait for {PLATFORM_NAMES[platform]}",
+            f"{queue['recipients']:,} recipients wait on {PLATFORM_NAMES[platform]}",
             f"Batches that are due and that nobody took yet: {queue['batches']:,}, the oldest for "
-            f"{_minutes(wait)}. If it goes on: more worker-{platform} processes, or see whether "
-            "the push service is slow.",
+            f"{duration(wait.total_seconds())}. If it goes on: more worker-{platform} processes, "
+            "or see whether the push service is slow.",
             since=queue["oldest"],
             platform=platform,
         )
@@ -324,11 +324,12 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern
         scheduled_at__lt=now - LATE_START,
     ).aggregate(number=Count("pk"), oldest=Min("scheduled_at"))
     if late["number"]:
+        wait = now - late["oldest"]
         yield Concern(
             Kind.LATE_START,
             "bad",
             f"Notifications that are late to start: {late['number']:,}",
-            f"The oldest was due {_minutes(now - late['oldest'])} ago. The planner or beat is not "
+            f"The oldest was due {duration(wait.total_seconds())} ago. The planner or beat is not "
             "running, or has too much to do: start them, or more worker-plan processes.",
             since=late["oldest"],
         )
@@ -340,11 +341,6 @@ def _about(credential: ProviderCredential) -> dict[str, Any]:
         "channel_name": credential.channel.name,
         "platform": credential.platform,
     }
-
-
-def _minutes(wait: timedelta) -> str:
-    minutes = int(wait.total_seconds() // 60)
-    return f"{minutes} min" if minutes else "less than a minute"
 
 
 _LEFT: Final = F("recipient_count") - F("delivered_count") - F("bounced_count")

@@ -154,7 +154,8 @@ class _Delivery:
     @classmethod
     def of(cls, lease: Lease) -> "_Delivery":
         notification = Notification.objects.get(pk=lease.notification_id)
-        recipients = _read(lease)
+        due = sql.rows(_DUE_RECIPIENTS, {"batch": lease.batch_id})
+        recipients = [Recipient(*row) for row in due]
         limits = _limits(notification)
         return cls(
             lease=lease,
@@ -374,11 +375,6 @@ def _persistently(write: Callable[[], bool], *, until: float) -> bool:
             logger.warning("outcomes.unwritten", extra={"error": type(error).__name__})
             time.sleep(wait)
             wait = min(wait * 2, _LONGEST_RETRY_WAIT)
-
-
-def _read(lease: Lease) -> list[Recipient]:
-    rows = sql.rows(_DUE_RECIPIENTS, {"batch": lease.batch_id})
-    return [Recipient(*row) for row in rows]
 
 
 def _limits(notification: Notification) -> Limits:

@@ -17,7 +17,7 @@ from notifications_app import selectors
 from notifications_app.tracking import TOKEN_DAYS, read_token
 from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
-from pushsvc.common.together import Together
+from pushsvc.common.group_commit import GroupCommit
 
 MAX_EVENTS: Final = 20
 
@@ -55,7 +55,7 @@ def events_record(reports: Sequence[Report]) -> None:
     if connection.in_atomic_block:
         _record(reports)
     elif reports:
-        _record_together(reports)
+        _record_in_group(reports)
 
 
 def click_follow(reports: Sequence[Report], *, is_counted: bool) -> str:
@@ -81,7 +81,7 @@ def _record(reports: Sequence[Report]) -> None:
             sql.rows(_RECORD, columns)
 
 
-_record_together = Together(_record)
+_record_in_group = GroupCommit(_record)
 
 
 def _columns(reports: Sequence[Report]) -> dict[str, list[object]]:

@@ -151,22 +151,11 @@ def _count(
 ) -> bool:
     """Adds up what one UPDATE of deliveries changed, from the batch to the hourly rows."""
     by_status = Counter(row.status for row in changed)
-    delivered, bounced = by_status[DeliveryStatus.DELIVERED], by_status[DeliveryStatus.BOUNCED]
-    refused = sum(
-        row.status == DeliveryStatus.BOUNCED and row.code == CREDENTIALS_REFUSED for row in changed
-    )
-    (done,) = sql.rows(
-        _COUNT_BATCH,
-        {
-            "batch": lease.batch_id,
-            "delivered": delivered,
-            "bounced": bounced,
-            "refused": refused,
-            "suspects": sum(row.subscription_id in suspects for row in changed),
-            "lease": timedelta(seconds=settings.LEASE_SECONDS),
-        },
-    )[0]
-    totals = {"delivered": delivered, "bounced": bounced}
+    totals = {
+        "delivered": by_status[DeliveryStatus.DELIVERED],
+        "bounced": by_status[DeliveryStatus.BOUNCED],
+    }
+    done = _count_batch(lease, changed, totals, suspects)
     if done or any(totals.values()):
         sql.execute(_COUNT_NOTIFICATION, totals | {"notification": lease.notification_id})
         _count_minute(lease, changed)
@@ -178,6 +167,23 @@ def _count(
         counter_add(lease.channel_id, **totals)
     deferred = sum(row.status == DeliveryStatus.WAITING and row.attempts > 0 for row in changed)
     hourly_add(lease.channel_id, lease.platform, **totals, deferred=deferred)
+    return done
+
+
+def _count_batch(
+    lease: Lease, changed: Sequence[_Changed], totals: dict[str, int], suspects: set[UUID]
+) -> bool:
+    """Renews the lease, too; True if that ended the batch."""
+    parameters = totals | {
+        "batch": lease.batch_id,
+        "refused": sum(
+            row.status == DeliveryStatus.BOUNCED and row.code == CREDENTIALS_REFUSED
+            for row in changed
+        ),
+        "suspects": sum(row.subscription_id in suspects for row in changed),
+        "lease": timedelta(seconds=settings.LEASE_SECONDS),
+    }
+    ((done,),) = sql.rows(_COUNT_BATCH, parameters)
     return bool(done)
 
 

@@ -15,8 +15,8 @@ from uuid import UUID
 from notifications_app.models import Notification, OutcomeMinute, Plan
 from notifications_app.states import NotificationStatus, PlanStatus
 from pushsvc.common import sql
+from pushsvc.common.platforms import PLATFORM_NAMES
 
-PLATFORM_NAMES: Final = {"web": "Web", "android": "Android", "ios": "iOS"}
 MOST_POINTS: Final = 120
 _STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 6 * 60, 24 * 60))
 _RATE_OVER: Final = timedelta(minutes=2)

@@ -106,11 +106,6 @@ def segment_user(segment_id: UUID) -> Notification | None:
     return next(iter(found[:1]), None)
 
 
-def database_now() -> datetime:
-    moment: datetime = sql.rows("SELECT statement_timestamp()", {})[0][0]
-    return moment
-
-
 _RECIPIENTS = """
 SELECT delivery.subscription_id, batch.platform,
   (ARRAY['waiting', 'delivered', 'bounced'])[delivery.status + 1],

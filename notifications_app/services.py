@@ -26,6 +26,7 @@ from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import ring_planner
 from notifications_app.tracking import make_token
+from pushsvc.common import sql
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
@@ -158,7 +159,7 @@ def _store(channel: Channel, draft: Draft) -> dict[str, Any]:
     segment_id = draft.segment_id
     if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
         raise SegmentNotFound
-    notification.created_at = now = selectors.database_now()
+    notification.created_at = now = sql.now()
     notification.scheduled_at = scheduled_at = draft.scheduled_at or now
     notification.save(force_insert=True)
     if audit.is_by_staff():

@@ -15,6 +15,7 @@ from django.db.models.functions import Trunc
 
 from channels_app.models import Channel, ChannelCounter, ChannelHour
 from notifications_app.models import HourlyStat
+from pushsvc.common.figures import share
 from pushsvc.common.platforms import Platform
 
 WINDOW_DAYS: Final = (1, 7, 30, 90)
@@ -59,16 +60,16 @@ class Outcomes:
 
     @property
     def delivered_share(self) -> float | None:
-        return _share(self.delivered, self.delivered + self.bounced)
+        return share(self.delivered, self.delivered + self.bounced)
 
     @property
     def bounced_share(self) -> float | None:
-        return _share(self.bounced, self.delivered + self.bounced)
+        return share(self.bounced, self.delivered + self.bounced)
 
     @property
     def clicked_share(self) -> float | None:
         """Of the delivered. A click counts in the hour that it comes, so 1 may be passed."""
-        return _share(self.clicked, self.delivered)
+        return share(self.clicked, self.delivered)
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,3 @@ def _backwards(last: int, changes: Sequence[Changes]) -> list[int]:
     """The figure after each change, of which the last is known."""
     earlier = accumulate((-change.net for change in reversed(changes[1:])), initial=last)
     return list(earlier)[::-1]
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

@@ -15,6 +15,7 @@ from notifications_app.models import Notification
 from notifications_app.progress import Pace
 from notifications_app.states import NotificationStatus
 from pushsvc.common import sql
+from pushsvc.common.figures import share
 
 MOST_SHOWN: Final = 10
 
@@ -37,15 +38,16 @@ class Sending:
         return self.notification.delivered_count + self.notification.bounced_count
 
     @property
-    def delivered_percent(self) -> float:
-        return self._percent(self.notification.delivered_count)
+    def done_share(self) -> float | None:
+        return share(self.done, self.notification.recipient_count)
 
     @property
-    def bounced_percent(self) -> float:
-        return self._percent(self.notification.bounced_count)
+    def delivered_share(self) -> float | None:
+        return share(self.notification.delivered_count, self.notification.recipient_count)
 
-    def _percent(self, count: int) -> float:
-        return 100 * count / self.notification.recipient_count if count else 0.0
+    @property
+    def bounced_share(self) -> float | None:
+        return share(self.notification.bounced_count, self.notification.recipient_count)
 
 
 def sending(channels: QuerySet[Channel]) -> list[Sending]:

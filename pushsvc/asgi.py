@@ -152,10 +152,17 @@ async def _body(scope: _Message, receive: _Receive) -> bytes:
 
 
 def _environ(scope: _Message, body: bytes) -> dict[str, Any]:
-    """RFC 9112 section 6: however the length was announced, this is what came."""
-    instance = WsgiToAsgiInstance(None)  # type: ignore[no-untyped-call]
-    instance.scope = scope
-    environ: dict[str, Any] = instance.build_environ(scope, BytesIO(body))  # type: ignore[no-untyped-call]
+    """RFC 9112 section 6: however the length was announced, this is what came.
+
+    CGI has one name for X-Forwarded-For and X_Forwarded_For. A proxy writes the one and may let the
+    other through, so headers with an underscore are left out: they are their sender's own words.
+    """
+    headers = [(name, value) for name, value in scope["headers"] if b"_" not in name]
+    instance = WsgiToAsgiInstance(None, duplicate_header_limit=None)  # type: ignore[no-untyped-call]
+    instance.scope = plain = {**scope, "headers": headers, "query_string": b""}
+    environ: dict[str, Any] = instance.build_environ(plain, BytesIO(body))  # type: ignore[no-untyped-call]
+    # Bytes as PEP 3333 carries them: not all clients escape what is not ASCII.
+    environ["QUERY_STRING"] = scope["query_string"].decode("latin1")
     environ["CONTENT_LENGTH"] = str(len(body))
     return environ
 

@@ -78,7 +78,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
+            "libraries": {"figures": "pushsvc.common.figures"},
         },
     }
 ]
@@ -135,8 +136,22 @@ AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
 AXES_ENABLE_ADMIN = False  # channels_app/admin/lockouts.py
 AXES_CLIENT_IP_CALLABLE = "pushsvc.common.client_address.client_ip"
 AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.locked_out"
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "otp_token", "csrfmiddlewaretoken"]
+# It keeps the rest of a form whose password was wrong: sign-in's, and those of a user's own pages.
+AXES_SENSITIVE_PARAMETERS = [
+    "username",
+    "ip_address",
+    "otp_token",
+    "csrfmiddlewaretoken",
+    "code",
+    "new_password",
+    "repeated",
+    "renew-password",
+    "renew-code",
+    "off-password",
+    "off-code",
+]
 AXES_VERBOSE = False
+LOGIN_REDIRECT_URL = "admin:index"  # also where `next` names a page that is not ours
 OTP_TOTP_ISSUER = urlsplit(PUBLIC_BASE_URL).hostname or "pushsvc"
 
 # --- HTTP interface -------------------------------------------------------------------------------

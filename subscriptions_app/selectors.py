@@ -108,6 +108,17 @@ def segment_get(*, channel_id: UUID, segment_id: UUID) -> Segment:
     return _one(Segment.objects.filter(id=segment_id, channel_id=channel_id))
 
 
+def segment_find(*, channel_id: UUID, segment_id: UUID | None) -> Segment | None:
+    """None for the whole channel, and for a segment that is there no more."""
+    if segment_id is None:
+        return None
+    return Segment.objects.filter(channel_id=channel_id, id=segment_id).first()
+
+
+def segments_by_name(*, channel_id: UUID, limit: int) -> list[Segment]:
+    return list(Segment.objects.filter(channel_id=channel_id).order_by("name")[:limit])
+
+
 def segment_locked(*, channel_id: UUID, segment_id: UUID, to_edit: bool = False) -> Segment:
     """The same; until the transaction ends nobody edits or deletes it, nor holds it unless it is
     only `to_edit`."""

@@ -6,15 +6,21 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import BadRequest
 from django.db.models import Count, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.access import accounts_of, is_superuser, may
-from channels_app.admin.links import absolute
-from channels_app.console import ConsolePage, SuperuserPage, require
+from channels_app.console import (
+    ConsolePage,
+    SuperuserPage,
+    WithPages,
+    chosen_act,
+    number_or_404,
+    require,
+)
 from channels_app.members import (
     account_create,
     account_rename,
@@ -28,7 +34,7 @@ from channels_app.models import Account, Membership, Role
 from pushsvc.common.admin import ReadOnlyAdmin
 from pushsvc.common.errors import Invalid
 from pushsvc.common.forms import ConsoleForm
-from pushsvc.common.ids import parse_uuid
+from pushsvc.common.origin import own_origin
 
 
 class AccountForm(ConsoleForm):
@@ -46,7 +52,7 @@ class MemberForm(ConsoleForm):
 
 
 @admin.register(Account)
-class AccountAdmin(ReadOnlyAdmin):
+class AccountAdmin(WithPages, ReadOnlyAdmin):
     """The list; an account's page is its members'."""
 
     list_display = ("name", "member_count", "channel_count", "created_at")
@@ -88,23 +94,13 @@ class AccountAdmin(ReadOnlyAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        page = NewAccountPage.as_view(model_admin=self)
-        return page(request)
+        return self.show(NewAccountPage, request)
 
     @override
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: Any = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        try:
-            account_id = parse_uuid(object_id)
-        except ValueError:
-            raise Http404 from None
-        page = MembersPage.as_view(model_admin=self)
-        return page(request, account_id=account_id)
+        return self.show(MembersPage, request, account_id=object_id)
 
 
 class NewAccountPage(SuperuserPage):
@@ -114,11 +110,8 @@ class NewAccountPage(SuperuserPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = AccountForm(request.POST)
         if form.is_valid():
-            try:
+            with form.showing_faults():
                 account = account_create(name=form.cleaned_data["name"])
-            except Invalid as error:
-                form.add_faults(error)
-            else:
                 messages.success(request, f"The account “{account}” was made. Add its owner next.")
                 return _to_members(account)
         return self.render_to_response(self.get_context_data(form=form), status=400)
@@ -150,9 +143,7 @@ class MembersPage(ConsolePage):
             "link": self._link,
             "rename": self._rename,
         }
-        act = acts.get(request.POST.get("do", ""))
-        if act is None:
-            raise BadRequest("The form does not say what to do.")
+        act = chosen_act(request, acts)
         try:
             return act(request.POST)
         except Invalid as error:
@@ -161,17 +152,19 @@ class MembersPage(ConsolePage):
 
     def _add(self, data: QueryDict) -> HttpResponseBase:
         form = MemberForm(data)
-        if not form.is_valid():
-            return self.render_to_response(self.get_context_data(form=form), status=400)
-        name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
-        try:
-            membership, is_new = member_add(account=self.account, username=name, role=role)
-        except Invalid as error:
-            form.add_faults(error)
-            return self.render_to_response(self.get_context_data(form=form), status=400)
-        if is_new:
-            return self._with_link(membership)
-        return self._back(f"{name} now belongs to the account.")
+        if form.is_valid():
+            with form.showing_faults():
+                name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
+                membership, is_new = member_add(
+                    account=self.account,
+                    username=name,
+                    role=role,
+                    by=self.request.user,  # type: ignore[arg-type] # staff
+                )
+                if is_new:
+                    return self._with_link(membership)
+                return self._back(f"{name} now belongs to the account.")
+        return self.render_to_response(self.get_context_data(form=form), status=400)
 
     def _set_role(self, data: QueryDict) -> HttpResponseBase:
         membership = self._membership(data)
@@ -195,9 +188,9 @@ class MembersPage(ConsolePage):
         return self._back("The account was renamed.")
 
     def _membership(self, data: QueryDict) -> Membership:
-        number = data.get("membership", "")
+        number = number_or_404(data.get("membership", ""))
         own = Membership.objects.filter(account=self.account).select_related("user")
-        return get_object_or_404(own, pk=number if number.isdecimal() else None)
+        return get_object_or_404(own, pk=number)
 
     def _with_link(self, membership: Membership) -> HttpResponseBase:
         """The link is in this answer and nowhere else."""
@@ -206,7 +199,8 @@ class MembersPage(ConsolePage):
             detail = f"{user} also belongs elsewhere: a superuser must make the link."
             messages.error(self.request, detail)
             return _to_members(self.account)
-        link = absolute(self.request, set_password_path(user=user, account_id=self.account.pk))
+        path = set_password_path(user=user, account_id=self.account.pk)
+        link = f"{own_origin(self.request)}{path}"
         context = self.get_context_data(link=link, linked=user)
         return self.render_to_response(context)
 

@@ -22,6 +22,7 @@ from channels_app.access import accounts_of, is_superuser, may_anywhere
 from channels_app.audit import SHOWN, Action
 from channels_app.models import Role
 from pushsvc.common.admin import DropdownFilter, ReadOnlyAdmin, badge, site
+from pushsvc.common.figures import NOTHING, moment
 
 site.unregister(LogEntry)  # its package's page would let superusers see other columns
 
@@ -33,7 +34,6 @@ _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
     "channels_app.vapidkey": "web push key",
     "subscriptions_app.subscription": "subscriber",
 }
-_NOTHING = "\N{EN DASH}"
 _NOBODY = {"command": "a command", "nobody": "somebody not signed in"}
 
 
@@ -131,11 +131,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description="When", ordering="id")
     def when(self, entry: LogEntry) -> str:
-        return format_html(
-            '<time data-local datetime="{}">{} UTC</time>',
-            entry.timestamp.isoformat(),
-            entry.timestamp.strftime("%Y-%m-%d %H:%M:%S"),
-        )
+        return moment(entry.timestamp, "seconds")
 
     @admin.display(description="Who")
     def who(self, entry: LogEntry) -> str:
@@ -144,11 +140,11 @@ class AuditAdmin(ReadOnlyAdmin):
             return str(about["who"])
         if "key" in about:
             return f"API key {about['key']}_…"
-        return _NOBODY.get(about.get("via", ""), _NOTHING)
+        return _NOBODY.get(about.get("via", ""), NOTHING)
 
     @admin.display(description="From")
     def address(self, entry: LogEntry) -> str:
-        return entry.remote_addr or _NOTHING
+        return entry.remote_addr or NOTHING
 
     @admin.display(description="Action")
     def done(self, entry: LogEntry) -> str:
@@ -165,7 +161,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Note")
     def note(self, entry: LogEntry) -> str:
-        return (entry.additional_data or {}).get("note") or _NOTHING
+        return (entry.additional_data or {}).get("note") or NOTHING
 
     @admin.display(description="In short")
     def in_short(self, entry: LogEntry) -> str:
@@ -173,12 +169,12 @@ class AuditAdmin(ReadOnlyAdmin):
         if note := (entry.additional_data or {}).get("note"):
             return str(note)
         names = entry.changes if entry.action == Action.UPDATE else {}
-        return ", ".join(sorted(names or {})) or _NOTHING
+        return ", ".join(sorted(names or {})) or NOTHING
 
     @admin.display(description="Before and after")
     def differences(self, entry: LogEntry) -> str:
         if not entry.changes:
-            return _NOTHING
+            return NOTHING
         rows = format_html_join(
             "",
             '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>',
@@ -212,7 +208,7 @@ def _shown(value: Any) -> str:
     """As people read it; nothing for what was not there."""
     match value:
         case None:
-            return _NOTHING
+            return NOTHING
         case str():
             return value
         case _:

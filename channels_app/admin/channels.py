@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet, Sum
 from django.db.models.functions import Coalesce
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html_join
@@ -14,19 +14,17 @@ from typing_extensions import override
 
 from channels_app.access import accounts_of
 from channels_app.admin.credentials import CredentialsPage, shown_facts
-from channels_app.admin.forms import ChannelForm, SettingsForm
+from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
 from channels_app.admin.tabs import TabPage
-from channels_app.console import ConsolePage, ScopedAdmin, require
+from channels_app.console import ConsolePage, ScopedAdmin, list_url
 from channels_app.models import Channel, Role
 from channels_app.selectors import channel_credentials, channel_totals
 from channels_app.services import channel_create, channel_update
-from pushsvc.common.admin import badge, moment
-from pushsvc.common.errors import Invalid
-from pushsvc.common.ids import parse_uuid
-from pushsvc.common.platforms import Platform
+from pushsvc.common.admin import badge
+from pushsvc.common.figures import moment
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
-_TITLES = {Platform.WEB: "Web", Platform.ANDROID: "Android", Platform.IOS: "iOS"}
 _SUBSCRIBERS = [f"counters__{platform}_subscribers" for platform in Platform.values]
 
 
@@ -81,22 +79,13 @@ class ChannelAdmin(ScopedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        return NewChannelPage.as_view(model_admin=self)(request)
+        return self.show(NewChannelPage, request)
 
     @override
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: Any = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        try:
-            channel_id = parse_uuid(object_id)
-        except ValueError:
-            raise Http404 from None
-        page = OverviewPage.as_view(model_admin=self)
-        return page(request, channel_id=channel_id)
+        return self.show(OverviewPage, request, channel_id=object_id)
 
 
 class NewChannelPage(ConsolePage):
@@ -106,22 +95,18 @@ class NewChannelPage(ConsolePage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = self._form(request.POST)
-        channel = self._create(form) if form.is_valid() else None
-        if channel is None:
-            return self.render_to_response(self.get_context_data(form=form), status=400)
-        messages.success(request, f"The channel “{channel}” was made. Add it to your site next.")
-        return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
+        if form.is_valid():
+            with form.showing_faults():
+                channel = channel_create(**form.cleaned_data)
+                messages.success(
+                    request, f"The channel “{channel}” was made. Add it to your site next."
+                )
+                return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
+        return self.render_to_response(self.get_context_data(form=form), status=400)
 
-    def _create(self, form: ChannelForm) -> Channel | None:
-        try:
-            return channel_create(**form.cleaned_data)
-        except Invalid as error:
-            form.add_faults(error)
-            return None
-
-    def _form(self, data: Any = None) -> ChannelForm:
+    def _form(self, data: Any = None) -> NewChannelForm:
         accounts = accounts_of(self.request.user, Role.MANAGER).order_by("name")
-        form = ChannelForm(
+        form = NewChannelForm(
             data, initial={"vapid_subject": settings.VAPID_SUBJECT, "account": accounts.first()}
         )
         form.fields["account"].queryset = accounts  # type: ignore[attr-defined] # a model's choices
@@ -142,11 +127,10 @@ class OverviewPage(TabPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         totals = channel_totals(self.channel.pk)
         credentials = channel_credentials(self.channel.pk)
-        listing = reverse("admin:notifications_app_notification_changelist")
-        sent = f"{listing}?channel__id__exact={self.channel.pk}"
+        sent = list_url("notifications_app_notification", self.channel.pk, status__exact="sent")
         platforms = [
             {
-                "name": platform.value,
+                "name": platform,
                 "title": title,
                 "is_enabled": self.channel.platforms[platform],
                 "paused": (held := credentials.get(platform)) is not None and held.paused_at,
@@ -154,7 +138,7 @@ class OverviewPage(TabPage):
                 "facts": shown_facts(held),
                 "subscribers": getattr(totals, f"{platform}_subscribers"),
             }
-            for platform, title in _TITLES.items()
+            for platform, title in PLATFORM_NAMES.items()
         ]
         figures = [
             {"title": "Notifications sent", "value": totals.notifications_sent, "url": sent},
@@ -170,21 +154,15 @@ class SettingsPage(TabPage):
     title = "Settings"
     template_name = "console/channels/settings.html"
     tab = "channel_settings"
+    post_role = Role.MANAGER
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        require(self.may(Role.MANAGER), Role.MANAGER)
         form = SettingsForm.of(self.channel, self._possible(), request.POST)
-        if form.is_valid() and self._update(form):
-            return self.back("The settings were saved.")
+        if form.is_valid():
+            with form.showing_faults():
+                channel_update(channel_id=self.channel.pk, **form.cleaned_data)
+                return self.back("The settings were saved.")
         return self.render_to_response(self.get_context_data(form=form), status=400)
-
-    def _update(self, form: SettingsForm) -> bool:
-        try:
-            channel_update(channel_id=self.channel.pk, **form.cleaned_data)
-        except Invalid as error:
-            form.add_faults(error)
-            return False
-        return True
 
     def _possible(self) -> list[str]:
         """Platforms that can be on: Android and iOS once they have credentials."""

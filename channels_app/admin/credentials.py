@@ -8,7 +8,6 @@ from typing_extensions import override
 
 from channels_app.admin.forms import ApnsForm, FcmForm
 from channels_app.admin.tabs import TabPage
-from channels_app.console import require
 from channels_app.models import ProviderCredential, Role
 from channels_app.selectors import channel_credentials
 from channels_app.services import provider_credentials_store
@@ -39,9 +38,9 @@ class CredentialsPage(TabPage):
     title = "Credentials"
     template_name = "console/channels/credentials.html"
     tab = "channel_credentials"
+    post_role = Role.MANAGER
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        require(self.may(Role.MANAGER), Role.MANAGER)
         form = _given_form(request)
         if form.is_valid() and self._store(form):
             return self.back(f"The {_HEADINGS[str(form.prefix)]} credentials were stored.")

@@ -11,24 +11,22 @@ ENVIRONMENTS = [("production", "production"), ("sandbox", "sandbox (development 
 
 
 class ChannelForm(ConsoleForm):
+    name = forms.CharField(max_length=200)
+    vapid_subject = forms.CharField(
+        max_length=255,
+        label="Contact for push services",
+        help_text="mailto: or https: address at which they may reach you (VAPID subject).",
+    )
+
+
+class NewChannelForm(ChannelForm):
     account = forms.ModelChoiceField(
         queryset=Account.objects.none(), help_text="Whose staff may see it."
     )
-    name = forms.CharField(max_length=200)
-    vapid_subject = forms.CharField(
-        max_length=255,
-        label="Contact for push services",
-        help_text="mailto: or https: address at which they may reach you (VAPID subject).",
-    )
+    field_order = ("account",)
 
 
-class SettingsForm(ConsoleForm):
-    name = forms.CharField(max_length=200)
-    vapid_subject = forms.CharField(
-        max_length=255,
-        label="Contact for push services",
-        help_text="mailto: or https: address at which they may reach you (VAPID subject).",
-    )
+class SettingsForm(ChannelForm):
     enabled = forms.MultipleChoiceField(
         label="Platforms",
         required=False,

@@ -13,6 +13,7 @@ from typing_extensions import override
 from channels_app.console import SuperuserAdmin
 from channels_app.sign_in import lockout_clear
 from pushsvc.common.admin import badge
+from pushsvc.common.figures import moment
 
 
 @admin.register(AccessAttempt)
@@ -42,7 +43,7 @@ class LockOutAdmin(SuperuserAdmin):
 
     @admin.display(description="Last try", ordering="attempt_time")
     def last_try(self, attempt: AccessAttempt) -> str:
-        return f"{attempt.attempt_time:%Y-%m-%d %H:%M:%S} UTC"
+        return moment(attempt.attempt_time, "seconds")
 
     @admin.display(description="State")
     def state(self, attempt: Any) -> str:

@@ -10,7 +10,7 @@ from django.contrib.auth import authenticate, password_validation, update_sessio
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import PasswordResetConfirmView
-from django.core.exceptions import BadRequest, ValidationError
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse, reverse_lazy
@@ -20,7 +20,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from typing_extensions import override
 
 from channels_app import two_step
-from channels_app.console import ConsolePage
+from channels_app.console import ConsolePage, chosen_act
 from channels_app.members import password_set, set_password_tokens
 from pushsvc.common.admin import site
 from pushsvc.common.forms import ConsoleForm
@@ -143,10 +143,7 @@ class TwoStepPage(OwnPage):
             "renew": self._renew,
             "off": self._turn_off,
         }
-        act = acts.get(request.POST.get("do", ""))
-        if act is None:
-            raise BadRequest("The form does not say what to do.")
-        return act(request)
+        return chosen_act(request, acts)(request)
 
     def _begin(self, request: HttpRequest) -> HttpResponseBase:
         if not two_step.is_on(self.user):

@@ -7,7 +7,6 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.access import may
 from channels_app.console import ChannelPage
 from channels_app.models import Role
 
@@ -25,10 +24,6 @@ class TabPage(ChannelPage):
     """`tab`: the name of its own address, which is also the tab that is marked."""
 
     tab: ClassVar[str]
-
-    def may(self, role: Role) -> bool:
-        """Whether the user may do on this channel what `role` may."""
-        return may(self.request.user, self.channel.account_id, role)
 
     def back(self, message: str) -> HttpResponseRedirect:
         """To this page again, which then says so."""

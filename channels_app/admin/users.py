@@ -5,9 +5,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
-from django.core.exceptions import BadRequest
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
@@ -17,13 +16,12 @@ from typing_extensions import override
 
 from channels_app import two_step
 from channels_app.access import is_superuser
-from channels_app.admin.links import absolute
 from channels_app.admin.own_sign_in import SetPasswordView, TwoStepPage
-from channels_app.console import SuperuserAdmin, SuperuserPage
+from channels_app.console import SuperuserAdmin, SuperuserPage, chosen_act, number_or_404
 from channels_app.members import set_password_path, user_change, user_create
 from pushsvc.common.admin import badge, site
-from pushsvc.common.errors import Invalid
 from pushsvc.common.forms import ConsoleForm
+from pushsvc.common.origin import own_origin
 
 for model in (User, Group, TOTPDevice, StaticDevice):
     site.unregister(
@@ -97,21 +95,14 @@ class UserAdmin(SuperuserAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        page = NewUserPage.as_view(model_admin=self)
-        return page(request)
+        return self.show(NewUserPage, request)
 
     @override
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: Any = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if not object_id.isdecimal():
-            raise Http404
         page = UserPage.as_view(model_admin=self)
-        return page(request, user_id=int(object_id))
+        return page(request, user_id=number_or_404(object_id))
 
 
 class NewUserPage(SuperuserPage):
@@ -121,12 +112,9 @@ class NewUserPage(SuperuserPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = NewUserForm(request.POST)
         if form.is_valid():
-            try:
+            with form.showing_faults():
                 user = user_create(**form.cleaned_data)
-            except Invalid as error:
-                form.add_faults(error)
-            else:
-                link = absolute(request, set_password_path(user=user))
+                link = f"{own_origin(request)}{set_password_path(user=user)}"
                 context = self.get_context_data(link=link, linked=user)
                 return self.render_to_response(context)
         return self.render_to_response(self.get_context_data(form=form), status=400)
@@ -151,24 +139,18 @@ class UserPage(SuperuserPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         acts = {"change": self._change, "link": self._link, "reset": self._reset}
-        act = acts.get(request.POST.get("do", ""))
-        if act is None:
-            raise BadRequest("The form does not say what to do.")
-        return act(request)
+        return chosen_act(request, acts)(request)
 
     def _change(self, request: HttpRequest) -> HttpResponseBase:
         form = UserForm(request.POST)
         if form.is_valid():
-            try:
+            with form.showing_faults():
                 user_change(user=self.shown, by=request.user, **form.cleaned_data)  # type: ignore[arg-type] # staff
-            except Invalid as error:
-                form.add_faults(error)
-            else:
                 return self._back("The user was changed.")
         return self.render_to_response(self.get_context_data(form=form), status=400)
 
     def _link(self, request: HttpRequest) -> HttpResponseBase:
-        link = absolute(request, set_password_path(user=self.shown))
+        link = f"{own_origin(request)}{set_password_path(user=self.shown)}"
         return self.render_to_response(self.get_context_data(link=link))
 
     def _reset(self, request: HttpRequest) -> HttpResponseBase:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from notifications_app.attention import PLATFORM_NAMES
 from notifications_app.statistics import Outcomes, Report
+from pushsvc.common.platforms import PLATFORM_NAMES
 
 
 @dataclass(frozen=True)

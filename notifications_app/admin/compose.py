@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
@@ -14,7 +14,14 @@ from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.access import channels_of, may
-from channels_app.console import ConsolePage, channel_or_404, require
+from channels_app.console import (
+    ConsolePage,
+    channel_or_404,
+    id_or_404,
+    list_url,
+    own_or_404,
+    require,
+)
 from channels_app.models import Channel, Role
 from notifications_app import selectors
 from notifications_app.admin.compose_form import (
@@ -24,22 +31,28 @@ from notifications_app.admin.compose_form import (
     moment_of,
     read_form,
 )
-from notifications_app.admin.page import id_or_404, segment_of, ttl_words
+from notifications_app.admin.page import ttl_words
 from notifications_app.delivery.registry import PAYLOADS
 from notifications_app.drafts import MAX_BODY, MAX_TITLE, SendInput
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
 from notifications_app.models import Notification, Urgency
-from notifications_app.progress import PLATFORM_NAMES
 from notifications_app.services import (
     Draft,
     notification_accept,
     notification_test,
     notification_try,
 )
+from pushsvc.common import sql
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
-from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.selectors import newest_subscriptions, subscription_known_as
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.models import Subscription
+from subscriptions_app.selectors import (
+    newest_subscriptions,
+    segment_find,
+    segments_by_name,
+    subscription_known_as,
+)
 
 URGENCIES: Final = {
     Urgency.VERY_LOW: "Very low: on power and Wi-Fi",
@@ -55,7 +68,7 @@ _FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PlatformTrial:
     """What a platform's devices would get, and how many they are."""
 
     platform: str
@@ -125,7 +138,7 @@ class ComposePage(_SenderPage):
             return steps.get(request.POST.get("step", ""), self._review)(form)
         except IdempotencyKeyInFlight:
             messages.warning(request, "It is being sent already: see the list.")
-            return HttpResponseRedirect(_list_of(self.chosen))
+            return HttpResponseRedirect(list_url("notifications_app_notification", self.chosen.pk))
         except Invalid as error:
             return self._writing(form, error.faults)
         except PushsvcError as error:
@@ -139,12 +152,7 @@ class ComposePage(_SenderPage):
         named = request.GET.get("from")
         if not named:
             return None
-        channels = channels_of(request.user)
-        found = Notification.objects.filter(id=id_or_404(named), channel__in=channels)
-        notification = found.select_related("channel").first()
-        if notification is None:
-            raise Http404
-        return notification
+        return own_or_404(Notification, request, id_or_404(named))
 
     def _first_form(self, channel: Channel) -> ComposeForm:
         if self.original is not None:
@@ -171,7 +179,7 @@ class ComposePage(_SenderPage):
             audience=sum(each.audience for each in trials),
             is_estimate=any(each.estimated for each in trials),
             is_late=_is_past(draft.scheduled_at),
-            segment=segment_of(self.chosen.id, draft.segment_id),
+            segment=segment_find(channel_id=self.chosen.id, segment_id=draft.segment_id),
             time_zone=form.time_zone,
             local_moment=_local(draft.scheduled_at, form.time_zone),
             ttl=ttl_words(draft.ttl),
@@ -221,7 +229,7 @@ class ComposeCheck(_SenderPage):
         return JsonResponse(
             {
                 "faults": faults_by_field(faults),
-                "platforms": [_trial_json(each) for each in trials],
+                "platforms": [asdict(each) | {"name": each.name} for each in trials],
                 "moment": _moment_json(form),
             }
         )
@@ -268,18 +276,13 @@ def _local(moment: datetime | None, time_zone: str) -> datetime | None:
     return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
 
 
-def _list_of(channel: Channel) -> str:
-    page = reverse("admin:notifications_app_notification_changelist")
-    return f"{page}?channel__id__exact={channel.pk}"
-
-
 def _choices(channel: Channel) -> Mapping[str, Any]:
     """What the form offers."""
     return {
         "platforms": [
             (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
         ],
-        "segments": list(Segment.objects.filter(channel=channel).order_by("name")[:MOST_SEGMENTS]),
+        "segments": segments_by_name(channel_id=channel.id, limit=MOST_SEGMENTS),
         "urgencies": URGENCIES.items(),
         "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
         "devices": [
@@ -290,16 +293,18 @@ def _choices(channel: Channel) -> Mapping[str, Any]:
     }
 
 
-def _tried(channel: Channel, draft: Draft) -> list[Trial]:
+def _tried(channel: Channel, draft: Draft) -> list[PlatformTrial]:
     """Raises what `notification_try` does."""
     tried = notification_try(channel=channel, draft=draft)["platforms"]
     return [
-        Trial(name, each["payload_bytes"], PAYLOADS[name][1], each["audience"], each["estimated"])
+        PlatformTrial(
+            name, each["payload_bytes"], PAYLOADS[name][1], each["audience"], each["estimated"]
+        )
         for name, each in tried.items()
     ]
 
 
-def _audience_alone(channel: Channel, form: ComposeForm) -> list[Trial]:
+def _audience_alone(channel: Channel, form: ComposeForm) -> list[PlatformTrial]:
     """Whom a draft would reach that cannot be sent as it is; nobody if that is what is wrong."""
     anything = ComposeForm(body="-", platforms=form.platforms, segment_id=form.segment_id)
     try:
@@ -307,21 +312,7 @@ def _audience_alone(channel: Channel, form: ComposeForm) -> list[Trial]:
         trials = _tried(channel, draft)
     except Invalid:
         return []
-    return [
-        Trial(each.platform, None, each.most_bytes, each.audience, each.estimated)
-        for each in trials
-    ]
-
-
-def _trial_json(trial: Trial) -> dict[str, Any]:
-    return {
-        "platform": trial.platform,
-        "name": trial.name,
-        "payload_bytes": trial.payload_bytes,
-        "most_bytes": trial.most_bytes,
-        "audience": trial.audience,
-        "estimated": trial.estimated,
-    }
+    return [replace(each, payload_bytes=None) for each in trials]
 
 
 def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
@@ -335,7 +326,7 @@ def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
 
 
 def _is_past(moment: datetime | None) -> bool:
-    return moment is not None and moment <= selectors.database_now()
+    return moment is not None and moment <= sql.now()
 
 
 def _test_device(channel: Channel, request: HttpRequest) -> Subscription:

@@ -180,7 +180,7 @@ def _moment(form: ComposeForm, faults: list[Fault]) -> datetime | None:
     """A time that the clock shows twice is the first of the two."""
     try:
         zone = ZoneInfo(form.time_zone)
-        local = datetime.fromisoformat(form.local_time).replace(tzinfo=zone)
+        local = _without_offset(form.local_time).replace(tzinfo=zone)
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError, OSError, LookupError):
         faults.append(_no_moment("Choose a day and a time."))
@@ -189,6 +189,14 @@ def _moment(form: ComposeForm, faults: list[Fault]) -> datetime | None:
         skipped = f"Clocks in {form.time_zone} skip this time: they are put forward that day."
         faults.append(_no_moment(skipped))
         return None
+    return moment
+
+
+def _without_offset(text: str) -> datetime:
+    """Raises ValueError, also for a time that says itself how far from UTC it is."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        raise ValueError(text)
     return moment
 
 

@@ -8,20 +8,20 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
 from channels_app.access import channels_of, may_anywhere
-from channels_app.console import channel_or_404
+from channels_app.console import channel_or_404, id_or_404, list_url
 from channels_app.models import Channel, Role
 from notifications_app.admin import charts
-from notifications_app.attention import PLATFORM_NAMES, Concern, Kind, concerns
-from notifications_app.selectors import database_now
+from notifications_app.attention import Concern, Kind, concerns
 from notifications_app.statistics import WINDOW_DAYS, Outcomes, Report, Totals, report, window
 from notifications_app.under_way import MOST_SHOWN, Sending, due_next, sending
+from pushsvc.common import sql
 from pushsvc.common.admin import site
-from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import PLATFORM_NAMES
 
 _DEFAULT_DAYS: Final = 7
 _MOST_CHANNELS_OFFERED: Final = 200
@@ -43,13 +43,12 @@ class Scope:
 
     def listing(self, model: str, **filters: object) -> str:
         """The list behind a number."""
-        channel = {"channel__id__exact": self.chosen.pk} if self.chosen else {}
-        return f"{reverse(f'admin:{model}_changelist')}?{urlencode({**channel, **filters})}"
+        return list_url(model, self.chosen.pk if self.chosen else None, **filters)
 
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """What the theme hands to the page (`DASHBOARD_CALLBACK` of pushsvc/theme.py)."""
-    scope, now = _scope(request), database_now()
+    scope, now = _scope(request), sql.now()
     found = report(scope.channels, window(now, scope.days))
     shown = charts.charts(found)
     return (
@@ -59,6 +58,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
         | _live(scope, now)
         | {
             "title": "Dashboard",
+            "has_heading": True,
             "scope": scope,
             "report": found,
             "figures": _figures(scope, found),
@@ -74,11 +74,11 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
 
 def live(request: HttpRequest) -> HttpResponse:
     """What is being sent and due: asks for itself again while something is."""
-    return render(request, "console/dashboard/live.html", _live(_scope(request), database_now()))
+    return render(request, "console/dashboard/live.html", _live(_scope(request), sql.now()))
 
 
 def attention(request: HttpRequest) -> HttpResponse:
-    context = _attention(request, _scope(request), database_now())
+    context = _attention(request, _scope(request), sql.now())
     return render(request, "console/dashboard/attention.html", context)
 
 
@@ -94,10 +94,7 @@ def _scope(request: HttpRequest) -> Scope:
     """Raises Http404 for a channel that the user may not see."""
     own, chosen = channels_of(request.user), None
     if given := request.GET.get("channel"):
-        try:
-            chosen = channel_or_404(request, parse_uuid(given))
-        except ValueError:
-            raise Http404 from None
+        chosen = channel_or_404(request, id_or_404(given))
         own = own.filter(pk=chosen.pk)
     days = request.GET.get("days", "")
     is_offered = days in {str(each) for each in WINDOW_DAYS}
@@ -126,7 +123,8 @@ def _choices(request: HttpRequest, scope: Scope) -> dict[str, Any]:
 
 def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
     """Each with the list that it counts and what it was in the window before."""
-    notifications = scope.listing("notifications_app_notification", status__exact="sent")
+    sent = scope.listing("notifications_app_notification", status__exact="sent")
+    notifications = scope.listing("notifications_app_notification")
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {
@@ -139,7 +137,7 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
             "name": "Notifications sent",
             "value": found.notifications_sent.total,
             "before": found.notifications_sent.before,
-            "url": notifications,
+            "url": sent,
         },
         *(
             {
@@ -156,7 +154,7 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
 
 def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
     """Those that are used, each with the lists behind its numbers."""
-    notifications = scope.listing("notifications_app_notification", status__exact="sent")
+    notifications = scope.listing("notifications_app_notification")
     return [
         {
             "name": platform,
@@ -202,11 +200,8 @@ def _live(scope: Scope, now: datetime) -> dict[str, Any]:
 
 def _status(running: Sequence[Sending]) -> str:
     """For screen readers, who would not want to hear of every percent."""
-    percents = {
-        each.notification: int(each.delivered_percent + each.bounced_percent)
-        for each in running[:MOST_SHOWN]
-    }
-    said = [f"{one}: {percent // 10 * 10} % done" for one, percent in percents.items()]
+    tenths = {each.notification: int(10 * (each.done_share or 0)) for each in running[:MOST_SHOWN]}
+    said = [f"{one}: {tenth * 10} % done" for one, tenth in tenths.items()]
     return "; ".join(said) or "Nothing is being sent"
 
 
@@ -235,7 +230,7 @@ _PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.API_KEY_ENDS: ("channel_keys", "API keys"),
 }
 _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
-    Kind.BOUNCES: ({"status__exact": "sent"}, "Latest notifications"),
+    Kind.BOUNCES: ({}, "Latest notifications"),
     Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
     Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
 }
@@ -248,9 +243,9 @@ def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
         return {"url": reverse(f"admin:{name}", args=[concern.channel_id]), "link": text}
     if listing := _LISTS.get(concern.kind):
         filters, text = listing
-        if concern.channel_id:
-            filters = {"channel__id__exact": str(concern.channel_id), **filters}
-        return {"url": scope.listing("notifications_app_notification", **filters), "link": text}
+        channel_id = concern.channel_id or (scope.chosen.pk if scope.chosen else None)
+        url = list_url("notifications_app_notification", channel_id, **filters)
+        return {"url": url, "link": text}
     return {}
 
 

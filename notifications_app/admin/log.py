@@ -44,7 +44,11 @@ class LogDownload(OneNotification):
             return HttpResponse(text, status=503, headers={"Retry-After": "60"})
         name = f"notification-{self.notification.pk}.csv"
         lines = _Lines(self.notification.pk)
-        audit.record(self.notification, audit.Action.ACCESS, note="The log was downloaded.")
+        try:
+            audit.record(self.notification, audit.Action.ACCESS, note="The log was downloaded.")
+        except BaseException:
+            lines.close()
+            raise
         answer = StreamingHttpResponse(
             lines,
             content_type="text/csv; charset=utf-8",

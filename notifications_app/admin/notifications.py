@@ -21,19 +21,20 @@ from notifications_app.admin.credentials import CredentialTestPage
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.page import (
     STATE_TONES,
+    STATE_WORDS,
     CancelAction,
     NotificationPage,
     ProgressPart,
     TestPart,
-    share,
 )
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.models import Notification
-from notifications_app.progress import PLATFORM_NAMES
 from notifications_app.states import NotificationStatus
 from pushsvc.common.admin import BoundedPaginator, badge
+from pushsvc.common.figures import NOTHING, moment, percent, share, width
 from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import PLATFORM_NAMES
 
 LOOKED_AT: Final = 10_000  # of the newest: what the list and a search by words look through
 
@@ -94,31 +95,31 @@ class NotificationAdmin(ScopedAdmin):
     @admin.display(description="State")
     def state(self, notification: Notification) -> str:
         status = NotificationStatus(notification.status)
-        return badge(_STATES.get(status, status.value), STATE_TONES[status])
+        return badge(STATE_WORDS[status], STATE_TONES[status])
 
     @admin.display(description="Delivered, bounced")
     def progress(self, notification: Notification) -> str:
         if notification.started_at is None:
-            return "—"
+            return NOTHING
         of = notification.recipient_count
+        delivered = share(notification.delivered_count, of)
+        bounced = share(notification.bounced_count, of)
         return format_html(
             _PROGRESS,
             f"{notification.delivered_count:,} of {of:,} delivered",
-            _percent(notification.delivered_count, of),
-            _percent(notification.bounced_count, of),
-            share(notification.delivered_count, of),
-            share(notification.bounced_count, of),
+            width(delivered),
+            width(bounced),
+            percent(delivered),
+            percent(bounced),
         )
 
     @admin.display(description="Clicked")
     def clicked(self, notification: Notification) -> str:
-        return share(notification.clicked_count, notification.delivered_count)
+        return percent(share(notification.clicked_count, notification.delivered_count))
 
     @admin.display(description="When")
     def when(self, notification: Notification) -> str:
-        moment = notification.scheduled_at
-        text = f"{moment:%-d %b %Y %H:%M} UTC"
-        return format_html('<time data-local datetime="{}">{}</time>', moment.isoformat(), text)
+        return moment(notification.scheduled_at)
 
     @override
     def get_search_results(
@@ -141,7 +142,7 @@ class NotificationAdmin(ScopedAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> Any:
         """Its own page; the admin's form would have nothing to change."""
-        return NotificationPage.as_view(model_admin=self)(request, notification_id=object_id)
+        return self.show(NotificationPage, request, notification_id=object_id)
 
     @override
     def get_urls(self) -> list[URLPattern]:
@@ -178,23 +179,18 @@ def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any
 
 def _channels(request: HttpRequest) -> list[UUID] | None:
     """Those of the user, or the one of them that is chosen; None: all there are."""
-    chosen = request.GET.get("channel__id__exact")
+    chosen = request.GET.get(ChannelFilter.parameter_name, "").lower()
     if request.user.is_superuser and not chosen:
         return None
     own = channels_of(request.user).values_list("id", flat=True)
     return [each for each in own if not chosen or str(each) == chosen]
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f}" if whole else "0"
-
-
 _UNDER_WAY: Final = {"running", "scheduled"}
 _OPEN: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
-_STATES: Final = {NotificationStatus.PENDING: "scheduled", NotificationStatus.PROCESSING: "running"}
 
 _PROGRESS: Final = (
-    '<span class="ps-bar pn-bar" role="img" aria-label="{}"><i style="width:{}%"></i>'
-    '<i data-tone="bad" style="width:{}%"></i></span>'
+    '<span class="ps-bar pn-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
+    '<i data-tone="bad" style="width:{}"></i></span>'
     '<small class="pn-rates">{} · {}</small>'
 )

@@ -3,27 +3,26 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.access import channels_of, may
-from channels_app.console import ConsolePage, require
-from channels_app.models import ProviderCredential, Role
+from channels_app.console import ChannelPage, own_or_404
+from channels_app.models import Channel, ProviderCredential, Role
 from channels_app.selectors import channel_credentials
-from notifications_app import selectors
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Notification
-from notifications_app.progress import PLATFORM_NAMES, Progress, Reason, progress_of
+from notifications_app.progress import Progress, Reason, progress_of
 from notifications_app.reasons import Words, words_for
 from notifications_app.services import notification_cancel
 from notifications_app.states import BatchStatus, NotificationStatus
-from pushsvc.common.ids import parse_uuid
-from subscriptions_app.models import Segment
+from pushsvc.common import sql
+from pushsvc.common.figures import duration, share
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.selectors import segment_find
 
 STATE_TONES: Final = {
     NotificationStatus.PENDING: "",
@@ -31,6 +30,13 @@ STATE_TONES: Final = {
     NotificationStatus.SENT: "good",
     NotificationStatus.FAILED: "bad",
     NotificationStatus.CANCELLED: "warn",
+}
+STATE_WORDS: Final = {
+    NotificationStatus.PENDING: "scheduled",
+    NotificationStatus.PROCESSING: "running",
+    NotificationStatus.SENT: "sent",
+    NotificationStatus.FAILED: "failed",
+    NotificationStatus.CANCELLED: "cancelled",
 }
 
 
@@ -54,27 +60,15 @@ class ToldReason:
         return PLATFORM_NAMES.get(self.reason.platform, "")
 
 
-class OneNotification(ConsolePage):
-    """About one notification, found as `self.notification`; 404 for one of another account."""
+class OneNotification(ChannelPage):
+    """About one notification, found as `self.notification`."""
 
     notification: Notification
 
     @override
-    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        super().check_access(request, **kwargs)
-        own = Notification.objects.filter(channel__in=channels_of(request.user))
-        found = (
-            own.filter(id=id_or_404(str(kwargs["notification_id"])))
-            .select_related("channel")
-            .first()
-        )
-        if found is None:
-            raise Http404
-        self.notification = found
-        require(self.may(self.role), self.role)
-
-    def may(self, role: Role) -> bool:
-        return may(self.request.user, self.notification.channel.account_id, role)
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.notification = own_or_404(Notification, request, kwargs["notification_id"])
+        return self.notification.channel
 
 
 class _Reported(OneNotification):
@@ -82,7 +76,7 @@ class _Reported(OneNotification):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        now = selectors.database_now()
+        now = sql.now()
         progress = progress_of(self.notification, now=now)
         return super().get_context_data(
             notification=self.notification,
@@ -90,9 +84,7 @@ class _Reported(OneNotification):
             targets=[(name, PLATFORM_NAMES[name]) for name in self.notification.target_platforms],
             state_tone=STATE_TONES[NotificationStatus(self.notification.status)],
             state=state_words(self.notification, now),
-            rates=_rates(self.notification),
-            widths=_widths(self.notification),
-            time_left=_time_left(progress),
+            shares=_shares(self.notification),
             ended=self.notification.delivered_count + self.notification.bounced_count,
             steps=_steps(self.notification, progress),
             reasons=[ToldReason(each, words_for(*each[:2])) for each in progress.reasons],
@@ -118,8 +110,10 @@ class NotificationPage(_Reported):
             original=notification,  # for the theme's trail
             may_send=may_send,
             may_cancel=may_send and is_pending,
-            segment=segment_of(notification.channel_id, notification.segment_id),
-            is_log_kept=_is_log_kept(notification, selectors.database_now()),
+            segment=segment_find(
+                channel_id=notification.channel_id, segment_id=notification.segment_id
+            ),
+            is_log_kept=_is_log_kept(notification, sql.now()),
             log_days=settings.DELIVERY_RETENTION_DAYS,
             ttl=ttl_words(notification.ttl),
             composed="composed" in self.request.GET,
@@ -170,63 +164,24 @@ _POLL_SECONDS: Final = {NotificationStatus.PENDING: 5, NotificationStatus.PROCES
 
 
 def state_words(notification: Notification, now: datetime) -> str:
-    """The state in a word that says more than `pending`."""
-    if notification.status != NotificationStatus.PENDING:
-        return str(notification.status)
-    return "scheduled" if notification.scheduled_at > now else "about to start"
+    status = NotificationStatus(notification.status)
+    if status == NotificationStatus.PENDING and notification.scheduled_at <= now:
+        return "about to start"
+    return STATE_WORDS[status]
 
 
-def segment_of(channel_id: UUID, segment_id: UUID | None) -> Segment | None:
-    """None for the whole channel, and for a segment that is there no more."""
-    if segment_id is None:
-        return None
-    return Segment.objects.filter(channel_id=channel_id, id=segment_id).first()
-
-
-def share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "—"
-
-
-def _rates(notification: Notification) -> dict[str, str]:
+def _shares(notification: Notification) -> dict[str, float | None]:
+    delivered, bounced = notification.delivered_count, notification.bounced_count
     return {
-        "delivered": share(notification.delivered_count, notification.recipient_count),
-        "bounced": share(notification.bounced_count, notification.recipient_count),
-        "clicked": share(notification.clicked_count, notification.delivered_count),
-        "ended": share(
-            notification.delivered_count + notification.bounced_count, notification.recipient_count
-        ),
+        "delivered": share(delivered, notification.recipient_count),
+        "bounced": share(bounced, notification.recipient_count),
+        "ended": share(delivered + bounced, notification.recipient_count),
+        "clicked": share(notification.clicked_count, delivered),
     }
-
-
-def _widths(notification: Notification) -> dict[str, str]:
-    """In per cent, with a point whatever the language."""
-    whole = max(1, notification.recipient_count)
-    return {
-        "delivered": f"{100 * notification.delivered_count / whole:.2f}",
-        "bounced": f"{100 * notification.bounced_count / whole:.2f}",
-    }
-
-
-def _time_left(progress: Progress) -> str:
-    """ "" where it is not to be known."""
-    if progress.pace is None or progress.pace.seconds_left is None:
-        return ""
-    return duration_words(max(1, round(progress.pace.seconds_left)))
-
-
-def duration_words(seconds: int) -> str:
-    """The two largest units: `2 h 5 min`."""
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts = []
-    for name, size in units:
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
 
 
 def ttl_words(ttl: int) -> str:
-    return duration_words(ttl) if ttl else "at once or never"
+    return duration(ttl) if ttl else "at once or never"
 
 
 def _steps(notification: Notification, progress: Progress) -> list[Step]:
@@ -294,10 +249,3 @@ def _chart(progress: Progress) -> dict[str, Any]:
 def _is_log_kept(notification: Notification, now: datetime) -> bool:
     kept = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
     return notification.finished_at is None or notification.finished_at > now - kept
-
-
-def id_or_404(text: str) -> UUID:
-    try:
-        return parse_uuid(text)
-    except ValueError as error:
-        raise Http404 from error

@@ -5,19 +5,17 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.access import channels_of, may
-from channels_app.console import ConsolePage, require
-from channels_app.models import Role
+from channels_app.console import ChannelPage, own_or_404
+from channels_app.models import Channel, Role
 from notifications_app.services import segment_delete
 from pushsvc.common.errors import PushsvcError
 from subscriptions_app.models import Segment
 
 
-class RemovePage(ConsolePage):
+class RemovePage(ChannelPage):
     """POST only."""
 
     title = "Delete"
@@ -26,10 +24,9 @@ class RemovePage(ConsolePage):
     segment: Segment
 
     @override
-    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        seen = Segment.objects.filter(channel__in=channels_of(request.user))
-        self.segment = get_object_or_404(seen.select_related("channel"), pk=kwargs["segment_id"])
-        require(may(request.user, self.segment.channel.account_id, self.role), self.role)
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.segment = own_or_404(Segment, request, kwargs["segment_id"])
+        return self.segment.channel
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:

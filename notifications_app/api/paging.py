@@ -1,14 +1,17 @@
 """`limit` and `offset`, and the Link header (RFC 8288) that leads to the pages around."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.origin import own_origin
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 100
@@ -16,10 +19,36 @@ _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _MOST: Final = 10**18  # PostgreSQL counts in 63 bits; what lies beyond is past the end anyway
 
 
+PAGE_PARAMETERS: Final = [
+    OpenApiParameter("limit", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
+    OpenApiParameter("offset", {"type": "integer", "minimum": 0, "default": 0}),
+    OpenApiParameter(
+        "Link",
+        OpenApiTypes.STR,
+        OpenApiParameter.HEADER,
+        response=[200],
+        description='Pages with `rel="next"` and `rel="prev"`, where there are such.',
+    ),
+]
+Row = TypeVar("Row")
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     limit: int
     offset: int
+
+
+def read_page(
+    request: Request, read: Callable[..., list[Row]], **of: Any
+) -> tuple[list[Row], dict[str, str]]:
+    """The rows of the page that the request asks for, and the header that leads on and back.
+
+    `read` takes `limit`, `offset` and what else is given. Raises Invalid, as `page_from`.
+    """
+    page = page_from(request)
+    rows = read(limit=page.limit + 1, offset=page.offset, **of)
+    return rows[: page.limit], link_header(request, page, is_last=len(rows) <= page.limit)
 
 
 def page_from(request: Request) -> Page:
@@ -60,5 +89,4 @@ def _whole(request: Request, name: str, default: int, least: int, faults: list[F
 
 def _address(request: Request, page: Page) -> str:
     query = urlencode({"limit": page.limit, "offset": page.offset})
-    base = settings.PUBLIC_BASE_URL or f"{request.scheme}://{request.get_host()}"
-    return f"{base}{request.path}?{query}"
+    return f"{own_origin(request._request)}{request.path}?{query}"

@@ -6,15 +6,14 @@ Here and not in subscriptions_app, because a segment is deleted only if no notif
 from typing import Any, Final
 from uuid import UUID
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from channels_app.http import ApiKeyAuthentication, own_channel, require_scope
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
-from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, link_header, page_from
+from notifications_app.api.paging import MAX_LIMIT, PAGE_PARAMETERS, read_page
 from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
 from notifications_app.errors import SegmentInUse
 from notifications_app.services import segment_delete
@@ -63,17 +62,7 @@ class SegmentListView(_OwnersView):
         summary="List the channel's segments, newest first",
         description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
         tags=[_TAG],
-        parameters=[
-            OpenApiParameter("limit", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
-            OpenApiParameter("offset", {"type": "integer", "minimum": 0, "default": 0}),
-            OpenApiParameter(
-                "Link",
-                OpenApiTypes.STR,
-                OpenApiParameter.HEADER,
-                response=[200],
-                description='Pages with `rel="next"` and `rel="prev"`, where there are such.',
-            ),
-        ],
+        parameters=PAGE_PARAMETERS,
         responses={
             200: OpenApiResponse(SegmentOutput(many=True), "A page.", [_OUTPUT]),
             **problem_responses(400, *_REFUSED),
@@ -81,12 +70,8 @@ class SegmentListView(_OwnersView):
     )
     def get(self, request: Request, channel_id: UUID) -> Response:
         channel = own_channel(request, channel_id)
-        page = page_from(request)
-        found = selectors.segment_page(
-            channel_id=channel.id, limit=page.limit + 1, offset=page.offset
-        )
-        links = link_header(request, page, is_last=len(found) <= page.limit)
-        return Response([_shown(each) for each in found[: page.limit]], headers=links)
+        found, links = read_page(request, selectors.segment_page, channel_id=channel.id)
+        return Response([_shown(each) for each in found], headers=links)
 
     @extend_schema(
         operation_id="segment_create",

@@ -4,7 +4,6 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,7 +13,7 @@ from channels_app.models import ApiKey, Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app import selectors
 from notifications_app.api import examples
-from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, link_header, page_from
+from notifications_app.api.paging import MAX_LIMIT, PAGE_PARAMETERS, read_page
 from notifications_app.api.serializers import (
     CancelOutput,
     NotificationListedOutput,
@@ -149,17 +148,7 @@ class NotificationListView(ApiView):
         summary="List the channel's notifications, newest first",
         description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
         tags=[_TAG],
-        parameters=[
-            OpenApiParameter("limit", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
-            OpenApiParameter("offset", {"type": "integer", "minimum": 0, "default": 0}),
-            OpenApiParameter(
-                "Link",
-                OpenApiTypes.STR,
-                OpenApiParameter.HEADER,
-                response=[200],
-                description='Pages with `rel="next"` and `rel="prev"`, where there are such.',
-            ),
-        ],
+        parameters=PAGE_PARAMETERS,
         responses={
             200: OpenApiResponse(NotificationListedOutput(many=True), "A page.", [examples.LISTED]),
             **problem_responses(400, 401, MissingScope(Scope.READ), ChannelNotFound(), 429, 503),
@@ -167,14 +156,9 @@ class NotificationListView(ApiView):
     )
     def get(self, request: Request, channel_id: UUID) -> Response:
         channel = own_channel(request, channel_id)
-        page = page_from(request)
-        found = selectors.notification_page(
-            channel_id=channel.id, limit=page.limit + 1, offset=page.offset
-        )
-        links = link_header(request, page, is_last=len(found) <= page.limit)
+        found, links = read_page(request, selectors.notification_page, channel_id=channel.id)
         listed = NotificationListedOutput()
-        shown = [listed.to_representation(each) for each in found[: page.limit]]
-        return Response(shown, headers=links)
+        return Response([listed.to_representation(each) for each in found], headers=links)
 
 
 class NotificationView(ApiView):

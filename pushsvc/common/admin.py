@@ -1,26 +1,25 @@
 """What every page of the console starts from: the one module that knows which theme it has."""
 
-from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.forms import AdminAuthenticationForm
+from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.html import format_html
 from typing_extensions import override
 
 if TYPE_CHECKING:  # the theme has no types; its classes keep to those that they extend
     ThemedModelAdmin = admin.ModelAdmin[Any]
-    ThemedTabularInline = admin.TabularInline[Any, Any]
     DropdownFilter = admin.SimpleListFilter
     SignInForm = AdminAuthenticationForm
     AnyPaginator = Paginator[Any]
 else:
     AnyPaginator = Paginator
     from unfold.admin import ModelAdmin as ThemedModelAdmin
-    from unfold.admin import TabularInline as ThemedTabularInline
     from unfold.contrib.filters.admin import DropdownFilter
     from unfold.forms import AuthenticationForm as SignInForm
 
@@ -30,7 +29,6 @@ __all__ = [
     "ModelAdmin",
     "ReadOnlyAdmin",
     "SignInForm",
-    "TabularInline",
     "badge",
     "site",
 ]
@@ -53,7 +51,12 @@ class BoundedPaginator(AnyPaginator):
 
 
 class ModelAdmin(ThemedModelAdmin):
-    """A page for one model. Big tables are never counted to show how many rows there are."""
+    """A page for one model. Big tables are never counted to show how many rows there are.
+
+    `list_name`: the heading of its list, where that is not the model's name.
+    """
+
+    list_name = ""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -69,17 +72,22 @@ class ModelAdmin(ThemedModelAdmin):
         letter, though no page shows it."""
         return any(_takes(entry, lookup) for entry in self.get_list_filter(request))
 
+    @override
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """A NUL, which no text of PostgreSQL holds, is refused before a filter asks for it."""
+        if "\x00" in "".join(chain.from_iterable(values for _, values in request.GET.lists())):
+            raise BadRequest("The address holds a NUL.")
+        return super().changelist_view(request, extra_context)
+
 
 def _takes(entry: Any, lookup: str) -> bool:
-    """Whether the entry of `list_filter` reads this: a field's lookups, or a filter's parameter."""
+    """Whether the entry of `list_filter` reads this: a field's value, or a filter's parameter."""
     field = entry[0] if isinstance(entry, tuple | list) else entry
     if isinstance(field, str):
-        return lookup == field or lookup.startswith(f"{field}__")
+        return lookup in {field, f"{field}__exact"}
     return bool(lookup == field.parameter_name)
-
-
-class TabularInline(ThemedTabularInline):
-    """Rows of another model within a page."""
 
 
 class ReadOnlyAdmin(ModelAdmin):
@@ -103,11 +111,3 @@ class ReadOnlyAdmin(ModelAdmin):
 def badge(text: object, tone: str = "") -> str:
     """A short word in a coloured pill. Tones: good, warn, bad, busy, web, android, ios."""
     return format_html('<span class="ps-badge" data-tone="{}">{}</span>', tone, text)
-
-
-def moment(at: datetime | None) -> str:
-    """In UTC, for `console/times.js` to turn into the reader's own time; a dash for none."""
-    if at is None:
-        return "-"
-    in_utc = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return format_html('<time data-local datetime="{}">{}</time>', at.isoformat(), in_utc)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _WHOLE = re.compile(UUID_PATTERN, re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 def uuid7() -> UUID:
@@ -24,6 +25,13 @@ def parse_uuid(text: str) -> UUID:
     if not _WHOLE.fullmatch(text):
         raise ValueError("not a hyphenated UUID")
     return UUID(text)
+
+
+def parse_number(text: str) -> int:
+    """The number that `text` spells, as a key of the packages' tables; else a ValueError."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    return int(text)
 
 
 class UUIDConverter:

@@ -1,3 +1,5 @@
+from typing import Final
+
 from django.db import models
 
 
@@ -5,3 +7,7 @@ class Platform(models.TextChoices):
     WEB = "web"
     ANDROID = "android"
     IOS = "ios"
+
+
+# For people. Not the labels of the choices, which would be in the migrations.
+PLATFORM_NAMES: Final = {"web": "Web", "android": "Android", "ios": "iOS"}

@@ -1,23 +1,27 @@
 """Segments: the list, and a builder that needs no JSON."""
 
-import json
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, reverse
 from typing_extensions import override
 
-from channels_app.access import channels_of, may
-from channels_app.console import ChannelFilter, ChannelPage, ConsolePage, ScopedAdmin, require
+from channels_app.access import channels_of
+from channels_app.console import (
+    ChannelFilter,
+    ChannelPage,
+    ConsolePage,
+    ScopedAdmin,
+    own_or_404,
+)
 from channels_app.models import Channel, Role
-from pushsvc.common.admin import moment
 from pushsvc.common.errors import Invalid, PushsvcError
-from pushsvc.common.ids import parse_uuid
+from pushsvc.common.figures import moment
 from pushsvc.common.platforms import Platform
+from pushsvc.common.strict_json import MalformedJSON, loads_strict
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.rules import rule_faults
 from subscriptions_app.segments.wording import rule_text
@@ -60,17 +64,13 @@ class SegmentAdmin(ScopedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        return ChooseChannelPage.as_view(model_admin=self)(request)
+        return self.show(ChooseChannelPage, request)
 
     @override
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        try:
-            segment_id = parse_uuid(object_id)
-        except ValueError:
-            raise Http404 from None
-        return SegmentPage.as_view(model_admin=self)(request, segment_id=segment_id)
+        return self.show(SegmentPage, request, segment_id=object_id)
 
 
 class ChooseChannelPage(ConsolePage):
@@ -89,14 +89,13 @@ class ChooseChannelPage(ConsolePage):
         return self.render_to_response(self.get_context_data(channels=channels[:200]))
 
 
-class BuilderPage(ConsolePage):
+class BuilderPage(ChannelPage):
     """The form that `segments.js` fills: a name, and the rule as JSON that nobody has to read."""
 
     template_name = "console/segments/builder.html"
-    channel: Channel
+    post_role = Role.MANAGER
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        require(may(request.user, self.channel.account_id, Role.MANAGER), Role.MANAGER)
         name = request.POST.get("name", "")
         rule = _parsed(request.POST.get("rule", ""))
         try:
@@ -125,12 +124,12 @@ class BuilderPage(ConsolePage):
         return super().get_context_data(
             known=known | {"rule": kwargs.pop("rule")},
             most_characters=MAX_SEGMENT_NAME,
-            may_manage=may(self.request.user, self.channel.account_id, Role.MANAGER),
+            may_manage=self.may(Role.MANAGER),
             **kwargs,
         )
 
 
-class NewSegmentPage(BuilderPage, ChannelPage):
+class NewSegmentPage(BuilderPage):
     title = "New segment"
     role = Role.MANAGER
 
@@ -144,10 +143,9 @@ class SegmentPage(BuilderPage):
     segment: Segment
 
     @override
-    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        seen = Segment.objects.filter(channel__in=channels_of(request.user))
-        self.segment = get_object_or_404(seen.select_related("channel"), pk=kwargs["segment_id"])
-        self.channel = self.segment.channel
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.segment = own_or_404(Segment, request, kwargs["segment_id"])
+        return self.segment.channel
 
     @override
     def save(self, name: str, rule: object) -> Segment:
@@ -159,9 +157,7 @@ class SegmentPage(BuilderPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs.setdefault("name", self.segment.name)
         kwargs.setdefault("rule", self.segment.rule)
-        return super().get_context_data(
-            channel=self.channel, segment=self.segment, heading=self.segment.name, **kwargs
-        )
+        return super().get_context_data(segment=self.segment, heading=self.segment.name, **kwargs)
 
 
 class PreviewPage(ChannelPage):
@@ -193,8 +189,8 @@ def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
 def _parsed(text: str) -> object:
     """What the builder wrote; None, which is no rule, for anything else."""
     try:
-        return json.loads(text[:_MOST_CHARACTERS])
-    except (ValueError, RecursionError):
+        return loads_strict(text[:_MOST_CHARACTERS].encode())
+    except MalformedJSON:
         return None
 
 

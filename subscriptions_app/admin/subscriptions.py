@@ -1,30 +1,34 @@
 """Subscribers: found by id, token, token hash or attribute; a page for each."""
 
 import re
+from math import isfinite
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.filters import SimpleListFilter
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, reverse
+from django.utils.html import format_html
+from django.utils.text import Truncator
 from typing_extensions import override
 
-from channels_app.access import channels_of, may
-from channels_app.console import ChannelFilter, ConsolePage, ScopedAdmin, require
-from channels_app.models import Role
-from pushsvc.common.admin import badge, moment
+from channels_app.access import channels_of
+from channels_app.console import ChannelFilter, ChannelPage, ScopedAdmin, list_url, own_or_404
+from channels_app.models import Channel, Role
+from pushsvc.common.admin import badge
+from pushsvc.common.figures import NOTHING, moment
 from pushsvc.common.ids import parse_uuid
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_expire, subscription_forget
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)
-_CHANNEL = "channel__id__exact"
+_CHANNEL = ChannelFilter.parameter_name
+_SHOWN = 60  # characters of attributes in the list
 
 
 class StateFilter(SimpleListFilter):
@@ -49,7 +53,15 @@ class StateFilter(SimpleListFilter):
 class SubscriptionAdmin(ScopedAdmin):
     """One channel at a time: that is what an index can serve, however many there are."""
 
-    list_display = ("id", "platform_shown", "state", "push_service", "subscribed", "last_seen")
+    list_name = "subscribers"
+    list_display = (
+        "id_shown",
+        "platform_shown",
+        "state",
+        "attributes_shown",
+        "subscribed",
+        "last_seen",
+    )
     list_filter = (ChannelFilter, "platform", StateFilter)
     list_select_related = ("channel",)
     search_fields = ("id",)
@@ -57,15 +69,26 @@ class SubscriptionAdmin(ScopedAdmin):
     ordering = ("-id",)
     sortable_by = ()
 
+    @admin.display(description="Subscriber")
+    def id_shown(self, subscription: Subscription) -> str:
+        """Its last part, which tells neighbours apart."""
+        whole = str(subscription.pk)
+        return format_html('<span class="ps-mono" title="{}">…{}</span>', whole, whole[-12:])
+
     @admin.display(description="Platform")
     def platform_shown(self, subscription: Subscription) -> str:
-        return badge(subscription.platform, subscription.platform)
+        return badge(PLATFORM_NAMES[subscription.platform], subscription.platform)
 
     @admin.display(description="State")
     def state(self, subscription: Subscription) -> str:
         if subscription.expired_at is None:
             return badge("active", "good")
         return badge(subscription.expired_code or "expired", "bad")
+
+    @admin.display(description="Attributes")
+    def attributes_shown(self, subscription: Subscription) -> str:
+        pairs = (f"{name}: {value}" for name, value in subscription.attributes.items())
+        return Truncator(" · ".join(pairs)).chars(_SHOWN) or NOTHING
 
     @admin.display(description="Subscribed")
     def subscribed(self, subscription: Subscription) -> str:
@@ -104,57 +127,58 @@ class SubscriptionAdmin(ScopedAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        try:
-            subscription_id = parse_uuid(object_id)
-        except ValueError:
-            raise Http404 from None
-        page = OverviewPage.as_view(model_admin=self)
-        return page(request, subscription_id=subscription_id)
+        return self.show(OverviewPage, request, subscription_id=object_id)
 
 
 def _meant(text: str) -> Q:
-    """What a search may mean. Every part of it is served by an index."""
-    digests = [address_digest(device_address(each, text)) for each in Platform.values]
-    if _DIGEST.fullmatch(text):
-        digests.append(bytes.fromhex(text))
-    meant = Q(address_sha256__in=digests)
-    if (attribute := _ATTRIBUTE.fullmatch(text)) is not None:
-        name, value = attribute[1].strip(), attribute[2].strip()
-        for each in _readings(value):
-            meant |= Q(attributes__contains={name: each})
-        return meant
+    """What a search means by its shape; each kind is served by an index of its own."""
+    attribute = _ATTRIBUTE.fullmatch(text)
+    if attribute is not None and "://" not in text:
+        return _with_attribute(attribute[1].strip(), attribute[2].strip())
     try:
         return Q(pk=parse_uuid(text))
     except ValueError:
-        return meant
+        return _with_address(text)
+
+
+def _with_attribute(name: str, value: str) -> Q:
+    """Active ones: the index on attributes holds no others."""
+    meant = Q()
+    for each in _readings(value):
+        meant |= Q(attributes__contains={name: each})
+    return meant & Q(expired_at__isnull=True)
+
+
+def _with_address(text: str) -> Q:
+    """By the token or endpoint itself, or by its SHA-256."""
+    digest = bytes.fromhex(text) if _DIGEST.fullmatch(text) else None
+    meant = Q()
+    for platform in Platform.values:
+        own = address_digest(device_address(platform, text))
+        meant |= Q(platform=platform, address_sha256__in=[own, *filter(None, [digest])])
+    return meant
 
 
 def _readings(value: str) -> list[str | int | float]:
     """As text, and as the number that it may spell."""
     for kind in (int, float):
         try:
-            return [value, kind(value)]
+            number = kind(value)
         except ValueError:
             continue
+        return [value, number] if isfinite(number) else [value]
     return [value]
 
 
-class SubscriberPage(ConsolePage):
-    """A page about one subscriber, which it finds as `self.subscription`; 404 for another's."""
+class SubscriberPage(ChannelPage):
+    """A page about one subscriber, which it finds as `self.subscription`."""
 
     subscription: Subscription
 
     @override
-    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        seen = Subscription.objects.filter(channel__in=channels_of(request.user))
-        self.subscription = get_object_or_404(
-            seen.select_related("channel"), pk=kwargs["subscription_id"]
-        )
-        require(self.may(self.role), self.role)
-
-    def may(self, role: Role) -> bool:
-        """Whether the user may do in its channel what `role` may."""
-        return may(self.request.user, self.subscription.channel.account_id, role)
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.subscription = own_or_404(Subscription, request, kwargs["subscription_id"])
+        return self.subscription.channel
 
 
 class OverviewPage(SubscriberPage):
@@ -196,5 +220,6 @@ class ForgetPage(SubscriberPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         subscription_forget(subscription=self.subscription)
         messages.success(request, "Everything known of the subscriber was deleted.")
-        listing = reverse("admin:subscriptions_app_subscription_changelist")
-        return HttpResponseRedirect(f"{listing}?{_CHANNEL}={self.subscription.channel_id}")
+        return HttpResponseRedirect(
+            list_url("subscriptions_app_subscription", self.subscription.channel_id)
+        )

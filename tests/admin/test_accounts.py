@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from channels_app.models import Account
 from tests.admin.support import PASSWORD, signed_in
@@ -97,8 +98,16 @@ def test_guessing_the_password_at_an_unlocked_desk_ends_in_the_lock_out(alice):
 def test_the_lists_take_few_queries(root, django_assert_max_num_queries):
     User.objects.bulk_create(User(username=f"user-{n}", is_staff=True) for n in range(200))
     Account.objects.bulk_create(Account(name=f"account {n}") for n in range(200))
+    every_second = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
+    PeriodicTask.objects.bulk_create(
+        PeriodicTask(name=f"task {n}", task="tick", interval=every_second) for n in range(200)
+    )
     client = signed_in(root)
 
-    for page in (USERS, reverse("admin:channels_app_account_changelist")):
+    for page in (
+        USERS,
+        reverse("admin:channels_app_account_changelist"),
+        reverse("admin:django_celery_beat_periodictask_changelist"),
+    ):
         with django_assert_max_num_queries(25):
             assert client.get(page).status_code == 200

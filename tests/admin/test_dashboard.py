@@ -293,7 +293,7 @@ def test_the_time_left_follows_from_what_ended_lately(alice):
     assert only.stage == "sending"
     assert only.pace.rate == pytest.approx(10, rel=0.1)
     assert only.pace.seconds_left == pytest.approx(200, rel=0.1)
-    assert (only.done, only.delivered_percent) == (1000, 30)
+    assert (only.done, only.delivered_share) == (1000, 0.3)
 
 
 def test_what_waits_says_what_for(alice):

@@ -62,11 +62,11 @@ def test_a_link_works_once(alice):
     assert choose_password(link) is None
 
 
-def test_a_link_is_void_once_its_user_joins_another_account(alice, bob):
+def test_a_link_is_void_once_its_user_joins_another_account(alice, bob, root):
     """Else who made the link could still get into that account."""
     viewer = alice.members["viewer"]
     link = set_password_path(user=viewer)
-    member_add(account=bob.account, username=viewer.username, role=Role.OWNER)
+    member_add(account=bob.account, username=viewer.username, role=Role.OWNER, by=root)
 
     assert choose_password(link) is None
 
@@ -80,9 +80,9 @@ def test_a_weak_password_is_refused(alice):
     assert User.objects.get(pk=alice.members["viewer"].pk).check_password(PASSWORD)
 
 
-def test_somebody_known_is_added_without_a_link(alice, bob):
+def test_a_superuser_adds_somebody_known_without_a_link(alice, bob, root):
     known = bob.members["viewer"]
-    answer = act(signed_in(alice.members["owner"]), alice, "add", username=known, role="viewer")
+    answer = act(signed_in(root), alice, "add", username=known, role="viewer")
 
     assert "link" not in answer.context
     assert {held.account for held in known.memberships.all()} == {alice.account, bob.account}
@@ -159,7 +159,7 @@ def test_an_owner_cannot_touch_another_account(alice, bob):
 @pytest.mark.parametrize("who", ["of_another_account", "superuser"])
 def test_an_owner_gets_no_password_link_for_who_is_not_theirs_alone(alice, bob, root, who):
     user = {"of_another_account": bob.members["viewer"], "superuser": root}[who]
-    held, _ = member_add(account=alice.account, username=user.username, role=Role.VIEWER)
+    held, _ = member_add(account=alice.account, username=user.username, role=Role.VIEWER, by=root)
 
     answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
 

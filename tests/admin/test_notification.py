@@ -163,7 +163,7 @@ def test_nothing_is_promised_while_recipients_are_being_counted(viewer, alice):
     notification.plans.update(status="planning")
     page = viewer.get(page_of(notification))
     assert "Counting recipients" in page.content.decode()
-    assert page.context["time_left"] == ""
+    assert page.context["progress"].pace.seconds_left is None
 
 
 def test_recipients_that_wait_for_another_attempt_are_told(viewer, alice):

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from channels_app.selectors import channel_totals
 from notifications_app.models import Batch, Delivery, HourlyStat, Notification
-from notifications_app.selectors import database_now
 from notifications_app.tracking import make_token
+from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
 from tests.api.support import code, faults
@@ -115,7 +115,7 @@ def test_a_click_is_in_the_hour_in_which_it_came(alice, sent):
 
     (hour,) = HourlyStat.objects.filter(clicked__gt=0)
     assert (hour.channel_id, hour.platform, hour.clicked) == (alice.channel.id, "web", 2)
-    assert timedelta(0) <= database_now() - hour.hour < timedelta(hours=1, seconds=1)
+    assert timedelta(0) <= sql.now() - hour.hour < timedelta(hours=1, seconds=1)
 
 
 def test_one_request_counts_for_several_notifications_and_channels(alice, bob):
@@ -240,7 +240,7 @@ def test_events_count_until_28_days_after_the_start_and_no_longer(sent):
 
 
 def test_age_is_that_of_the_start_whenever_it_was_accepted(alice):
-    scheduled_long_ago = database_now() - timedelta(days=300)
+    scheduled_long_ago = sql.now() - timedelta(days=300)
     notification, (token,) = reached(
         alice, 1, scheduled_at=scheduled_long_ago, created_at=scheduled_long_ago
     )
@@ -263,7 +263,7 @@ def test_an_event_of_a_deleted_subscription_changes_nothing(sent):
 
 def test_who_unsubscribes_before_clicking_has_clicked(sent):
     notification, (token, _) = sent
-    Subscription.objects.update(expired_at=database_now())
+    Subscription.objects.update(expired_at=sql.now())
 
     report((token, "clicked"))
 

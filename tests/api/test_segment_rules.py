@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from channels_app.models import ChannelCounter
-from notifications_app.selectors import database_now
+from pushsvc.common import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
 from subscriptions_app.segments.wording import rule_text
@@ -46,7 +46,7 @@ def reached(channel, rule):
 @settings(RANDOM, max_examples=60)
 @given(data=st.data())
 def test_a_rule_matches_in_sql_whom_it_matches_in_plain_python(channel, data):
-    now = database_now()
+    now = sql.now()
     Subscription.objects.all().delete()
     ChannelCounter.objects.all().delete()
     rows = segments.add_many(channel, data.draw(segments.rows(now)))

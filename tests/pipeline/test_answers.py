@@ -3,22 +3,17 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import DataError
 
 from notifications_app import outcomes
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, HourlyStat, Notification
 from notifications_app.states import DeliveryStatus
 from notifications_app.verdicts import Limits, Recipient, judge
+from pushsvc.common import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support
-
-
-def database_now():
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        return cursor.fetchone()[0]
 
 
 def recipient_of(notification, subscription):
@@ -40,7 +35,7 @@ def verdict(notification, subscription, outcome, **limits):
         recipient_of(notification, subscription),
         outcome,
         registered_at=subscription.registered_at,
-        now=database_now(),
+        now=sql.now(),
         limits=Limits(**(defaults | limits)),
     )
 
@@ -249,7 +244,7 @@ def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, chann
 def test_a_gone_with_a_later_time_expires_who_has_not_moved(sandbox, channel):
     ((_, subscription),) = support.subscribe(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
-    as_of = database_now() + timedelta(hours=1)
+    as_of = sql.now() + timedelta(hours=1)
 
     outcomes.record(lease, [verdict(notification, subscription, Gone("gone", as_of=as_of))])
 
@@ -334,7 +329,7 @@ def test_what_no_verdict_can_repair_ends_in_an_error_not_for_ever(tampered_chann
     notification, rows, lease = claimed(tampered_channel, 1)
     monkeypatch.setattr(outcomes, "_COUNT_HOUR", "SELECT 1/0")
 
-    with pytest.raises(outcomes.DataError):
+    with pytest.raises(DataError):
         outcomes.record(lease, [verdict(notification, rows[0], Accepted())])
 
     assert support.counts(notification) == ("processing", 1, 0, 0)

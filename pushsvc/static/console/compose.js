@@ -22,7 +22,7 @@
     if (!kept || "posted" in form.dataset) return;
     const before = JSON.stringify([...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name)));
     if (before === JSON.stringify(kept)) return;
-    const values = Map.groupBy ? Map.groupBy(kept, ([name]) => name) : grouped(kept);
+    const values = grouped(kept);
     for (const field of form.elements) {
       if (!field.name || NOT_KEPT.has(field.name) || field.type === "hidden" || field.type === "submit") continue;
       if (field.name.startsWith("data_")) continue;

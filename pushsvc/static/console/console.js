@@ -11,8 +11,18 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = label; }, 1500);
 });
 
+// Something [data-shown-once] came as the answer to a form: a reload would send that form again.
+document.addEventListener("DOMContentLoaded", () => {
+  if (document.querySelector("[data-shown-once]")) history.replaceState(null, "", location.href);
+});
+
 // <form data-confirm="…">: asks before it is sent.
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !window.confirm(question)) event.preventDefault();
+});
+
+// The theme's search field has nothing but a placeholder.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelector("#searchbar")?.setAttribute("aria-label", "Search");
 });

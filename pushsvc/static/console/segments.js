@@ -68,10 +68,8 @@ function condition(rule) {
   const subject = rule.field ?? "attribute";
   const node = element("div", { className: "ps-rule" });
   const choice = select("What is tested", [["attribute", "Attribute"], ...Object.entries(FIELDS)], subject);
-  choice.addEventListener("change", () => {
-    node.replaceWith(condition(fresh(choice.value)));
-    changed();
-  });
+  choice.dataset.part = "subject";
+  choice.addEventListener("change", () => redraw(node, fresh(choice.value)));
   const remove = button("Remove condition", "✕", () => { node.remove(); changed(); }, "ps-remove");
   node.append(choice, ...parts(subject, rule, node), remove);
   return node;
@@ -93,7 +91,7 @@ function attributeParts(rule, node) {
   const name = element("input", { className: "ps-input", value: rule.attribute, ariaLabel: "Attribute", placeholder: "attribute", list: "segment-attributes", maxLength: 50 });
   name.dataset.part = "attribute";
   const sample = Array.isArray(rule.value) ? rule.value[0] : rule.value;
-  const kind = select("Kind of value", [["text", "text"], ["number", "number"]], typeof sample === "number" ? "number" : "text");
+  const kind = select("Kind of value", [["text", "text"], ["number", "number"]], rule.kind ?? (typeof sample === "number" ? "number" : "text"));
   kind.dataset.part = "kind";
   name.addEventListener("change", () => {
     const [only, ...others] = kindsOf.get(name.value) ?? [];
@@ -131,7 +129,7 @@ function timeParts(subject, rule, node) {
     ? element("input", { className: "ps-input", type: "number", min: 1, max: 36500, value: days ?? 30, ariaLabel: "Days" })
     : element("input", { className: "ps-input", type: "datetime-local", value: local(rule.value), ariaLabel: "Date and time (UTC)", title: "UTC" });
   value.dataset.part = "value";
-  return operator.value.endsWith("-days") ? [operator, value, "days"] : [operator, value, "UTC"];
+  return operator.value.endsWith("-days") ? [operator, value] : [operator, value, "UTC"];
 }
 
 const local = (value) => (typeof value === "string" ? new Date(value).toISOString().slice(0, 16) : "");
@@ -143,11 +141,20 @@ function operatorSelect(options, value, node) {
   return made;
 }
 
-// The condition drawn anew from what it says, for a choice that changes its other fields.
+// The condition drawn anew from what it says, for a choice that changes its other fields. The kind is
+// handed on, because a value that is still empty does not tell it.
 function again(node, { kind }) {
+  const chosen = kind ?? node.querySelector("[data-part=kind]")?.value;
   if (kind) node.querySelector("[data-part=kind]").value = kind;
-  const rule = read(node);
-  node.replaceWith(condition(rule));
+  redraw(node, { ...read(node), kind: chosen });
+}
+
+// Who is at the keyboard stays at the field that was changed.
+function redraw(node, rule) {
+  const part = node.contains(document.activeElement) && document.activeElement.dataset.part;
+  const drawn = condition(rule);
+  node.replaceWith(drawn);
+  if (part) drawn.querySelector(`[data-part=${part}]`)?.focus();
   changed();
 }
 

@@ -1,0 +1,77 @@
+"""How the console writes numbers, shares, durations and moments.
+
+For templates (`load figures`), and for pages that put texts together.
+"""
+
+import math
+from datetime import UTC, datetime
+from typing import Final
+
+from django import template
+from django.utils.html import format_html
+
+NOTHING: Final = "\N{EN DASH}"
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_TO_THE_MINUTE: Final = "%Y-%m-%d %H:%M"
+_FORMATS: Final = {"seconds": "%Y-%m-%d %H:%M:%S", "clock": "%H:%M:%S"}
+
+register = template.Library()
+
+
+def share(part: int, whole: int) -> float | None:
+    """None where there is nothing to have a share of."""
+    return part / whole if whole else None
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """1234567 → 1,234,567"""
+    return f"{number:,}"
+
+
+@register.filter
+def signed(number: int) -> str:
+    """1234 → +1,234; a loss has a real minus sign; 0 → 0"""
+    return f"{number:+,}".replace("-", "\N{MINUS SIGN}") if number else "0"
+
+
+@register.filter
+def rate(a_second: float) -> str:
+    """4.2; from ten on without a fraction."""
+    return f"{a_second:,.1f}" if a_second < 10 else f"{a_second:,.0f}"
+
+
+@register.filter
+def percent(of: float | None) -> str:
+    """0.1234 → 12.3 %"""
+    return NOTHING if of is None else f"{100 * of:.1f} %"
+
+
+@register.filter
+def width(of: float | None) -> str:
+    """0.1234 → 12.34 %, as CSS reads it whatever the language; nothing is 0."""
+    return f"{100 * (of or 0):.2f}%"
+
+
+@register.filter
+def duration(seconds: float) -> str:
+    """7500 → 2 h 5 min: the two largest units. Rounded up: nobody minds if it is over sooner."""
+    left = math.ceil(seconds)
+    parts = []
+    for name, length in _UNITS:
+        count, left = divmod(left, length)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+@register.filter
+def moment(at: datetime | None, how: str = "") -> str:
+    """In UTC, for `console/times.js` to turn into the reader's own time.
+
+    `how`: "seconds", "clock" (no day), "both" (their own time and UTC); else to the minute.
+    """
+    if at is None:
+        return NOTHING
+    in_utc = f"{at.astimezone(UTC):{_FORMATS.get(how, _TO_THE_MINUTE)}} UTC"
+    return format_html('<time data-local="{}" datetime="{}">{}</time>', how, at.isoformat(), in_utc)

@@ -1,0 +1,191 @@
+"""What no form of ours would send: every page answers with a page, and nothing leaks on the way."""
+
+import json
+from itertools import product
+from urllib.parse import urlencode
+
+import pytest
+from axes.models import AccessAttempt
+from django.test import Client
+from django.urls import reverse
+
+from pushsvc.common.admin import site
+from subscriptions_app.models import Segment
+from tests.admin.support import PASSWORD, fill_subscribers, make_notification, signed_in
+
+SEARCHES = [
+    "plan=nan",
+    "plan=-Infinity",
+    "plan=1e999",
+    "plan=" + "9" * 255,
+    "=",
+    "%_\\",
+    "'; --",
+    "\x00",
+    "x" * 5_000,
+    "age=\N{ARABIC-INDIC DIGIT THREE}",
+]
+RULES = {
+    "NaN": '{"attribute": "a", "operator": "gt", "value": NaN}',
+    "too deep for JSON": '{"not":' * 900 + "1" + "}" * 900,
+    "too deep for JSON, in lists": "[" * 900 + "]" * 900,
+    "half a surrogate pair as a field": '{"all": [], "\\ud800": 1}',
+    "half a surrogate pair as a value": '{"attribute": "a", "operator": "eq", "value": "\\ud800"}',
+    "NUL": '{"attribute": "\\u0000", "operator": "eq", "value": "\\u0000"}',
+    "a huge number": '{"attribute": "a", "operator": "gt", "value": ' + "9" * 4_000 + "}",
+    "a list": "[1]",
+    "not JSON": "{",
+}
+
+
+def changelists():
+    for model in site._registry:
+        yield reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_list_survives_every_search(alice, root, search):
+    fill_subscribers(alice.channel, 2)
+    make_notification(alice.channel)
+
+    for person, path in product([root, alice.members["viewer"]], changelists()):
+        answer = signed_in(person).get(path, {"q": search}, follow=True)
+        assert answer.status_code in {200, 400, 403}, path
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"o": "99.-98.x"},
+        {"p": "9" * 30},
+        {"p": "-1"},
+        {"_to_field": "secret_sha256"},
+        {"_popup": "1"},
+        {"e": "1"},
+        {"all": ""},
+        {"_facets": "True"},
+        {"channel__id__exact": "x"},
+        {"channel__account__name__startswith": "B"},
+        {"status__regex": "((("},
+        {"platform__regex": "((("},
+        {"platform__in": "web,\x00"},
+        {"days": "9" * 400},
+        {"kind": "auth.nothing"},
+        {"action": "\x00"},
+        {"show": "\x00"},
+    ],
+)
+def test_every_list_survives_every_query(alice, root, query):
+    fill_subscribers(alice.channel, 2)
+    make_notification(alice.channel)
+
+    for person, path in product([root, alice.members["viewer"]], changelists()):
+        answer = signed_in(person).get(path, query, follow=True)
+        assert answer.status_code in {200, 400, 403}, (path, query)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_segment_builder_survives_every_rule(alice, rule):
+    client = signed_in(alice.members["manager"])
+    for name in ("segment_new", "segment_preview"):
+        page = reverse(f"admin:{name}", args=[alice.channel.pk])
+        answer = client.post(page, {"name": "all", "rule": rule})
+        assert answer.status_code in {200, 400}, name
+    assert not Segment.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["\x00", "", "x" * 10_000])
+def test_no_name_of_a_segment_is_too_odd_to_be_refused(alice, name):
+    page = reverse("admin:segment_new", args=[alice.channel.pk])
+    rule = json.dumps({"field": "platform", "operator": "eq", "value": "web"})
+
+    answer = signed_in(alice.members["manager"]).post(page, {"name": name, "rule": rule})
+
+    assert answer.status_code == 400
+    assert not Segment.objects.exists()
+
+
+@pytest.mark.parametrize("number", ["0", "9" * 20, "9" * 5_000, "\N{SUPERSCRIPT TWO}", "-1"])
+def test_no_number_of_a_user_or_member_is_too_odd_to_be_missing(alice, root, number):
+    client = signed_in(root)
+
+    assert client.get(f"/admin/auth/user/{number}/change/").status_code == 404
+    members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
+    answer = client.post(members, {"do": "remove", "membership": number})
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("field", ["new_password", "repeated", "password", "code"])
+def test_a_wrong_password_leaves_nothing_that_was_typed_in_the_database(alice, field):
+    typed = {"password": "wrong", "code": "123456", "new_password": "n", "repeated": "n"}
+    typed |= {"new_password": "planted-secret", "repeated": "planted-secret"}
+    typed[field] = "planted-secret"
+
+    answer = signed_in(alice.members["viewer"]).post("/admin/password_change/", typed)
+
+    assert answer.status_code in {400, 429}
+    assert AccessAttempt.objects.exists()
+    for row in AccessAttempt.objects.values():
+        assert "planted-secret" not in str(row)
+
+
+@pytest.mark.parametrize("what", ["renew", "off"])
+def test_a_wrong_code_leaves_the_right_password_out_of_the_database(alice, what):
+    typed = {"do": what, f"{what}-password": f"{PASSWORD}x", f"{what}-code": "planted-code"}
+
+    signed_in(alice.members["viewer"]).post(reverse("admin:two_step"), typed)
+
+    assert AccessAttempt.objects.exists()
+    for row in AccessAttempt.objects.values():
+        assert PASSWORD not in str(row)
+        assert "planted-code" not in str(row)
+
+
+@pytest.mark.parametrize(
+    "next_page",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example",
+        "https:evil.example",
+        "javascript:alert(1)",
+        "\t//evil.example",
+        "http://testserver@evil.example/",
+    ],
+)
+def test_signing_in_leads_nowhere_else(alice, next_page):
+    fields = {"username": "alice-viewer", "password": PASSWORD, "next": next_page}
+
+    for path in ("/admin/login/", f"/admin/login/?{urlencode({'next': next_page})}"):
+        answer = Client().post(path, fields)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/admin/"), answer["Location"]
+
+
+@pytest.mark.parametrize("next_page", ["https://evil.example/", "//evil.example/"])
+def test_signing_out_leads_nowhere_else(alice, next_page):
+    client = signed_in(alice.members["viewer"])
+
+    for path in ("/admin/logout/", f"/admin/logout/?{urlencode({'next': next_page})}"):
+        answer = client.post(path, {"next": next_page})
+        assert "evil" not in answer.headers.get("Location", "")
+
+
+@pytest.mark.parametrize(
+    ("expires", "status"),
+    [
+        ("0001-01-01T00:00", 200),
+        ("9999-12-31T23:59", 200),
+        ("99999-01-01T00:00", 400),
+        ("2031-01-01T00:00+99:00", 400),
+    ],
+)
+def test_a_key_may_end_far_off_and_its_page_still_opens(alice, expires, status):
+    client = signed_in(alice.members["manager"])
+    page = reverse("admin:channel_keys", args=[alice.channel.pk])
+
+    answer = client.post(page, {"name": "k", "scopes": ["read"], "expires_at": expires})
+
+    assert answer.status_code == status
+    assert client.get(page).status_code == 200
+    assert client.get("/admin/").status_code == 200

@@ -1,0 +1,124 @@
+"""Two members, or a member and a worker, who do opposite things at the same moment."""
+
+import json
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from channels_app.models import ApiKey
+from notifications_app import planning
+from notifications_app.models import Notification
+from subscriptions_app.models import Segment
+from tests.admin.support import signed_in
+from tests.admin.test_attacks_tenancy import written
+from tests.api.support import at_once, owner_of
+from tests.pipeline import support
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COMPOSE = "/admin/notifications_app/notification/compose/"
+TRIES = 5
+
+
+def test_a_form_that_is_confirmed_by_many_at_once_is_one_notification(alice):
+    clients = [signed_in(alice.members[role]) for role in ("sender", "manager", "owner")]
+    support.add_rows(alice.channel, 1)
+    review = clients[0].post(COMPOSE, written(alice.channel, step="review"))
+    form = written(alice.channel, key=review.context["key"])
+
+    answers = at_once(*(lambda client=client: client.post(COMPOSE, form) for client in clients * 2))
+
+    assert {answer.status_code for answer in answers} == {302}
+    one = Notification.objects.get()
+    listing = reverse("admin:notifications_app_notification_changelist")
+    own = reverse("admin:notifications_app_notification_change", args=[one.pk])
+    assert {answer["Location"].partition("?")[0] for answer in answers} <= {listing, own}
+
+
+def test_what_is_cancelled_while_it_starts_is_cancelled_or_sent_and_never_both(alice):
+    client = signed_in(alice.members["sender"])
+    support.add_rows(alice.channel, 3)
+    for _ in range(TRIES):
+        notification = support.notify(alice.channel)
+        path = reverse("admin:notification_cancel", args=[notification.pk])
+        answer, _ = at_once(lambda path=path: client.post(path), lambda: planning.work(seconds=5))
+        assert answer.status_code == 302
+        status, recipients, *_ = support.counts(notification)
+        assert (status, recipients) in {("cancelled", 0), ("processing", 3)}
+        told = [str(each) for each in client.get(answer["Location"]).context["messages"]]
+        assert told == [
+            "The notification is cancelled. Nobody gets it."
+            if status == "cancelled"
+            else "Too late to cancel: it has been started already."
+        ]
+    support.assert_exact(alice.channel)
+
+
+def test_a_segment_is_deleted_or_sent_to_and_never_both(alice):
+    sender, manager = signed_in(alice.members["sender"]), signed_in(alice.members["manager"])
+    rule = {"field": "platform", "operator": "eq", "value": "web"}
+    for number in range(TRIES):
+        segment = Segment.objects.create(channel=alice.channel, name=f"all {number}", rule=rule)
+        form = written(alice.channel, segment_id=str(segment.pk), key=f"console {number}")
+        remove = reverse("admin:segment_remove", args=[segment.pk])
+        sent, _ = at_once(
+            lambda form=form: sender.post(COMPOSE, form),
+            lambda remove=remove: manager.post(remove),
+        )
+        is_sent = Notification.objects.filter(segment_id=segment.pk).exists()
+        assert is_sent == Segment.objects.filter(pk=segment.pk).exists()
+        assert sent.status_code == (302 if is_sent else 400)
+
+
+def test_a_key_that_is_revoked_while_it_sends_sends_nothing_afterwards(alice):
+    manager = signed_in(alice.members["manager"])
+    owner = owner_of(alice.channel)
+    key = ApiKey.objects.get(channel=alice.channel)
+    revoke = reverse("admin:channel_key_revoke", args=[alice.channel.pk, key.pk])
+
+    *sent, revoked = at_once(
+        *(lambda: owner.send({"body": "x"}) for _ in range(4)), lambda: manager.post(revoke)
+    )
+
+    assert revoked.status_code == 302
+    accepted = [answer for answer in sent if answer.status_code == 202]
+    refused = [answer for answer in sent if answer.status_code == 401]
+    assert len(accepted) + len(refused) == 4
+    assert Notification.objects.count() == len(accepted)
+    assert json.loads(owner.send({"body": "x"}).content)["code"] == "revoked_key"
+
+
+def test_two_owners_cannot_remove_each_other_at_once(alice):
+    """One of them stays, whoever was first."""
+    members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
+    first = alice.account.memberships.get(role="owner")
+    second = alice.account.memberships.get(role="manager")
+    for _ in range(TRIES):
+        alice.account.memberships.update_or_create(user=first.user, defaults={"role": "owner"})
+        alice.account.memberships.update_or_create(user=second.user, defaults={"role": "owner"})
+        rows = {each.user_id: each.pk for each in alice.account.memberships.all()}
+        removals = [(first.user, second.user_id), (second.user, first.user_id)]
+        at_once(
+            *(
+                partial(signed_in(by).post, members, {"do": "remove", "membership": rows[of]})
+                for by, of in removals
+            )
+        )
+        assert alice.account.memberships.filter(role="owner").exists()
+
+
+def test_what_is_due_meanwhile_is_not_cancelled_by_a_page_from_before(alice):
+    client = signed_in(alice.members["sender"])
+    later = timezone.now() + timedelta(hours=1)
+    notification = support.notify(alice.channel, scheduled_at=later)
+    page = reverse("admin:notifications_app_notification_change", args=[notification.pk])
+    assert "Cancel it" in client.get(page).content.decode()
+    Notification.objects.filter(pk=notification.pk).update(scheduled_at=timezone.now())
+    support.plan()
+
+    client.post(reverse("admin:notification_cancel", args=[notification.pk]))
+
+    assert support.counts(notification)[0] == "sent"

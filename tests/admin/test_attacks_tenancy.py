@@ -1,0 +1,277 @@
+"""Members with crafted forms: at another account, above their role, and after a demotion."""
+
+from itertools import product
+from threading import Event
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+
+from channels_app.members import user_change
+from channels_app.models import Account, ApiKey, Channel, Membership, Role
+from channels_app.services import api_key_issue
+from notifications_app.models import Notification
+from pushsvc.common import sql
+from pushsvc.common.errors import Invalid
+from subscriptions_app.models import Segment, Subscription
+from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.test_scope import addresses, everything_of
+from tests.pipeline.support import in_threads, until
+
+COMPOSE = "admin:notification_compose"
+CHECK = "admin:notification_compose_check"
+TEST = "admin:notification_compose_test"
+WORD = "zebra"
+
+
+def stocked(house, word=WORD):
+    """One of everything in the house, named by the word."""
+    fill_subscribers(house.channel, 2)
+    rule = {"attribute": word, "operator": "eq", "value": word}
+    house.rows = {
+        "channel": house.channel,
+        "key": api_key_issue(channel=house.channel, name=word)[0],
+        "segment": Segment.objects.create(channel=house.channel, name=word, rule=rule),
+        "subscription": Subscription.objects.filter(channel=house.channel)[0],
+        "notification": make_notification(house.channel, title=word, body=word, status="pending"),
+    }
+    return house
+
+
+@pytest.fixture
+def zebra(bob):
+    """Bob's, whose word no member of Alice's may read."""
+    Channel.objects.filter(pk=bob.channel.pk).update(name=WORD)
+    bob.channel.refresh_from_db()
+    return stocked(bob)
+
+
+def written(channel, **more):
+    return {
+        "channel": str(channel.pk),
+        "body": "Hello",
+        "ttl_number": "1",
+        "ttl_unit": "hours",
+        "when": "now",
+        "platforms": ["web"],
+        "step": "send",
+        "key": "console 1",
+    } | more
+
+
+@pytest.mark.parametrize("role", Role.values)
+def test_nobody_writes_to_another_account_s_subscribers(alice, zebra, role):
+    client = signed_in(alice.members[role])
+    before = Notification.objects.count()
+    device = zebra.rows["subscription"]
+    digest = bytes(device.address_sha256).hex()
+    forms = [
+        written(zebra.channel),
+        written(zebra.channel, step="review"),
+        written(alice.channel, segment_id=str(zebra.rows["segment"].pk)),
+        written(alice.channel, segment_id=str(zebra.rows["segment"].pk), step="review"),
+        written(alice.channel, test_device=str(device.pk), step="none", body="\x00"),
+        written(alice.channel, test_known_as=digest, step="none", body="\x00"),
+        written(zebra.channel, test_device=str(device.pk), body="\x00"),
+    ]
+
+    for form, name in product(forms, [COMPOSE, CHECK, TEST]):
+        for query in ("", f"?channel={alice.channel.pk}", f"?channel={zebra.channel.pk}"):
+            answer = client.post(reverse(name) + query, form)
+            assert answer.status_code in {200, 400, 403, 404}, (name, form)
+            assert WORD not in answer.content.decode(), (name, form)
+    assert Notification.objects.count() == before
+
+
+def test_a_test_goes_to_no_device_of_another_channel(alice, zebra):
+    client = signed_in(alice.members["owner"])
+    device = zebra.rows["subscription"]
+
+    for known in (str(device.pk), bytes(device.address_sha256).hex()):
+        answer = client.post(reverse(TEST), written(alice.channel, test_known_as=known))
+        assert "No test was sent" in answer.content.decode()
+    assert not Notification.objects.filter(only_subscription_id__isnull=False).exists()
+
+
+def test_nothing_of_another_account_is_duplicated(alice, zebra):
+    client = signed_in(alice.members["owner"])
+    copied = zebra.rows["notification"].pk
+
+    for query in (f"?from={copied}", f"?from={copied}&channel={alice.channel.pk}"):
+        assert client.get(reverse(COMPOSE) + query).status_code == 404
+        assert client.post(reverse(COMPOSE) + query, written(alice.channel)).status_code == 404
+
+
+def test_an_owner_elsewhere_is_still_only_a_viewer_here(alice, zebra):
+    """Who may something in one account passes every check that asks `anywhere`."""
+    owner = alice.members["owner"]
+    Membership.objects.create(account=zebra.account, user=owner, role=Role.VIEWER)
+    client, before = signed_in(owner), everything_of(zebra)
+    fields = written(zebra.channel) | {"do": "add", "username": "mole", "role": "owner"}
+    fields |= {"name": "mole", "scopes": ["manage"], "account": str(zebra.account.pk)}
+    fields |= {"platform": "web", "rule": '{"field": "platform", "operator": "eq", "value": "web"}'}
+
+    for name, path in addresses(zebra):
+        if name not in {"logout", "login", "two_step"}:
+            answer = client.post(path, fields)
+            assert answer.status_code in {200, 302, 400, 403, 404, 405}, (name, path)
+
+    assert everything_of(zebra) == before
+    assert not User.objects.filter(username="mole").exists()
+    assert Channel.objects.filter(account=zebra.account).count() == 1
+    assert not ApiKey.objects.filter(name="mole", channel=zebra.channel).exists()
+
+
+def test_no_field_that_a_form_does_not_have_raises_anybody(alice, zebra):
+    owner, viewer = alice.members["owner"], alice.members["viewer"]
+    client = signed_in(owner)
+    crafted = {
+        "is_superuser": "on",
+        "is_staff": "on",
+        "is_active": "on",
+        "account": zebra.account.pk,
+    }
+    members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
+    theirs = Membership.objects.filter(account=zebra.account)[0]
+    own = Membership.objects.get(user=viewer)
+
+    client.post(members, {"do": "add", "username": "new", "role": "superuser"} | crafted)
+    client.post(members, {"do": "add", "username": "newer", "role": "viewer"} | crafted)
+    client.post(members, {"do": "role", "membership": own.pk, "role": "sender"} | crafted)
+    assert client.post(members, {"do": "remove", "membership": theirs.pk}).status_code == 404
+    link = client.post(members, {"do": "link", "membership": theirs.pk})
+    assert link.status_code == 404
+    assert client.post(members, {"do": "rename", "name": "taken"}).status_code == 403
+    for page in ("add/", f"{owner.pk}/change/"):
+        fields = {"do": "change", "username": "x"} | crafted
+        assert client.post(f"/admin/auth/user/{page}", fields).status_code == 403
+
+    assert not User.objects.filter(is_superuser=True).exists()
+    assert not User.objects.filter(username="new").exists()
+    assert User.objects.get(username="newer").memberships.get().account_id == alice.account.pk
+    assert Membership.objects.filter(account=zebra.account).count() == len(Role.values)
+    assert not Account.objects.filter(name="taken").exists()
+
+
+def test_a_channel_is_made_for_and_moved_to_no_other_account(alice, zebra):
+    client = signed_in(alice.members["manager"])
+    fields = {"name": "moved", "vapid_subject": "mailto:push@example.com", "enabled": ["web"]}
+    fields["account"] = str(zebra.account.pk)
+
+    made = client.post(reverse("admin:channels_app_channel_add"), fields)
+    client.post(reverse("admin:channel_settings", args=[alice.channel.pk]), fields)
+
+    assert made.status_code == 400
+    assert Channel.objects.filter(account=zebra.account).count() == 1
+    alice.channel.refresh_from_db()
+    assert alice.channel.account_id == alice.account.pk
+
+
+def test_a_key_is_revoked_through_its_own_channel_only(alice, zebra):
+    client = signed_in(alice.members["manager"])
+    path = reverse("admin:channel_key_revoke", args=[alice.channel.pk, zebra.rows["key"].pk])
+
+    assert client.post(path).status_code == 404
+    assert ApiKey.objects.get(pk=zebra.rows["key"].pk).revoked_at is None
+
+
+@pytest.mark.parametrize("becomes", [Role.VIEWER, None])
+def test_who_is_demoted_between_review_and_sending_sends_nothing(alice, becomes):
+    fill_subscribers(alice.channel, 1)
+    sender = alice.members["sender"]
+    client = signed_in(sender)
+    review = client.post(reverse(COMPOSE), written(alice.channel, step="review"))
+    membership = Membership.objects.filter(user=sender)
+    membership.update(role=becomes) if becomes else membership.delete()
+
+    answer = client.post(reverse(COMPOSE), written(alice.channel, key=review.context["key"]))
+
+    assert answer.status_code in {403, 404}
+    assert not Notification.objects.exists()
+
+
+def test_a_superuser_who_is_no_superuser_any_more_is_nobody(root, zebra):
+    client = signed_in(root)
+    User.objects.filter(pk=root.pk).update(is_superuser=False)
+
+    for name, path in addresses(zebra):
+        if name != "logout":
+            assert WORD not in client.get(path).content.decode(), (name, path)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_superusers_cannot_take_it_from_each_other_at_once(root):
+    other = User.objects.create_superuser("other", password="x")
+    was_taken, pids = Event(), []
+
+    def demote_other():
+        with transaction.atomic():
+            user_change(user=other, by=root, email="", is_active=True, is_superuser=False)
+            was_taken.set()
+            until(lambda: pids and _has_ended_or_waits(pids[0]))
+
+    def demote_root():
+        was_taken.wait(timeout=20)
+        pids.append(sql.rows("SELECT pg_backend_pid()", {})[0][0])
+        with pytest.raises(Invalid):
+            user_change(user=root, by=other, email="", is_active=True, is_superuser=False)
+
+    in_threads(demote_other, demote_root)
+    assert list(User.objects.filter(is_superuser=True)) == [root]
+
+
+def _has_ended_or_waits(pid):
+    """By its session; that of a call that was refused at once is idle, and knows what it did."""
+    asked = "SELECT wait_event_type, query FROM pg_stat_activity WHERE pid = %(pid)s"
+    found = sql.rows(asked, {"pid": pid})
+    return not found or found[0][0] == "Lock" or found[0][1] in {"COMMIT", "ROLLBACK"}
+
+
+def test_nobody_is_told_whether_another_account_has_something(alice, zebra):
+    """An id of Bob's and one of nobody get the same answer."""
+    client = signed_in(alice.members["owner"])
+    nowhere = "0" * 8 + "-0000-7000-8000-" + "0" * 12
+
+    for name, path in addresses(zebra):
+        ids = [str(row.pk) for row in [*zebra.rows.values(), zebra.account] if str(row.pk) in path]
+        for pk in ids:
+            theirs, nobodys = client.get(path), client.get(path.replace(pk, nowhere))
+            assert theirs.status_code == nobodys.status_code, (name, path)
+
+
+def test_a_stranger_s_link_to_set_a_password_is_void(root):
+    for uid, token in (("MQ", "set-password"), ("MQ", "chosen"), ("x" * 500, "a-b")):
+        answer = Client().get(f"/admin/auth/user/set-password/{uid}/{token}/", follow=True)
+        assert answer.status_code in {200, 404}
+        assert b"does not work any more" in answer.content or answer.status_code == 404
+
+
+def test_the_search_over_everything_finds_nothing_of_another_account(alice, zebra):
+    client = signed_in(alice.members["owner"])
+
+    for query in ({"s": WORD}, {"s": WORD, "extended": "1"}, {"s": str(zebra.channel.pk)}):
+        answer = client.get(reverse("admin:search"), query)
+        assert WORD not in answer.content.decode().replace(f'"{WORD}"', "")
+
+
+@pytest.mark.parametrize("is_removed_again", [False, True])
+def test_a_name_that_an_owner_made_up_does_not_open_another_account(alice, bob, is_removed_again):
+    """Alice's owner takes the name of somebody whom Bob will want, and chooses the password."""
+    signed_in(alice.members["owner"]).post(
+        reverse("admin:channels_app_account_change", args=[alice.account.pk]),
+        {"do": "add", "username": "carol", "role": "viewer"},
+    )
+    carol = User.objects.get(username="carol")
+    if is_removed_again:
+        carol.memberships.all().delete()
+
+    answer = signed_in(bob.members["owner"]).post(
+        reverse("admin:channels_app_account_change", args=[bob.account.pk]),
+        {"do": "add", "username": "carol", "role": "manager"},
+    )
+
+    assert answer.status_code == 400
+    assert "a superuser must add them" in answer.content.decode()
+    assert not bob.account.memberships.filter(user=carol).exists()

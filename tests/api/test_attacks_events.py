@@ -1,0 +1,142 @@
+"""POST /events and GET /c/<token> for whoever finds them: no odd shape counts, or fails."""
+
+import json
+
+import pytest
+from django.test import Client
+
+from notifications_app.models import Delivery
+from notifications_app.tracking import make_token
+from tests.pipeline.support import add_rows, notify, plan
+
+pytestmark = pytest.mark.django_db
+
+TOKEN = "a" * 64
+
+
+@pytest.fixture
+def sent(alice):
+    (row,) = add_rows(alice.channel, 1)
+    notification = notify(alice.channel, url="https://shop.example/")
+    plan(notification)
+    return notification, make_token(notification.id, row.id)
+
+
+def post(body, content_type="application/json", **headers):
+    return Client().post("/events", body, content_type=content_type, headers=headers)
+
+
+def shapes(token):
+    """Bodies that hold a genuine click somewhere, and are no report of it."""
+    click = {"token": token, "event": "clicked"}
+    return [
+        [click],
+        click,
+        {"events": click},
+        {"events": {"0": click}},
+        {"events": [[click]]},
+        {"events": [click] * 21},
+        {"events": [click, None]},
+        {"events": [click, {**click, "token": [token]}]},
+        {"events": [click, {**click, "token": {"$ne": ""}}]},
+        {"events": [click, {**click, "event": ["clicked"]}]},
+        {"events": [click, {**click, "event": "CLICKED"}]},
+        {"events": [click, {**click, "count": 5}]},
+        {"events": [click], "notification_id": "x"},
+        {"Events": [click]},
+        None,
+        1e300,
+        token,
+    ]
+
+
+@pytest.mark.parametrize("number", range(17))
+def test_a_click_in_another_shape_is_no_click(sent, number):
+    notification, token = sent
+
+    answer = post(json.dumps(shapes(token)[number]))
+
+    assert answer.status_code == 400
+    assert token not in answer.content.decode()
+    notification.refresh_from_db()
+    assert notification.clicked_count == 0
+    assert not Delivery.objects.exclude(received_at=None).exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"events":[],"events":[{"token":"%s","event":"clicked"}]}',
+        b'{"events":[{"token":"x","token":"%s","event":"clicked"}]}',
+        b'\xef\xbb\xbf{"events":[{"token":"%s","event":"clicked"}]}',
+        b'{"events":[{"token":"%s","event":"clicked"}]}{}',
+        b'{"events":[{"token":"%s","event":"clicked\\u0000"}]}',
+        b"[" * 30_000 + b"%s",
+        b'{"events":' + b'{"a":' * 5_000 + b'"%s"' + b"}" * 5_000 + b"}",
+        b"events=%s",
+        b"\xff\xfe%s",
+    ],
+)
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "text/plain", "text/plain;charset=utf-16"]
+)
+def test_what_is_not_quite_json_is_no_click(sent, body, content_type):
+    notification, token = sent
+
+    assert post(body.replace(b"%s", token.encode()), content_type).status_code == 400
+    notification.refresh_from_db()
+    assert notification.clicked_count == 0
+
+
+def test_no_event_makes_a_click_be_counted_twice_in_one_request(sent):
+    """Twenty spellings of one report are one."""
+    notification, token = sent
+    events = [{"token": token, "event": event} for event in ("clicked", "received", "dismissed")]
+
+    assert post(json.dumps({"events": (events * 7)[:20]})).status_code == 204
+
+    notification.refresh_from_db()
+    counts = (
+        notification.clicked_count,
+        notification.received_count,
+        notification.dismissed_count,
+    )
+    assert counts == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "{}=",
+        "{}\n",
+        " {}",
+        "{}%0d%0aLocation:%20https://evil.example",
+        "{}/..",
+        "{}%00",
+        "{}?u=//e",
+    ],
+)
+def test_a_token_has_one_spelling(sent, spelling):
+    """Two spellings would be two clicks for whoever counts them by token."""
+    notification, token = sent
+
+    answer = Client().get(f"/c/{spelling.format(token)}")
+
+    assert answer.status_code == 404 or answer.headers["Location"] == notification.url
+    assert "evil" not in str(answer.headers)
+    reported = post(json.dumps({"events": [{"token": f"{token}=", "event": "clicked"}]}))
+    assert reported.status_code == 204
+
+
+def test_an_answer_to_a_device_tells_nothing_and_is_not_kept(sent):
+    _, token = sent
+    body = json.dumps({"events": [{"token": token, "event": "clicked"}]})
+    forged = json.dumps({"events": [{"token": TOKEN, "event": "clicked"}]})
+
+    answers = [post(each, Origin="https://evil.example") for each in (body, body, forged)]
+
+    assert {answer.status_code for answer in answers} == {204}
+    assert {answer.content for answer in answers} == {b""}
+    assert len({str(sorted(answer.headers.items())) for answer in answers}) == 1
+    assert "Access-Control-Allow-Credentials" not in answers[0].headers
+    assert not answers[0].cookies

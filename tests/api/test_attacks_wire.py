@@ -1,0 +1,82 @@
+"""Requests that no browser makes: answered like any other, and believed no more."""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from axes.models import AccessAttempt
+from django.core.wsgi import get_wsgi_application
+from django.db import connections
+
+from pushsvc import asgi
+from tests.api.test_streaming import SCOPE
+
+NOBODY = "0192f0c1-0000-7000-8000-000000000000"
+
+
+def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
+    """Status and text of the web process's own application."""
+    scope = {**SCOPE, "method": method, "path": path, "query_string": query}
+    scope["headers"] = [(b"host", b"localhost"), *headers]
+    heard = []
+
+    async def receive():
+        return {"type": "http.request", "body": body}
+
+    async def send(message):
+        heard.append(message)
+
+    application = asgi.BufferedApplication(get_wsgi_application())
+    with ThreadPoolExecutor(1) as application._threads:  # one, so that its connection can be closed
+        asyncio.run(application(scope, receive, send))
+        application._threads.submit(connections.close_all).result()
+    return heard[0]["status"], b"".join(each.get("body", b"") for each in heard[1:]).decode()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"query": "x=é".encode()},
+        {"query": b"x=\xff\xfe"},
+        {"headers": [(b"x-odd", b"\xff")]},
+        {"headers": [(b"x-often", b"1")] * 500},
+        {"headers": [(b"cookie", b'sessionid=\xff; csrftoken="')]},
+    ],
+)
+def test_odd_bytes_get_an_answer_like_others(request_):
+    assert ask(**request_)[0] == 200
+
+
+def test_what_a_query_says_in_bytes_of_its_own_is_read_as_utf_8(db):
+    _, page = ask(path="/admin/login/", query="next=/admin/é".encode())
+
+    assert 'value="/admin/é"' in page
+
+
+def test_no_header_with_an_underscore_passes_for_one_with_a_hyphen():
+    headers = [(b"x_channel_id", NOBODY.encode()), (b"content-type", b"application/json")]
+
+    status, problem = ask("POST", "/subscribe", headers=headers, body=b"{}")
+
+    assert (status, json.loads(problem)["code"]) == (400, "channel_id_missing")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_guesses_behind_a_proxy_cannot_choose_an_address(settings):
+    """The proxy adds its own entry to its own header, and leaves what the client made up."""
+    settings.TRUSTED_PROXIES = 1
+    token = "a" * 32  # anybody may make one up, for cookie and form alike
+    fields = f"username=nobody&password=guess&csrfmiddlewaretoken={token}"
+    for made_up in ("198.51.100.1", "198.51.100.2"):
+        headers = [
+            (b"x-forwarded-for", b"203.0.113.7"),
+            (b"x_forwarded_for", made_up.encode()),
+            (b"content-type", b"application/x-www-form-urlencoded"),
+            (b"cookie", f"csrftoken={token}".encode()),
+        ]
+        status, _ = ask("POST", "/admin/login/", headers=headers, body=fields.encode())
+        assert status == 200
+
+    (attempt,) = AccessAttempt.objects.all()
+    assert (attempt.ip_address, attempt.failures_since_start) == ("203.0.113.7", 2)
