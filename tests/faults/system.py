@@ -155,6 +155,7 @@ class System:
                 assert process.wait(timeout=60) == 0, f"{name} did not end well"
             if name == "web":
                 self.start(name)
+                until(self.is_up, "the service is up again")
 
     @staticmethod
     def _signal(process, number):
