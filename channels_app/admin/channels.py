@@ -140,12 +140,14 @@ class OverviewPage(TabPage):
             }
             for platform, title in PLATFORM_NAMES.items()
         ]
+        # Sums over all of the channel's notifications, running ones included.
+        every = list_url("notifications_app_notification", self.channel.pk)
         figures = [
             {"title": "Notifications sent", "value": totals.notifications_sent, "url": sent},
-            {"title": "Recipients", "value": totals.recipients},
-            {"title": "Delivered", "value": totals.delivered},
-            {"title": "Bounced", "value": totals.bounced},
-            {"title": "Clicked", "value": totals.clicked},
+            {"title": "Recipients", "value": totals.recipients, "url": every},
+            {"title": "Delivered", "value": totals.delivered, "url": every},
+            {"title": "Bounced", "value": totals.bounced, "url": every},
+            {"title": "Clicked", "value": totals.clicked, "url": every},
         ]
         return super().get_context_data(platforms=platforms, figures=figures, **kwargs)
 

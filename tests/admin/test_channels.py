@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import provider_credentials_store
-from tests.admin.support import fill_subscribers, signed_in
+from tests.admin.support import fill_subscribers, make_notification, signed_in
 from tests.api.credentials import APPLE, GOOGLE
 from tests.pipeline.phones import store_apple, store_google
 
@@ -252,3 +252,17 @@ def test_credentials_are_tested_by_asking_the_push_service(alice, fcm, apns, pla
 
 def test_without_credentials_there_is_nothing_to_test(alice):
     assert "No credentials are stored" in said_of_a_test(alice, "android")
+
+
+def test_every_figure_of_the_overview_leads_to_the_notifications_that_it_sums(alice):
+    make_notification(alice.channel, title="Spring sale")
+    make_notification(alice.channel, title="Half done", status="processing", finished_at=None)
+    client = signed_in(alice.members["viewer"])
+    figures = client.get(address("channels_app_channel_change", alice)).context["figures"]
+
+    sent, *others = (client.get(figure["url"]).content.decode() for figure in figures)
+
+    assert "Spring sale" in sent
+    assert "Half done" not in sent
+    assert len(others) == 4
+    assert all("Spring sale" in page and "Half done" in page for page in others)
