@@ -147,6 +147,14 @@ class Worker:
         self._registrations = {}
         self._session.on("ServiceWorker.workerRegistrationUpdated", self._note)
         self._session.send("ServiceWorker.enable")
+        page.evaluate(
+            """() => {
+              window.told = 0; // notifications that the worker says it has shown
+              navigator.serviceWorker.addEventListener("message", ({data}) => {
+                if (data?.pushsvc === "received") told += 1;
+              });
+            }"""
+        )
         with page.context.expect_event("serviceworker") as started:
             page.evaluate("navigator.serviceWorker.register('/push-sw.js')")
         self._worker = started.value
@@ -188,11 +196,16 @@ class Worker:
         )
 
     def push(self, payload):
-        """Delivers a push message: text as it is, anything else as JSON."""
+        """Delivers a push message: text as it is, anything else as JSON. Done when it is shown.
+
+        Nobody looks before the worker says so: Chromium forgets what it is about to show when
+        `getNotifications` comes in between.
+        """
         data = payload if isinstance(payload, str) else json.dumps(payload)
         scope = f"{self._site.origin}/"
         while scope not in self._registrations:
             self.page.wait_for_timeout(20)
+        told = self.page.evaluate("told")
         self._session.send(
             "ServiceWorker.deliverPushMessage",
             {
@@ -201,19 +214,19 @@ class Worker:
                 "data": data,
             },
         )
+        self.page.wait_for_function("(before) => told > before", arg=told)
 
     def shown(self, count=1):
         """The notifications on the screen, once there are so many."""
-        self.page.wait_for_function(
-            f"""async () => {{
+        return self.page.wait_for_function(
+            """async (count) => {
               const registration = await navigator.serviceWorker.getRegistration();
-              return (await registration.getNotifications()).length === {count};
-            }}"""
-        )
-        return self.run(
-            """async () => (await registration.getNotifications()).map(
-              ({title, body, icon, image, tag, data}) => ({title, body, icon, image, tag, data}))"""
-        )
+              const shown = await registration.getNotifications();
+              return shown.length === count && shown.map(
+                ({title, body, icon, image, tag, data}) => ({title, body, icon, image, tag, data}));
+            }""",
+            arg=count,
+        ).json_value()
 
     def dispatch(self, name, **more):
         """An event that DevTools cannot cause, on the first notification; done when it is handled.
