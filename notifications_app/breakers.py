@@ -85,7 +85,7 @@ def _record(service: str, answered: int, outages: int) -> None:
         elif answered:
             _close(service)
         return
-    calls = _key(service, f"calls:{int(time.time()) // WINDOW_SECONDS}")
+    calls = _calls(service)
     pipe = client.pipeline()
     pipe.hincrby(calls, "answered", answered)
     pipe.hincrby(calls, "outages", outages)
@@ -107,8 +107,14 @@ def _open(service: str) -> None:
 
 
 def _close(service: str) -> None:
-    redis_client().delete(_key(service, "level"))
+    """Calls that were under way when it opened, and failed since, say nothing of it now."""
+    redis_client().delete(_key(service, "level"), _calls(service))
     logger.info("breaker.closed", extra={"service": service})
+
+
+def _calls(service: str) -> str:
+    """Of the current window."""
+    return _key(service, f"calls:{int(time.time()) // WINDOW_SECONDS}")
 
 
 def _key(service: str, part: str) -> str:

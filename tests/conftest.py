@@ -1,7 +1,25 @@
 import pytest
+from django.core.management.color import no_style
+from django.db import connections as databases
+from django.test import TransactionTestCase
 
 from notifications_app import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+
+# What Django writes there when it migrates never changes.
+_KEPT_TABLES = {"django_content_type", "auth_permission"}
+
+
+def _empty_tables(_case):
+    """After each test that commits. Django's own also makes every permission anew, which takes
+    longer than the rest."""
+    database = databases["default"]
+    tables = database.introspection.django_table_names(only_existing=True, include_views=False)
+    emptied = sorted(set(tables) - _KEPT_TABLES)
+    database.ops.execute_sql_flush(database.ops.sql_flush(no_style(), emptied))
+
+
+TransactionTestCase._fixture_teardown = _empty_tables
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """Starts a PostgreSQL and a Redis of the run's own before Django's settings are read.
 
 Named in pyproject.toml's addopts, so that `pytest` works by itself. With DATABASE_URL or REDIS_URL
-set, that one is used instead.
+set, that one is used instead. `make test` runs files side by side (`pytest -n auto`): each of
+pytest's processes then has a database of its own on these servers.
 """
 
 import os
@@ -9,12 +10,16 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography.fernet import Fernet
+from xdist.scheduler import LoadScopeScheduling
 
 from pushsvc import embedded
+from tests import leftovers
 
+_REDIS_DATABASES = 16  # as it comes
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
 
 ENVIRONMENT = {
@@ -23,15 +28,25 @@ ENVIRONMENT = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
 }
+# One service runs for all of them.
+FAULTS = "tests/faults/"
+# They take minutes, so they begin first: nobody waits for them in the end.
+LONG = (FAULTS, "tests/browser/", "tests/ops/", "tests/api/test_schema.py")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    # Ended from outside, the run still stops its servers.
+    # Ended from outside, the run still stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if worker:  # PostgreSQL's database is named for it by pytest-django
+        redis = urlsplit(os.environ["REDIS_URL"])
+        os.environ["REDIS_URL"] = redis._replace(path=f"/{int(worker) % _REDIS_DATABASES}").geturl()
+        return
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     home = Path(tempfile.mkdtemp(prefix="pushsvc-tests-"))
+    leftovers.end_home_with_us(home)
     servers = embedded.start(
         home,
         postgres=not embedded.is_given("DATABASE_URL"),
@@ -43,6 +58,33 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    home, servers = config.stash[_HOME]
-    servers.stop()
-    shutil.rmtree(home, ignore_errors=True)
+    if _HOME in config.stash:
+        home, servers = config.stash[_HOME]
+        servers.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+# Side by side
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: most tests wait for other processes."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    return _ByFile(config, log)
+
+
+class _ByFile(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return FAULTS if nodeid.startswith(FAULTS) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    return next((n for n, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))

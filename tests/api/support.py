@@ -15,6 +15,10 @@ from django.test import Client
 from channels_app.models import Channel
 from tests.factories import make_key
 
+# Ids of nothing, the same in every process that collects the tests.
+NOWHERE = "0192f0c1-0000-7000-8000-000000000000"
+NOWHERE_BARE = NOWHERE.replace("-", "")
+
 
 @dataclass
 class Owner:

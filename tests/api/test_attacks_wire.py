@@ -10,9 +10,8 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
 from pushsvc import asgi
+from tests.api.support import NOWHERE
 from tests.api.test_streaming import SCOPE
-
-NOBODY = "0192f0c1-0000-7000-8000-000000000000"
 
 
 def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
@@ -55,7 +54,7 @@ def test_what_a_query_says_in_bytes_of_its_own_is_read_as_utf_8(db):
 
 
 def test_no_header_with_an_underscore_passes_for_one_with_a_hyphen():
-    headers = [(b"x_channel_id", NOBODY.encode()), (b"content-type", b"application/json")]
+    headers = [(b"x_channel_id", NOWHERE.encode()), (b"content-type", b"application/json")]
 
     status, problem = ask("POST", "/subscribe", headers=headers, body=b"{}")
 

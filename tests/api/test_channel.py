@@ -2,7 +2,6 @@
 
 import base64
 import json
-from uuid import uuid4
 
 import pytest
 from cryptography.fernet import Fernet
@@ -16,7 +15,7 @@ from channels_app.selectors import vapid_private_keys
 from channels_app.services import channel_create, vapid_key_rotate
 from pushsvc.common.crypto import SecretUnreadable
 from pushsvc.common.errors import Invalid
-from tests.api.support import at_once, browser, code, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, at_once, browser, code, owner_of
 from tests.factories import make_channel
 
 pytestmark = pytest.mark.django_db
@@ -151,9 +150,9 @@ def test_a_rotated_key_goes_on_serving_and_a_new_one_is_given_out(alice):
         (None, 400, "channel_id_missing"),
         ("", 400, "channel_id_missing"),
         ("5", 400, "channel_id_malformed"),
-        (str(uuid4()).replace("-", ""), 400, "channel_id_malformed"),
-        (f"{uuid4()}, {uuid4()}", 400, "channel_id_malformed"),
-        (str(uuid4()), 404, "channel_not_found"),
+        (NOWHERE_BARE, 400, "channel_id_malformed"),
+        (f"{NOWHERE}, {NOWHERE}", 400, "channel_id_malformed"),
+        (NOWHERE, 404, "channel_not_found"),
     ],
 )
 def test_public_endpoints_want_a_channel_in_the_header(header, status, expected):

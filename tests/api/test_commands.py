@@ -1,7 +1,6 @@
 import base64
 import json
 from io import StringIO
-from uuid import uuid4
 
 import pytest
 from cryptography.fernet import Fernet
@@ -12,7 +11,7 @@ from channels_app.models import ApiKey, Channel, VapidKey
 from channels_app.selectors import credential_for, vapid_private_keys
 from channels_app.services import provider_credentials_store
 from tests.api.credentials import APPLE, GOOGLE
-from tests.api.support import owner_of
+from tests.api.support import NOWHERE, owner_of
 from tests.factories import make_channel
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +85,7 @@ def test_a_key_that_cannot_be_is_refused(wrong):
 
 
 @pytest.mark.parametrize("command", ["create_api_key", "rotate_vapid_key"])
-@pytest.mark.parametrize("channel_id", ["5", str(uuid4())])
+@pytest.mark.parametrize("channel_id", ["5", NOWHERE])
 def test_a_channel_that_is_not_there_is_told(command, channel_id):
     with pytest.raises(CommandError, match="no channel"):
         run(command, channel_id)

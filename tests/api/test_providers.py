@@ -7,7 +7,7 @@ import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-from django.db import connection, transaction
+from django.db import transaction
 
 from channels_app.models import Channel, ProviderCredential, VapidKey
 from channels_app.selectors import credential_for, vapid_private_keys
@@ -15,6 +15,7 @@ from channels_app.services import platform_pause
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
 from tests.api.support import at_once, faults, owner_of
 from tests.factories import make_channel
+from tests.pipeline.support import waiting_sessions
 
 pytestmark = pytest.mark.django_db
 
@@ -231,12 +232,6 @@ def test_values_beside_a_key_that_holds_them_are_refused(alice):
     assert faults(response) == [("providers_config.apns_topic", "given_twice")]
 
 
-def waiting_for_a_lock():
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone()[0]
-
-
 @pytest.mark.django_db(transaction=True)
 def test_credentials_stored_at_the_same_time_each_get_a_version():
     alice = owner_of(make_channel())
@@ -247,7 +242,7 @@ def test_credentials_stored_at_the_same_time_each_get_a_version():
             Channel.objects.select_for_update(no_key=True).get(pk=alice.channel.pk)
             is_held.set()
             for _ in range(1000):
-                if waiting_for_a_lock() == 2:
+                if waiting_sessions() == 2:
                     return
                 time.sleep(0.01)
         pytest.fail("nobody waits")

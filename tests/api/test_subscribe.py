@@ -6,10 +6,18 @@ import pytest
 from django.test import Client
 
 from channels_app.selectors import current_vapid_key
-from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, THERE, expire, subscribed, subscribers
-from tests.api.support import base64url, browser, browser_keys, code, faults, owner_of
+from tests.api.support import (
+    NOWHERE,
+    NOWHERE_BARE,
+    base64url,
+    browser,
+    browser_keys,
+    code,
+    faults,
+    owner_of,
+)
 from tests.factories import make_channel
 
 pytestmark = pytest.mark.django_db
@@ -93,7 +101,7 @@ def test_the_channel_id_may_be_of_either_case_and_the_path_end_in_a_slash(alice,
 
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
-@pytest.mark.parametrize("given", ["", "abc", uuid7().hex, f"{uuid7()},{uuid7()}"])
+@pytest.mark.parametrize("given", ["", "abc", NOWHERE_BARE, f"{NOWHERE},{NOWHERE}"])
 def test_without_a_channel_id_nothing_is_done(alice, path, given):
     faults(alice.device(path, browser(), **{"X-Channel-ID": given}), 400)
     assert not Subscription.objects.exists()
@@ -101,7 +109,7 @@ def test_without_a_channel_id_nothing_is_done(alice, path, given):
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
 def test_an_unknown_channel_is_not_found(alice, path):
-    faults(alice.device(path, browser(), **{"X-Channel-ID": str(uuid7())}), 404)
+    faults(alice.device(path, browser(), **{"X-Channel-ID": NOWHERE}), 404)
 
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
@@ -147,7 +155,11 @@ def test_every_fault_of_the_shape_is_named(alice, body, expected):
     assert not Subscription.objects.exists()
 
 
-GOOD = browser_keys()
+GOOD = {  # of RFC 8291, section 5
+    "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
+    "js7Vd8pZGH6SRpkNtoIAiw4",
+    "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+}
 OFF_CURVE = base64url(b"\x04" + b"\x01" * 64)
 COMPRESSED = base64url(b"\x02" + b"\x01" * 32)
 HYBRID = base64url(b"\x06" + b"\x01" * 64)

@@ -10,7 +10,6 @@ from django.db import connection, transaction
 from channels_app.models import ProviderCredential
 from channels_app.services import provider_credentials_store
 from notifications_app import connections, dispatch, tasks
-from pushsvc.common import sql
 from pushsvc.sandbox.apns_devices import DEFAULT_TEAM, DEFAULT_TOPIC
 from subscriptions_app.services import subscription_register
 from tests.pipeline import support
@@ -117,11 +116,6 @@ def held(row):
     with transaction.atomic():
         type(row).objects.select_for_update().get(pk=row.pk)
         yield
-
-
-def is_anybody_held_up():
-    """Whether a lock is waited for."""
-    return sql.rows("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)", {})[0][0]
 
 
 def received(devices):

@@ -89,6 +89,16 @@ def until(condition, seconds=20):
     return value
 
 
+def waiting_sessions():
+    """How many sessions of this database wait for a lock; also seen from inside a transaction."""
+    sql.rows("SELECT pg_stat_clear_snapshot()", {})
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return sql.rows(waiting, {})[0][0]
+
+
 def cut_other_connections():
     """Ends every other session of the database, as a restart of it would."""
     sql.rows(

@@ -74,12 +74,8 @@ def meanwhile(call):
         with transaction.atomic():
             yield
             called = pool.submit(run)
-            support.until(_somebody_waits)
+            support.until(support.waiting_sessions)
         called.result(timeout=20)
-
-
-def _somebody_waits():
-    return sql.rows("SELECT FROM pg_locks WHERE NOT granted", {})
 
 
 def test_twenty_clicks_at_once_with_one_token_are_one(channel, record):
@@ -177,7 +173,7 @@ def test_a_request_for_several_recipients_holds_none_while_it_waits_for_a_flush(
         with transaction.atomic():
             sql.rows("SELECT FROM notifications_app_batch FOR NO KEY UPDATE", {})
             called = pool.submit(lambda: (events_record(clicks), connection.close()))
-            support.until(_somebody_waits)
+            support.until(support.waiting_sessions)
             free = sql.rows("SELECT FROM notifications_app_delivery FOR UPDATE NOWAIT", {})
             assert len(free) == 3
             outcomes.record(lease, verdicts)

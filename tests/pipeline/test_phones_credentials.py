@@ -263,7 +263,7 @@ def test_a_late_refusal_of_old_credentials_does_not_pause_new_ones(provider, cha
         phones.meanwhile(lambda: dispatch.deliver_batch(lease)),
         phones.held(phones.credential(channel)),
     ):
-        support.until(phones.is_anybody_held_up)  # who writes the pause
+        support.until(support.waiting_sessions)  # who writes the pause
         provider.store(channel)
 
     assert phones.credential(channel).paused_at is None

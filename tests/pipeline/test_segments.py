@@ -292,7 +292,7 @@ def test_a_deletion_waits_for_a_send_that_is_being_accepted_and_then_sees_it(cha
         with transaction.atomic():
             assert segment_hold(channel_id=channel.id, segment_id=segment.id)
             held.append(True)
-            support.until(_someone_waits_for_a_lock)
+            support.until(support.waiting_sessions)
             support.notify(channel, segment_id=segment.id)
 
     held = []
@@ -305,7 +305,7 @@ def test_a_send_that_waits_for_a_deletion_finds_the_segment_gone(channel, segmen
         with transaction.atomic():
             delete(segment)
             deleted.append(True)
-            support.until(_someone_waits_for_a_lock)
+            support.until(support.waiting_sessions)
 
     def accept():
         support.until(lambda: deleted)
@@ -314,10 +314,6 @@ def test_a_send_that_waits_for_a_deletion_finds_the_segment_gone(channel, segmen
 
     deleted = []
     assert support.in_threads(remove, accept)[1] is False
-
-
-def _someone_waits_for_a_lock():
-    return sql.rows("SELECT FROM pg_locks WHERE NOT granted", {})
 
 
 def test_an_edit_does_not_wait_for_sends_nor_sends_for_an_edit(channel, segment):

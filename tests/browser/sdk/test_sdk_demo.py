@@ -6,15 +6,14 @@ import pytest
 from django.test import Client
 
 from notifications_app.models import Notification
-from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
-from tests.api.support import code
+from tests.api.support import NOWHERE, code
 from tests.browser.sdk.site import PUSH_SERVICE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 OWN = "http://testserver"
-PATHS = ["/demo", "/demo/sw.js", "/demo/send", f"/demo/notifications/{uuid7()}"]
+PATHS = ["/demo", "/demo/sw.js", "/demo/send", f"/demo/notifications/{NOWHERE}"]
 
 
 def write_record(path, owner):
