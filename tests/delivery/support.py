@@ -89,6 +89,12 @@ class Received:
     body: bytes
 
 
+def seconds_for(code):
+    """How long a call may take that ends with this code: no longer than needed where it is to take
+    too long, and as long as a busy machine likes where it is not."""
+    return 2.0 if code == "timeout" else 20.0
+
+
 @dataclass
 class PushService:
     """An HTTP/1.1 server of one `behave(reader, writer)` for each request it has read."""

@@ -18,7 +18,16 @@ from cryptography.x509.oid import NameOID
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from pushsvc.sandbox import running_fcm_sandbox
 from tests.delivery.android_support import PROJECT, client_of, credentials_of, send, target_of
-from tests.delivery.support import PushService, answer, hang, hang_up, make_message, raw, reset
+from tests.delivery.support import (
+    PushService,
+    answer,
+    hang,
+    hang_up,
+    make_message,
+    raw,
+    reset,
+    seconds_for,
+)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +169,7 @@ def test_no_proper_answer_is_an_outage_and_not_tried_again(
     sandbox, credentials, device, mode, code
 ):
     device.behave(mode)
-    [outcome] = send(sandbox, credentials, device.token, call_timeout=1.0)
+    [outcome] = send(sandbox, credentials, device.token, call_timeout=seconds_for(code))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.retry_after, outcome.outage) == (code, 10.0, True)
     assert len(sandbox.messages(device.id)) == 1
@@ -191,7 +200,8 @@ async def sent(behave, sandbox, credentials, **settings):
     ],
 )
 def test_a_server_that_speaks_no_http_is_an_outage(sandbox, credentials, behave, code):
-    outcome, requests = asyncio.run(sent(behave, sandbox, credentials, call_timeout=1.0))
+    seconds = seconds_for(code)
+    outcome, requests = asyncio.run(sent(behave, sandbox, credentials, call_timeout=seconds))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage, requests) == (code, True, 1)
 

@@ -98,7 +98,7 @@ def test_after_a_connection_that_worked_the_next_is_made_at_once(sandbox, monkey
     failing = behaving(sandbox, "close_after_accept", times=1)
 
     async def whole():
-        async with client_of(sandbox, call_timeout=2.0) as client:
+        async with client_of(sandbox, call_timeout=20.0) as client:
             for device in (failing, behaving(sandbox, "goaway")):
                 outcome = await client.send(make_message(), target_of(device), credentials)
             assert isinstance(outcome, Accepted)
@@ -116,7 +116,7 @@ def test_between_connections_that_fail_there_is_a_pause(sandbox, monkeypatch):
     failing = behaving(sandbox, "close_after_accept", times=1)
 
     async def whole():
-        async with client_of(sandbox, call_timeout=0.3) as client:
+        async with client_of(sandbox, call_timeout=2.0) as client:
             await client.send(make_message(), target_of(failing), credentials)
             return await client.send(make_message(), target_of(sandbox.register()), credentials)
 

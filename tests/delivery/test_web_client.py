@@ -28,6 +28,7 @@ from tests.delivery.support import (
     make_message,
     raw,
     reset,
+    seconds_for,
     send,
 )
 
@@ -130,7 +131,7 @@ def test_a_redirect_to_the_inside_is_refused_and_not_followed():
     ],
 )
 def test_no_proper_answer_is_an_outage(behave, code):
-    outcome, received = sent(behave, call_timeout=0.5)
+    outcome, received = sent(behave, call_timeout=seconds_for(code))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage) == (code, True)
     assert len(received) == 1
