@@ -1,0 +1,73 @@
+"""Ends what a pytest that was killed leaves behind: the processes and servers that it had started.
+
+A watcher, a process of its own, reads from a pipe that pytest alone writes to. The pipe ends when
+pytest does, however that came; what was named on it and still runs is ended then. After a run that
+stopped everything itself there is nothing left to do.
+"""
+
+import functools
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from pushsvc.embedded.home import Home
+from pushsvc.embedded.processes import ProcessRecord, kill_groups, wait_ended
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def end_group_with_us(pid):
+    """The process group that this process leads."""
+    record = ProcessRecord.of(pid)
+    _tell({"pid": record.pid, "started": record.started})
+
+
+def end_home_with_us(home):
+    """The embedded servers of this home, and its folder."""
+    _tell({"home": str(home)})
+
+
+def _tell(thing):
+    _watcher().stdin.write(json.dumps(thing).encode() + b"\n")
+
+
+@functools.cache
+def _watcher():
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.leftovers"],
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        start_new_session=True,  # what kills pytest's group leaves the watcher
+    )
+
+
+def _watch():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    things = [json.loads(line) for line in sys.stdin]
+    homes = [Path(thing["home"]) for thing in things if "home" in thing]
+    kill_groups(ProcessRecord(thing["pid"], thing["started"]) for thing in things if "pid" in thing)
+    servers = [record for home in homes for record in _servers(Home(home))]
+    for number in (signal.SIGCONT, signal.SIGINT):
+        for server in servers:
+            server.signal(number)
+    for server in wait_ended(servers, seconds=5.0):
+        server.signal(signal.SIGKILL)
+    for home in homes:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _servers(home):
+    for name in ("postgres", "redis"):
+        if saved := home.read_json(f"run/{name}.json"):
+            yield ProcessRecord(saved["pid"], saved["started"])
+
+
+if __name__ == "__main__":
+    _watch()
