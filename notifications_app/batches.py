@@ -5,20 +5,29 @@ two ticks at once do no harm. `attempt` fences: whoever holds an older number ha
 """
 
 import dataclasses
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
 
 from notifications_app.breakers import STRANGERS
 from pushsvc.common import sql
 
+logger = logging.getLogger(__name__)
+
 CAREFUL_AFTER_LAPSES = 3
+_LONGEST_RETRY_WAIT = 2.0
 _STRANGERS_LOCK = 0x7075_7368_0001  # advisory: one claim at a time looks at the strangers' share
 _LANES = 8
+
+
+class LeaseLost(Exception):
+    """The batch is somebody else's now, or done: whatever this worker knows comes too late."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,17 @@ def hand_back(lease: Lease, *, finished_pass: bool, wait: float = 0.0) -> None:
     sql.execute(_HAND_BACK, _fence(lease) | {"wait": wait, "finished_pass": finished_pass})
 
 
-def hand_back_failed(lease: Lease) -> bool:
+def hand_back_failed(lease: Lease, *, careful: bool = False) -> bool:
     """As `hand_back`, after a pass that broke: counted like a lapse, tried again in a second, and
-    after half a minute if it goes on so. False if the lease is lost."""
-    return sql.execute(_HAND_BACK_FAILED, _fence(lease)) == 1
+    after half a minute if it goes on so. `careful`: the next pass is. False if the lease is
+    lost."""
+    least = CAREFUL_AFTER_LAPSES if careful else 0
+    return sql.execute(_HAND_BACK_FAILED, _fence(lease) | {"least": least}) == 1
+
+
+def postpone_failed(batch_id: int) -> None:
+    """The same for a batch that nobody holds."""
+    sql.execute(_POSTPONE_FAILED, {"batch": batch_id, "least": CAREFUL_AFTER_LAPSES})
 
 
 def renew(lease: Lease) -> bool:
@@ -109,6 +125,22 @@ def overdue(limit: int = 20) -> list[tuple[int, str]]:
     deadline, or parked for too long."""
     parameters = {"limit": limit, "parked": timedelta(seconds=settings.PARKED_SECONDS)}
     return [(int(row[0]), str(row[1])) for row in sql.rows(_OVERDUE, parameters)]
+
+
+def persistently(write: Callable[[], bool], *, until: float) -> bool:
+    """`write()`, again while the database is away; LeaseLost once the lease is over, `until` on
+    the monotonic clock."""
+    wait = 0.1
+    while True:
+        try:
+            return write()
+        except (OperationalError, InterfaceError) as error:
+            connection.close()
+            if time.monotonic() + wait >= until:
+                raise LeaseLost from error
+            logger.warning("outcomes.unwritten", extra={"error": type(error).__name__})
+            time.sleep(wait)
+            wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 
 
 def due_counts(most: int) -> dict[str, int]:
@@ -203,9 +235,16 @@ WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
 
 _HAND_BACK_FAILED = """
 UPDATE notifications_app_batch
-SET status = 'ready', lease_until = NULL, lapses = least(lapses + 1, 100),
+SET status = 'ready', lease_until = NULL, lapses = least(greatest(lapses + 1, %(least)s), 100),
     due_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5))
 WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
+"""
+
+_POSTPONE_FAILED = """
+UPDATE notifications_app_batch
+SET lapses = least(greatest(lapses + 1, %(least)s), 100),
+    due_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5))
+WHERE id = %(batch)s AND status IN ('ready', 'parked')
 """
 
 _RENEW = """
@@ -244,6 +283,7 @@ WHERE id IN (
 """
 
 # From the notifications past their deadline, so that a long queue that is in time costs nothing.
+# Batches that broke not long ago wait, so that they do not take the others' turn each second.
 _OVERDUE = """
 SELECT batch.id, CASE WHEN batch.status = 'parked' THEN 'credentials_refused' ELSE 'expired' END
 FROM notifications_app_batch batch
@@ -257,6 +297,7 @@ WHERE batch.id IN (
   WHERE notification.status = 'processing'
     AND notification.deadline_at < statement_timestamp()
     AND late.status IN ('ready', 'parked'))
+  AND (batch.lapses = 0 OR batch.due_at <= statement_timestamp())
 ORDER BY batch.id LIMIT %(limit)s
 """
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
 
 from channels_app.services import platform_pause
 from notifications_app import batches, breakers, connections, outcomes, verdicts
@@ -23,7 +22,7 @@ from notifications_app.addressing import (
     address,
     message_of,
 )
-from notifications_app.batches import Lease
+from notifications_app.batches import Lease, LeaseLost, persistently
 from notifications_app.delivery import android
 from notifications_app.delivery.android_answers import THIRD_PARTY_AUTH
 from notifications_app.delivery.engine import Pass
@@ -31,7 +30,7 @@ from notifications_app.delivery.registry import Client, Target, services_with_br
 from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome, Rejected
 from notifications_app.delivery.web_answers import VAPID_REFUSED
 from notifications_app.models import Notification
-from notifications_app.outcomes import LeaseLost
+from notifications_app.outcomes import RowsRefused
 from notifications_app.verdicts import Limits, Recipient, Verdict
 from pushsvc.common import sql, worker
 from pushsvc.common.crypto import SecretUnreadable
@@ -46,7 +45,6 @@ _UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
 _REMEDY = "restore the key in CREDENTIAL_KEYS"
 _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
-_LONGEST_RETRY_WAIT = 2.0
 # One endpoint that answers so proves nothing, so nothing is paused: anyone may subscribe such. A
 # fifth of them says that the channel's keys may be wrong.
 _WARNINGS = {
@@ -102,7 +100,7 @@ def _end(lease: Lease, give_back: Callable[[], object]) -> None:
         return True
 
     with contextlib.suppress(LeaseLost):
-        _persistently(give, until=lease.begun + settings.LEASE_SECONDS)
+        persistently(give, until=lease.begun + settings.LEASE_SECONDS)
 
 
 def _pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
@@ -144,6 +142,7 @@ class _Delivery:
     addressed: Addressed
     service_waits: float = 0.0  # seconds for which the push service's breaker is open
     is_refused: bool = False  # the credentials were
+    has_refused_rows: bool = False
     is_probe: bool = False  # of a service whose breaker is half-open
     outages_in_a_row: int = 0
     leased_until: float = field(init=False)  # on this process's clock
@@ -204,11 +203,13 @@ class _Delivery:
         def give() -> bool:
             if self.is_refused:
                 batches.park(self.lease)
+            elif self.has_refused_rows:
+                batches.hand_back_failed(self.lease, careful=True)
             else:
                 batches.hand_back(self.lease, finished_pass=finished_pass, wait=wait)
             return True
 
-        _persistently(give, until=self.leased_until)
+        persistently(give, until=self.leased_until)
 
     def _write_what_needs_no_call(self) -> list[Target]:
         """Bounces who left, whose time is over, and who broke worker after worker alone."""
@@ -233,17 +234,23 @@ class _Delivery:
         for target in targets:
             if not self._may_start():
                 return False
-            self._begin_alone(target)
-            if not self._call([target]):
+            if self._begin_alone(target) and not self._call([target]):
                 return False
         return True
 
-    def _begin_alone(self, target: Target) -> None:
+    def _begin_alone(self, target: Target) -> bool:
+        """False where the outcome could not be written, so that nobody is called without end."""
         subscription_id = target.subscription_id
-        if not _persistently(
-            lambda: outcomes.begin_alone(self.lease, subscription_id), until=self.leased_until
-        ):
+        try:
+            noted = persistently(
+                lambda: outcomes.begin_alone(self.lease, subscription_id), until=self.leased_until
+            )
+        except RowsRefused:
+            self.has_refused_rows = True
+            return False
+        if not noted:
             raise LeaseLost
+        return True
 
     def _call(self, targets: Sequence[Target]) -> bool:
         """Calls for all targets, writing outcomes as they come; True if all were called."""
@@ -323,21 +330,25 @@ class _Delivery:
     def _write(self, judged: Sequence[Verdict]) -> None:
         """Writes until it succeeds or the lease is over: an outcome that is lost is sent again."""
         begun = time.monotonic()
-        _persistently(lambda: outcomes.record(self.lease, judged), until=self.leased_until)
+        try:
+            persistently(lambda: outcomes.record(self.lease, judged), until=self.leased_until)
+        except RowsRefused:  # perhaps nothing was written, and the lease is as old as it was
+            self.has_refused_rows = True
+            return
         self.leased_until = begun + settings.LEASE_SECONDS
 
     def _renew(self) -> None:
         begun = time.monotonic()
         if begun < self.leased_until - settings.LEASE_SECONDS + _RENEW_SECONDS:
             return
-        if not _persistently(lambda: batches.renew(self.lease), until=self.leased_until):
+        if not persistently(lambda: batches.renew(self.lease), until=self.leased_until):
             raise LeaseLost
         self.leased_until = begun + settings.LEASE_SECONDS
 
     def _pause(self, refusal: Misconfigured) -> None:
         self.is_refused = True
         version = self.addressed.credential_version
-        _persistently(lambda: _pause(self.lease, version, refusal), until=self.leased_until)
+        persistently(lambda: _pause(self.lease, version, refusal), until=self.leased_until)
 
     def _tell_breaker(self, answers: Answers) -> None:
         """Retries are left out: they are the service's worst recipients, not a sample of it. A
@@ -360,21 +371,6 @@ class _Delivery:
             if refused >= _MANY_REFUSED and refused * 5 >= len(answers):
                 extra = {"channel": self.lease.channel_id, "refused": refused, "of": len(answers)}
                 logger.warning(event, extra=extra)
-
-
-def _persistently(write: Callable[[], bool], *, until: float) -> bool:
-    """`write()`, again while the database is away; LeaseLost once the lease is over."""
-    wait = 0.1
-    while True:
-        try:
-            return write()
-        except (OperationalError, InterfaceError) as error:
-            connection.close()
-            if time.monotonic() + wait >= until:
-                raise LeaseLost from error
-            logger.warning("outcomes.unwritten", extra={"error": type(error).__name__})
-            time.sleep(wait)
-            wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 
 
 def _limits(notification: Notification) -> Limits:

@@ -9,14 +9,14 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from channels_app.counters import counter_add
-from notifications_app.batches import Lease
+from notifications_app.batches import Lease, LeaseLost, postpone_failed
 from notifications_app.states import DeliveryStatus
 from notifications_app.verdicts import CREDENTIALS_REFUSED, INTERNAL_ERROR, Verdict, bounce
 from pushsvc.common import sql
@@ -24,9 +24,12 @@ from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
 logger = logging.getLogger(__name__)
 
+_MOST_REFUSED = 20
 
-class LeaseLost(Exception):
-    """The batch is somebody else's now, or done: whatever this worker knows comes too late."""
+
+class RowsRefused(Exception):
+    """The database refuses every change of these recipients' rows, even the bounce that stands for
+    an outcome which it cannot store. All else was written."""
 
 
 class _Changed(NamedTuple):
@@ -42,37 +45,55 @@ def record(lease: Lease, verdicts: Sequence[Verdict]) -> bool:
     """Writes verdicts and renews the lease; True if that ended the batch.
 
     Raises LeaseLost, with nothing written. A verdict that the database refuses (text that it
-    cannot store, a constraint) costs nobody else: it is written as `internal_error`.
+    cannot store, a constraint) costs nobody else: it is written as `internal_error`. Raises
+    RowsRefused, the others written, where that is refused too.
     """
-    try:
+    done = False
+
+    def write(part: Sequence[Verdict]) -> None:
+        nonlocal done
         with sql.brief_transaction():
-            return _record(lease, verdicts)
-    except (OperationalError, InterfaceError):
-        raise  # the database is away, and refuses nothing
-    except (DatabaseError, ValueError):
-        if len(verdicts) == 1:
-            return _record_unwritable(lease, verdicts[0])
-        half = len(verdicts) // 2
-        record(lease, verdicts[:half])
-        return record(lease, verdicts[half:])
+            done = _record(lease, part)
+
+    unwritable = [verdict for verdict, _ in sql.write_apart(verdicts, write)]
+    if not unwritable:
+        return done
+    for verdict in unwritable:
+        logger.error("outcome.unwritable", extra={"subscription": verdict.subscription_id})
+    bounces = [bounce(v.recipient, INTERNAL_ERROR, attempts=v.attempts) for v in unwritable]
+    refused = sql.write_apart(bounces, write, most=_MOST_REFUSED)
+    if refused:
+        _raise_refused([(verdict.subscription_id, error) for verdict, error in refused])
+    return done
 
 
 def bounce_overdue(batch_id: int, code: str) -> None:
-    """Bounces all that wait in an idle batch. Does nothing if a worker holds it."""
-    with sql.brief_transaction():
-        idle = sql.rows(_LOCK_IDLE, {"batch": batch_id})
-        if not idle:
-            return
-        lease = Lease(*idle[0])
-        bounced = sql.rows(_BOUNCE_ALL, {"batch": batch_id, "code": code})
-        changed = [_Changed(*row) for row in bounced]
-        _count(lease, changed, suspects=set(), gone=[])
+    """Bounces all that wait in an idle batch. Does nothing if a worker holds it.
+
+    Raises RowsRefused, the others bounced, where the database refuses some; the batch is not
+    `overdue` again for a while then.
+    """
+
+    def write(part: Sequence[UUID]) -> None:
+        with sql.brief_transaction():
+            _bounce(batch_id, code, part)
+
+    waiting = [row[0] for row in sql.rows(_WAITING, {"batch": batch_id})]
+    refused = sql.write_apart(waiting, write, most=_MOST_REFUSED)
+    if refused:
+        postpone_failed(batch_id)
+        _raise_refused(refused)
 
 
 def begin_alone(lease: Lease, subscription_id: UUID) -> bool:
     """Notes, before the call, that this recipient is tried by itself. False if the lease is
-    lost."""
-    return sql.execute(_BEGIN_ALONE, _fence(lease) | {"subscription": subscription_id}) == 1
+    lost. Raises RowsRefused where nothing could be written of what the call would bring."""
+    try:
+        return sql.execute(_BEGIN_ALONE, _fence(lease) | {"subscription": subscription_id}) == 1
+    except (OperationalError, InterfaceError):
+        raise
+    except DatabaseError as error:
+        _raise_refused([(subscription_id, error)])
 
 
 def finish_if_complete(notification_id: UUID) -> str | None:
@@ -102,11 +123,22 @@ def finish_forgotten(limit: int = 100) -> None:
             finish_if_complete(notification_id)
 
 
-def _record_unwritable(lease: Lease, verdict: Verdict) -> bool:
-    logger.error("outcome.unwritable", extra={"subscription": verdict.subscription_id})
-    written = bounce(verdict.recipient, INTERNAL_ERROR, attempts=verdict.attempts)
-    with sql.brief_transaction():
-        return _record(lease, [written])
+def _raise_refused(refused: Sequence[tuple[UUID, Exception]]) -> NoReturn:
+    ids = [str(id_) for id_, _ in refused[:_MOST_REFUSED]]
+    error = refused[-1][1]
+    said = str(error).partition("\n")[0]  # what follows may quote the row
+    logger.error("outcome.refused", extra={"subscriptions": ids, "error": said})
+    raise RowsRefused from error
+
+
+def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
+    idle = sql.rows(_LOCK_IDLE, {"batch": batch_id})
+    if not idle:
+        return
+    lease = Lease(*idle[0])
+    parameters = {"batch": batch_id, "code": code, "ids": list(ids)}
+    changed = [_Changed(*row) for row in sql.rows(_BOUNCE_WAITING, parameters)]
+    _count(lease, changed, suspects=set(), gone=[])
 
 
 def _record(lease: Lease, verdicts: Sequence[Verdict]) -> bool:
@@ -241,10 +273,14 @@ WHERE delivery.notification_id = %(notification)s
 RETURNING delivery.subscription_id, delivery.status, delivery.code, verdict.attempts
 """
 
-_BOUNCE_ALL = """
+_WAITING = """
+SELECT subscription_id FROM notifications_app_delivery WHERE batch_id = %(batch)s AND status = 0
+"""
+
+_BOUNCE_WAITING = """
 UPDATE notifications_app_delivery
 SET status = 2, code = %(code)s, due_at = NULL, finished_at = statement_timestamp()
-WHERE batch_id = %(batch)s AND status = 0
+WHERE batch_id = %(batch)s AND status = 0 AND subscription_id = ANY(%(ids)s)
 RETURNING subscription_id, status, code, 0
 """
 

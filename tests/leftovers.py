@@ -5,6 +5,7 @@ pytest does, however that came; what was named on it and still runs is ended the
 stopped everything itself there is nothing left to do.
 """
 
+import atexit
 import functools
 import json
 import shutil
@@ -36,7 +37,7 @@ def _tell(thing):
 
 @functools.cache
 def _watcher():
-    return subprocess.Popen(
+    watcher = subprocess.Popen(
         [sys.executable, "-m", "tests.leftovers"],
         cwd=CHECKOUT,
         stdin=subprocess.PIPE,
@@ -45,6 +46,8 @@ def _watcher():
         bufsize=0,
         start_new_session=True,  # what kills pytest's group leaves the watcher
     )
+    atexit.register(watcher.communicate)
+    return watcher
 
 
 def _watch():

@@ -181,8 +181,9 @@ class Connection(asyncio.Protocol):
         self._heard_at = self._loop.time()
         try:
             others, goaways = self._goaways.feed(data)
-            for event in self._h2.receive_data(others):
-                self._take(event)
+            for frame in others:  # h2 keeps the answers before a bad frame to itself
+                for event in self._h2.receive_data(frame):
+                    self._take(event)
             for goaway in goaways:
                 self._drain(goaway)
             self._send_bodies()

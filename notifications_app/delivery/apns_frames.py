@@ -17,13 +17,13 @@ class GoawayFilter:
     def __init__(self) -> None:
         self._held = bytearray()
 
-    def feed(self, data: bytes) -> tuple[bytes, list[GoAwayFrame]]:
-        """The other frames that are whole by now, and the GOAWAY frames.
+    def feed(self, data: bytes) -> tuple[list[bytes], list[GoAwayFrame]]:
+        """The other frames that are whole by now, one by one, and the GOAWAY frames.
 
         Raises HyperframeError where one of these is malformed.
         """
         self._held += data
-        others, goaways = bytearray(), []
+        others, goaways = [], []
         while len(self._held) >= _HEADER:
             end = _HEADER + int.from_bytes(self._held[:3])
             if len(self._held) < end:
@@ -33,8 +33,8 @@ class GoawayFilter:
             if whole[3] == GoAwayFrame.type:
                 goaways.append(_parse_goaway(whole))
             else:
-                others += whole
-        return bytes(others), goaways
+                others.append(whole)
+        return others, goaways
 
 
 def _parse_goaway(whole: bytes) -> GoAwayFrame:

@@ -2,10 +2,14 @@
 
 import asyncio
 import re
+import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from aiohappyeyeballs import AddrInfoType, start_connection
+from typing_extensions import Buffer, override
 
 from notifications_app.delivery.apns_connection import Connection
 from pushsvc.common.egress import tls_context
@@ -37,15 +41,47 @@ class Server:
 
     async def connect(self, tls: ssl.SSLContext, on_change: Callable[[], None]) -> Connection:
         """A new connection, its name resolved anew. Raises OSError or TimeoutError."""
+        loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Connection(on_change),
-                self.host,
-                self.port,
-                ssl=tls,
+            dialled = await start_connection(
+                await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM),
                 happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+                socket_factory=_socket,
+            )
+            _, connection = await loop.create_connection(
+                lambda: Connection(on_change), sock=dialled, ssl=tls, server_hostname=self.host
             )
         return connection
+
+
+class SocketReadToItsEnd(socket.socket):
+    """Sends into nothing once the server has closed or reset the connection.
+
+    What it wrote before is still there: answers, whose notifications would go out again. asyncio
+    ends a connection at the first send that fails, and leaves them unread; so here the end is
+    learned by reading only, which comes to it after them.
+    """
+
+    @override
+    def send(self, data: Buffer, flags: int = 0, /) -> int:
+        try:
+            return super().send(data, flags)
+        except ConnectionError:
+            return memoryview(data).nbytes
+
+    @override
+    def sendmsg(self, buffers: Iterable[Buffer], /, *others: Any) -> int:
+        """What asyncio sends the rest with, from Python 3.12 on."""
+        whole = list(buffers)
+        try:
+            return super().sendmsg(whole, *others)
+        except ConnectionError:
+            return sum(memoryview(part).nbytes for part in whole)
+
+
+def _socket(address: AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    return SocketReadToItsEnd(family, kind, protocol)
 
 
 def tls_for_http2(ca_file: str = "") -> ssl.SSLContext:

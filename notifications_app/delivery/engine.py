@@ -11,7 +11,9 @@ import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+from typing_extensions import override
 
 from notifications_app.delivery.types import Outcome, Rejected
 
@@ -21,13 +23,42 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _LOOK_AGAIN_SECONDS = 0.1
+_BEAT_SECONDS: Final = 0.25
+# More than this between two looks at the clock, and the loop was held up.
+_HELD_UP_SECONDS: Final = 1.0
+
+
+class PatientLoop(asyncio.SelectorEventLoop):
+    """Its clock stands still while the loop is held up: the process paused, or out of processor.
+
+    Answers that came meanwhile are there, unread. By any other clock all calls would be over their
+    time when the loop goes on, and given up, though the push service had taken them.
+    """
+
+    def __init__(self) -> None:
+        self._looked_at = time.monotonic()
+        self._held_up = 0.0
+        super().__init__()
+        self._beat()
+
+    @override
+    def time(self) -> float:
+        now = time.monotonic()
+        if now - self._looked_at > _HELD_UP_SECONDS:
+            self._held_up += now - self._looked_at
+        self._looked_at = now
+        return now - self._held_up
+
+    def _beat(self) -> None:
+        """So that an idle loop looks at the clock too."""
+        self.call_later(_BEAT_SECONDS, self._beat)
 
 
 class Engine:
     """Start it after the fork: neither threads nor loops survive one."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = PatientLoop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="delivery", daemon=True)
         self._thread.start()
 

@@ -1,13 +1,22 @@
 """Set-based statements that the ORM cannot say: several rows, in one round trip."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import InternalError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+    transaction,
+)
 from psycopg.errors import IdleInTransactionSessionTimeout
+
+T = TypeVar("T")
 
 
 def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -45,6 +54,32 @@ def brief_transaction() -> Iterator[None]:
         if isinstance(error.__cause__, IdleInTransactionSessionTimeout):
             raise OperationalError("silent for too long in a transaction") from error
         raise
+
+
+def write_apart(
+    items: Sequence[T], write: Callable[[Sequence[T]], None], *, most: int | None = None
+) -> list[tuple[T, Exception]]:
+    """Writes all but the items that the database refuses each by itself, found by halves; returns
+    these with what it said. After `most` of them it is not about items: the rest is refused, too.
+
+    `write` is one transaction and safe to repeat. Raises what it raises while the database is away.
+    """
+    refused: list[tuple[T, Exception]] = []
+    parts = [items]
+    while parts:
+        part = parts.pop()
+        try:
+            write(part)
+        except (OperationalError, InterfaceError):
+            raise  # it refuses nothing
+        except (DatabaseError, ValueError) as error:
+            is_over = most is not None and len(refused) >= most
+            if len(part) <= 1 or is_over:
+                refused += [(item, error) for item in part]
+            else:
+                half = len(part) // 2
+                parts += [part[half:], part[:half]]
+    return refused
 
 
 # For this transaction only: PgBouncer's next one may be another process's.

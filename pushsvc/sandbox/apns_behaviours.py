@@ -36,7 +36,9 @@ class ApnsMode(StrEnum):
     | goaway_unprocessed | GOAWAY that names this request as not looked at | |
     | streams | SETTINGS with another number of streams, then 200 | streams |
 
-    `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date.
+    `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date. What ends
+    the connection (endless, reset, close_after_accept, garbage) does so when all answers that were
+    written before have arrived: whoever is sent them again did not read them.
     """
 
     ACCEPT = "accept"

@@ -4,9 +4,12 @@ GOAWAY frames are written past h2, which after one would let nothing more be sen
 """
 
 import asyncio
+import fcntl
 import logging
 import socket
 import struct
+import sys
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -39,6 +42,7 @@ STREAMS: Final = 1_000
 
 _LINGER_SECONDS: Final = 0.3
 _GARBAGE: Final = b"HTTP/1.1 400 Bad Request\r\nServer: no APNs\r\n\r\n"
+_LOOK_AGAIN_SECONDS: Final = 0.002
 # struct linger: on, for no time, which makes close() send RST
 _LINGER_NOT: Final = struct.pack("ii", 1, 0)
 
@@ -78,6 +82,7 @@ class ApnsConnection(asyncio.Protocol):
         self._highest_taken = 0
         self._last_stream: int | None = None
         self._is_opened_up = False
+        self._is_cut = False
         self._acts: dict[ApnsMode, Callable[[int, Verdict], None]] = {
             ApnsMode.SLOW: self._later,
             ApnsMode.ENDLESS: self._answer_without_end,
@@ -109,6 +114,8 @@ class ApnsConnection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        if self._is_cut:
+            return
         try:
             for event in self._h2.receive_data(data):
                 self._take(event)
@@ -179,7 +186,7 @@ class ApnsConnection(asyncio.Protocol):
     # Answers
 
     def _answer(self, stream_id: int, verdict: Verdict) -> None:
-        if stream_id not in self._open or self._transport.is_closing():
+        if stream_id not in self._open or self._is_ending:
             return
         answer = verdict.answer
         headers = [(":status", str(answer.status))]
@@ -232,24 +239,47 @@ class ApnsConnection(asyncio.Protocol):
         self._end_if_drained()
 
     def _answer_without_end(self, stream_id: int, verdict: Verdict) -> None:
+        if self._is_ending:
+            return
         self._h2.send_headers(stream_id, [(":status", str(verdict.answer.status))])
         self._complete(stream_id, verdict)
         self._flush()
-        self._transport.close()
+        self._cut_with(self._transport.close)
 
     def _reset(self, _stream_id: int, _verdict: Verdict) -> None:
         connection = self._transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
-        self._transport.abort()
+        self._cut_with(self._transport.abort)
 
     def _close_after_accept(self, _stream_id: int, verdict: Verdict) -> None:
-        if verdict.receipt:
+        if verdict.receipt and not self._is_ending:
             verdict.receipt.taken = True
-        self._transport.close()
+        self._cut_with(self._transport.close)
 
     def _write_garbage(self, _stream_id: int, _verdict: Verdict) -> None:
+        self._cut_with(self._write_garbage_and_close)
+
+    def _write_garbage_and_close(self) -> None:
         self._transport.write(_GARBAGE)
         self._transport.close()
+
+    def _cut_with(self, act: Callable[[], None]) -> None:
+        """Answers nothing more, and acts when what was answered before has arrived. A reset would
+        take back what still waits to be sent, and nobody could tell which answers that was."""
+        if not self._is_ending:
+            self._is_cut = True
+            self._cut_once_arrived(act)
+
+    def _cut_once_arrived(self, act: Callable[[], None]) -> None:
+        if _unacknowledged(self._transport.get_extra_info("socket")):
+            loop = asyncio.get_running_loop()
+            self._timers.add(loop.call_later(_LOOK_AGAIN_SECONDS, self._cut_once_arrived, act))
+        else:
+            act()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._is_cut or self._transport.is_closing()
 
     def _rst_stream(self, stream_id: int, _verdict: Verdict) -> None:
         self._h2.reset_stream(stream_id, ErrorCodes.INTERNAL_ERROR)
@@ -301,6 +331,12 @@ class ApnsConnection(asyncio.Protocol):
         data = self._h2.data_to_send()
         if data and not self._transport.is_closing():
             self._transport.write(data)
+
+
+def _unacknowledged(connection: socket.socket) -> int:
+    """How many bytes were written and have not arrived (Linux, tcp(7), SIOCOUTQ)."""
+    count = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(count, sys.byteorder)
 
 
 def _text(value: str | bytes) -> str:

@@ -3,11 +3,12 @@
 import asyncio
 import gc
 import random
+import time
 import weakref
 from contextlib import asynccontextmanager
 
 import pytest
-from hyperframe.frame import GoAwayFrame, PingFrame
+from hyperframe.frame import GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
 
 from notifications_app.delivery import apns_connection, ios
 from notifications_app.delivery.apns_frames import GoawayFilter
@@ -57,7 +58,7 @@ def test_refused_credentials_do_not_open_the_connection_for_more(sandbox, key):
     refused = behaving(sandbox, "error", status=403, body={"reason": "InvalidProviderToken"})
     hanging = [behaving(sandbox, "hang") for _ in range(3)]
     outcomes = deliver(
-        sandbox, key, refused, *hanging, proven=False, max_connections=1, call_timeout=0.4
+        sandbox, key, refused, *hanging, proven=False, max_connections=1, call_timeout=2.0
     )
     assert outcomes == [
         Misconfigured("key_refused", "403 InvalidProviderToken"),
@@ -74,7 +75,7 @@ def test_a_first_request_that_hangs_holds_up_the_others_no_longer_than_a_new_con
     monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 0.1)
     first = behaving(sandbox, "hang")
     others = [sandbox.register() for _ in range(5)]
-    outcomes = deliver(sandbox, key, first, *others, proven=False, call_timeout=1.0)
+    outcomes = deliver(sandbox, key, first, *others, proven=False, call_timeout=3.0)
     assert outcomes[0] == Deferred("timeout", outage=True)
     assert {type(outcome) for outcome in outcomes[1:]} == {Accepted}
     assert sandbox.connection_count == 2
@@ -104,7 +105,7 @@ def test_settings_that_raise_it_again_are_used(sandbox, key):
     devices = [behaving(sandbox, "hang") for _ in range(4)]
 
     async def whole():
-        async with client_of(sandbox, max_connections=1, call_timeout=2.0) as client:
+        async with client_of(sandbox, max_connections=1, call_timeout=20.0) as client:
             credentials = credentials_of(key)
             await client.send(make_message(), target_of(limiting), credentials)
             await client.send(make_message(), target_of(raising), credentials)
@@ -192,6 +193,50 @@ def test_a_success_stands_even_if_the_connection_ends_right_after_its_header(san
     assert len(device.receipts) == 1
 
 
+def test_an_answer_before_a_reset_is_read_though_something_was_sent_after_it(sandbox, key):
+    device, cutting, later = sandbox.register(), behaving(sandbox, "reset"), sandbox.register()
+
+    async def whole():
+        async with client_of(sandbox) as client:
+            credentials = credentials_of(key)
+            await client.send(make_message(), target_of(sandbox.register()), credentials)
+            sends = [_begun(client, each, credentials) for each in (device, cutting)]
+            await asyncio.sleep(0)  # they are opened,
+            sends.append(_begun(client, later, credentials))
+            await asyncio.sleep(0)  # and sent; the third is opened
+            end = time.monotonic() + 20
+            while sandbox.open_connection_count:  # nothing is read until the server has gone
+                assert time.monotonic() < end
+                time.sleep(0.005)  # noqa: ASYNC251 (the loop is to be held up)
+            return await asyncio.gather(*sends)
+
+    first, *others = asyncio.run(whole())
+    assert isinstance(first, Accepted)
+    assert others == [Deferred("connection_failed", "ConnectionLostError", outage=True)] * 2
+    assert [len(each.receipts) for each in (device, cutting, later)] == [1, 1, 0]
+
+
+def _begun(client, device, credentials):
+    return asyncio.ensure_future(client.send(make_message(), target_of(device), credentials))
+
+
+def test_an_answer_before_a_frame_that_breaks_the_protocol_stands(tmp_path):
+    answer = HeadersFrame(1, data=b"\x88", flags=["END_HEADERS", "END_STREAM"])  # :status: 200
+    broken = PingFrame(0, b"12345678").serialize()
+    broken = b"\0\0\7" + broken[3:-1]
+    says = SettingsFrame(0).serialize() + answer.serialize() + broken
+
+    async def whole():
+        async with one_who_says(says, tmp_path) as (server, ca_file, _):
+            client = ios.Client(server=server, ca_file=ca_file)
+            try:
+                return await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
+            finally:
+                await client.close()
+
+    assert asyncio.run(whole()) == Accepted()
+
+
 def test_when_the_stream_numbers_are_used_up_a_new_connection_goes_on(sandbox, key, monkeypatch):
     monkeypatch.setattr(apns_connection, "LAST_STREAM_ID", 9)
     devices = [sandbox.register() for _ in range(12)]
@@ -223,10 +268,14 @@ def test_a_timeout_leaves_the_connection_to_the_others(sandbox, key):
     assert sandbox.connection_count == 1
 
 
+def mute_server(tmp_path):
+    return one_who_says(b"", tmp_path)
+
+
 @asynccontextmanager
-async def mute_server(tmp_path):
-    """Takes connections with TLS, reads everything, says nothing. Yields its address, the file of
-    its authority, and what it has read on each connection."""
+async def one_who_says(says, tmp_path):
+    """Takes connections with TLS, reads everything, and says this to a notification. Yields its
+    address, the file of its authority, and what it has read on each connection."""
     heard = []
 
     async def listen(reader, writer):
@@ -234,6 +283,8 @@ async def mute_server(tmp_path):
         own = heard[-1]
         while data := await reader.read(65_536):
             own += data
+            if b'"aps"' in data:
+                writer.write(says)
         writer.close()
 
     tls, pem = server_tls("127.0.0.1")
@@ -249,11 +300,11 @@ def test_a_connection_that_answers_no_ping_is_given_up(tmp_path, monkeypatch):
 
     async def whole():
         async with mute_server(tmp_path) as (server, ca_file, heard):
-            client = ios.Client(server=server, ca_file=ca_file, call_timeout=0.1)
+            client = ios.Client(server=server, ca_file=ca_file, call_timeout=1.0)
             outcomes = []
             for _ in range(2):
                 outcomes.append(await client.send(make_message(), target_of(DEVICE), CREDENTIALS))
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(1.0)  # the connection is given up
             await client.close()
             return outcomes, len(heard)
 
@@ -346,12 +397,12 @@ def test_goaway_frames_are_parted_from_the_others_however_they_arrive(size):
     ping = PingFrame(0, b"12345678").serialize()
     goaway = GoAwayFrame(0, last_stream_id=5, error_code=2, additional_data=b"{}").serialize()
     sent = ping + goaway + ping + goaway
-    parted, seen, others = GoawayFilter(), [], b""
+    parted, seen, others = GoawayFilter(), [], []
     for start in range(0, len(sent), size):
         passed, goaways = parted.feed(sent[start : start + size])
         others += passed
         seen += [(frame.last_stream_id, bytes(frame.additional_data)) for frame in goaways]
-    assert (others, seen) == (ping + ping, [(5, b"{}")] * 2)
+    assert (others, seen) == ([ping, ping], [(5, b"{}")] * 2)
 
 
 def test_a_chaos_of_answers_gives_each_its_own(sandbox, key):
@@ -372,7 +423,7 @@ def test_a_chaos_of_answers_gives_each_its_own(sandbox, key):
         options = {"status": 413} if mode in {"empty_data", "header_only"} else {}
         devices.append(behaving(sandbox, mode, **options))
         expected.append(modes[mode])
-    outcomes = deliver(sandbox, key, *devices, call_timeout=1.5)
+    outcomes = deliver(sandbox, key, *devices, call_timeout=5.0)
     assert [type(outcome) for outcome in outcomes] == expected
     assert {len(device.receipts) for device in devices} == {1}
     assert sandbox.connection_count == 1

@@ -12,6 +12,15 @@ import pytest
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.faults.system import System
 
+_HAS_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    item.stash[_HAS_FAILED] = report.failed or item.stash.get(_HAS_FAILED, False)
+    return report
+
 
 @pytest.fixture(scope="session")
 def _system():
@@ -40,13 +49,13 @@ def seed():
 
 
 @pytest.fixture
-def system(_system, seed):
+def system(_system, seed, request):
     # The tests' waits have limits of their own. The run's limit would end it at once, and leave
     # workers and servers behind.
     faulthandler.cancel_dump_traceback_later()
     _system.begin_test(seed)
     yield _system
-    _system.end_test()
+    _system.end_test(has_failed=request.node.stash.get(_HAS_FAILED, True))
 
 
 @pytest.fixture

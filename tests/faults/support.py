@@ -5,12 +5,13 @@ import threading
 import time
 from contextlib import contextmanager
 
+from tests.faults.scale import SCALE
 from tests.faults.system import PLATFORMS, until
 
 
 def many(count):
     """More of them in `make soak`."""
-    return count * int(os.environ.get("FAULTS_SCALE", "1"))
+    return count * SCALE
 
 
 def lasting(short, whole):
@@ -32,9 +33,9 @@ def requests(channel):
     return sum(len(device.receipts) for device in channel.devices.values())
 
 
-def await_part(channel, part, of=None):
-    """Until so much of the audience (or of `of` requests) was sent something."""
-    wanted = part * (of or len(channel.devices))
+def await_part(channel, part, *, since=0):
+    """Until so much of the audience was sent something, after the first `since` requests."""
+    wanted = since + part * len(channel.devices)
     until(lambda: requests(channel) >= wanted, f"{wanted:.0f} requests came")
 
 

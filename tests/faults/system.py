@@ -21,8 +21,10 @@ from cryptography.fernet import Fernet
 from pushsvc import embedded
 from pushsvc.embedded.server import free_port
 from pushsvc.supervisor.http import Origin, UnreachableError
+from tests import leftovers
 from tests.faults import settings as shortened
 from tests.faults.channels import Channel
+from tests.faults.scale import patience
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PLATFORMS = ("web", "android", "ios")
@@ -40,6 +42,7 @@ class System:
     def __init__(self, home, sandboxes):
         self.home = home
         self.sandboxes = sandboxes
+        leftovers.end_home_with_us(home)
         self.servers = embedded.start(home)
         self.port = free_port()
         self.service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
@@ -71,12 +74,13 @@ class System:
         for key in self.redis.scan_iter("pushsvc:breaker:*"):
             self.redis.delete(key)
 
-    def end_test(self):
-        """Shows the last that the processes said, for a test that failed."""
+    def end_test(self, *, has_failed):
+        """Shows the last that the processes said if the test failed."""
         for name in EVERYTHING:
             self.wake(name)
         self.signal_redis(signal.SIGCONT)
-        print("\n".join(self.logged("")[-60:]))  # noqa: T201 (pytest shows it where a test failed)
+        if has_failed:
+            print("\n".join(self.logged("")[-60:]))  # noqa: T201 (for who reads why)
 
     def logged(self, event):
         """The lines of all processes, since the test began, that tell of the event."""
@@ -112,6 +116,7 @@ class System:
             stderr=self._log,
             start_new_session=True,
         )
+        leftovers.end_group_with_us(process.pid)
         self._running[name].append(process)
         self._started_at[name] = time.time()
         return process
@@ -132,7 +137,7 @@ class System:
         """SIGTERM to the processes themselves, as a deploy does; their exit codes."""
         processes = [process for name in names for process in self.alive(name)]
         for process in processes:
-            process.send_signal(signal.SIGTERM)
+            self._terminate(process)
         return [process.wait(timeout=60) for process in processes]
 
     def pause(self, name):
@@ -150,12 +155,18 @@ class System:
             if name != "web":  # its port is taken as long as it lives
                 self.start(name)
             for process in old:
-                process.send_signal(signal.SIGTERM)
+                self._terminate(process)
             for process in old:
                 assert process.wait(timeout=60) == 0, f"{name} did not end well"
             if name == "web":
                 self.start(name)
                 until(self.is_up, "the service is up again")
+
+    @staticmethod
+    def _terminate(process):
+        """SIGTERM; one that is still being loaded would just die of it."""
+        until(lambda: process.poll() is not None or _catches_sigterm(process.pid), "it has begun")
+        process.send_signal(signal.SIGTERM)
 
     @staticmethod
     def _signal(process, number):
@@ -194,7 +205,7 @@ class System:
 
     def rows(self, statement, parameters=None):
         """Rows of one committed statement; while the database is away it is tried again."""
-        end = time.monotonic() + _TOO_LONG
+        end = time.monotonic() + patience(_TOO_LONG)
         while True:
             try:
                 if self._database is None:
@@ -278,7 +289,7 @@ class System:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            timeout=_TOO_LONG,
+            timeout=patience(3 * _TOO_LONG),
             check=True,
         )
         return done.stdout
@@ -308,7 +319,7 @@ class System:
 
 def until(is_so, what, *, seconds=_TOO_LONG):
     """Waits for what other processes do; the limit is for what never happens."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + patience(seconds)
     while not (value := is_so()):
         assert time.monotonic() < end, f"it did not happen: {what}"
         time.sleep(0.03)
@@ -319,6 +330,12 @@ def most_repeats(kills):
     """How many messages may be sent once more when a worker's processes die: what they had in
     flight or not yet written."""
     return kills * CONCURRENCY * shortened.UNWRITTEN_OUTCOMES
+
+
+def _catches_sigterm(pid):
+    status = Path(f"/proc/{pid}/status").read_text()  # proc_pid_status(5)
+    (caught,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+    return int(caught, 16) >> (signal.SIGTERM - 1) & 1
 
 
 def _commands():

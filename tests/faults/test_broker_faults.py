@@ -3,7 +3,7 @@
 from tests.faults import broker
 from tests.faults.exactness import assert_exact
 from tests.faults.support import audience, await_part, lasting, many, meanwhile, wait_at_random
-from tests.faults.system import PLATFORMS
+from tests.faults.system import PLATFORMS, WORKERS, until
 
 
 def test_a_broker_emptied_and_killed_again_and_again_loses_nothing(system, channel):
@@ -13,6 +13,13 @@ def test_a_broker_emptied_and_killed_again_and_again_loses_nothing(system, chann
         wait_at_random(system, 1.0)
         act(system)
         notifications.append(channel.send(*PLATFORMS))
+    assert set(system.tell_to_stop(*WORKERS)) == {0}
+    notifications.append(channel.send(*PLATFORMS))
+    broker.empty(system)  # no planner has heard of the last one
+    system.start("worker-plan")
+    until(lambda: all(map(system.redis.llen, PLATFORMS)), "its batches are rung for")
+    broker.empty(system)  # and no worker of its batches
+    system.run_all()
     assert_exact(channel, notifications)
 
 

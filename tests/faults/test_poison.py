@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults import poison
-from tests.faults.exactness import ENDED, assert_exact, codes, outcomes, wait_ended
+from tests.faults.exactness import ENDED, WAITING, assert_exact, codes, outcomes, wait_ended
 from tests.faults.support import many, status
 from tests.faults.system import until
 
@@ -36,6 +36,32 @@ def test_an_answer_that_breaks_the_flush_costs_its_batch_nothing(poisonable, cha
     assert_exact(channel, [notification])
     assert codes(channel, notification) == {"": many(600) - 2, "internal_error": 2}
     assert [len(device.receipts) for _, device in pairs] == [1] * many(600)
+
+
+def test_a_row_that_takes_no_outcome_at_all_holds_up_nobody_and_is_not_called_again(
+    poisonable, channel
+):
+    system = poisonable
+    pairs = channel.subscribe(many(300))
+    (poisoned_id, poisoned), *later = system.random.sample(pairs, many(10))
+    poisoned.behave("error", status=400)
+    for _, device in later:
+        device.behave("throttled", times=1)
+    system.rows(_REFUSE_ROW.format(id=poisoned_id))
+
+    notification = channel.send()
+
+    def waiting():
+        return [id_ for id_, row in outcomes(channel, notification).items() if row[0] == WAITING]
+
+    until(lambda: waiting() == [poisoned_id], "all others have their outcome")
+    refused = len(system.logged("outcome.refused"))
+    until(lambda: len(system.logged("outcome.refused")) > refused, "it is tried again")
+    assert len(poisoned.receipts) == 1
+    system.rows("DROP TRIGGER faults_refuse_row ON notifications_app_delivery")
+    assert_exact(channel, [notification])
+    assert codes(channel, notification)[""] == many(300) - 1
+    assert len(poisoned.receipts) == 2  # once more, now that it can be noted
 
 
 def test_an_answer_that_ends_the_worker_holds_nobody_up_and_is_given_up(poisonable, channel):
@@ -80,6 +106,10 @@ $$ BEGIN RAISE EXCEPTION 'not this row' USING ERRCODE = 'internal_error'; END $$
 _WHERE = """
 CREATE TRIGGER faults_refuse BEFORE UPDATE ON notifications_app_delivery
 FOR EACH ROW WHEN (new.detail LIKE '%{words}%') EXECUTE FUNCTION faults_refuse()
+"""
+_REFUSE_ROW = """
+CREATE TRIGGER faults_refuse_row BEFORE UPDATE ON notifications_app_delivery
+FOR EACH ROW WHEN (old.subscription_id = '{id}') EXECUTE FUNCTION faults_refuse()
 """
 _LAPSE = """
 UPDATE notifications_app_batch SET lease_until = now() - '1 s'::interval

@@ -1,47 +1,78 @@
 """Processes that are killed, or wake when their time is over."""
 
 import signal
+import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import psutil
+import pytest
 
-from tests.faults.exactness import assert_exact, wait_ended
+from tests.faults.exactness import assert_exact, got, outcomes, wait_ended
 from tests.faults.support import audience, await_part, many
-from tests.faults.system import PLATFORMS, until
+from tests.faults.system import PLATFORMS, most_repeats, until
 
 DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
 QUICK = {"FAULTS_LEASE_SECONDS": "8", "FAULTS_CALL_SECONDS": "3"}
+
+
+@pytest.fixture
+def stopped(system):
+    """No delivering worker runs; those that the test starts, with waits of its own, end with it."""
+    assert set(system.tell_to_stop(*DELIVERING)) == {0}
+    yield system
+    system.kill(*DELIVERING)
 
 
 def test_workers_killed_again_and_again_repeat_only_what_was_not_written(system, channel):
     count = many(600)
     audience(channel, count)
     notification = channel.send(*PLATFORMS)
+    kills = []
     for part in (0.1, 0.4, 0.7):
         await_part(channel, part + system.random.uniform(0.0, 0.2))
         system.kill(*DELIVERING)
+        unwritten = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == 0}
         system.lapse(*PLATFORMS)
         system.run_all()
+        kills.append((unwritten, time.time()))  # the new ones take a while to begin
     assert_exact(channel, [notification])
+    _assert_repeats_were_unwritten(channel, notification, kills)
+
+
+def _assert_repeats_were_unwritten(channel, notification_id, kills):
+    """Each message beyond the one was taken before a kill that found its recipient without an
+    outcome; and no kill found more of them than its processes may have unwritten."""
+    lost = [Counter() for _ in kills]
+    for subscription_id, times in got(channel)[notification_id].items():
+        for at in times[:-1]:
+            number = next((n for n, (_, ended_at) in enumerate(kills) if at < ended_at), None)
+            assert number is not None, "sent once more without a kill"
+            assert subscription_id in kills[number][0], "sent once more though it was written"
+            lost[number][channel.platform_of[subscription_id]] += 1
+    assert all(count <= most_repeats(1) for each in lost for count in each.values()), lost
 
 
 def test_a_planner_killed_in_the_middle_of_a_plan_leaves_nobody_out_and_nobody_twice(
     system, channel
 ):
+    assert set(system.tell_to_stop("worker-web")) == {0}  # so that nobody but the planner counts
     channel.subscribe(many(2_400))
     notification = channel.send()
-    for windows in sorted(system.random.sample(range(1, 7), 2)):
+    places = system.random.sample(_COUNTED_LAST, 2)
+    for windows, table in zip(sorted(system.random.sample(range(1, 7), 2)), places, strict=True):
         with system.connect() as connection:
-            # A window's transaction counts into hourly rows last: here it is held up half done.
-            connection.execute("LOCK notifications_app_hourlystat IN SHARE MODE")
-            until(lambda: system.value(_HELD_UP), "a window is held up")
+            # A window's transaction ends with counting: here it is held up half done.
+            connection.execute(f"LOCK {table} IN SHARE MODE")
+            until(lambda table=table: system.value(_HELD_UP, [table]), "a window is held up")
             system.kill("worker-plan")
         system.lapse_plans()
-        system.run_all()
+        system.start("worker-plan")
         until(
             lambda enough=windows * 300: planned(channel, notification) >= enough, "windows follow"
         )
+    system.run_all()
     assert_exact(channel, [notification])
     assert channel.read(notification)["recipient_count"] == many(2_400)
 
@@ -53,8 +84,8 @@ def planned(channel, notification_id):
     )
 
 
-def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(system, channel):
-    assert set(system.tell_to_stop(*DELIVERING)) == {0}
+def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(stopped, channel):
+    system = stopped
     audience(channel, many(500))
     for name in DELIVERING:
         system.start(name, **QUICK)
@@ -66,16 +97,37 @@ def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(system, cha
         system.start(name)
 
     wait_ended(channel, [notification])
+    ended = outcomes(channel, notification)
     for name in DELIVERING:
         system.wake(name)
 
     lost = lambda: len(system.logged("batch.lease_lost"))  # noqa: E731
     until(lambda: lost() >= len(DELIVERING), "the zombies found their leases lost")
+    assert outcomes(channel, notification) == ended
     assert_exact(channel, [notification], zombies=True)
 
 
-def test_one_process_of_a_worker_killed_costs_only_its_own_batch(system, channel):
-    assert set(system.tell_to_stop("worker-web")) == {0}
+def test_a_worker_paused_for_longer_than_its_calls_may_take_reads_what_was_answered(
+    stopped, channel
+):
+    system = stopped
+    audience(channel, many(500))
+    for name in DELIVERING:
+        system.start(name, FAULTS_CALL_SECONDS="1.5")
+    notification = channel.send(*PLATFORMS)
+    await_part(channel, system.random.uniform(0.2, 0.4))
+    for name in DELIVERING:
+        system.pause(name)
+    time.sleep(3.0)  # past the time of every call, and far from the end of the leases
+    for name in DELIVERING:
+        system.wake(name)
+
+    assert_exact(channel, [notification])
+    assert system.logged("batch.lease_lost") == []
+
+
+def test_one_process_of_a_worker_killed_costs_only_its_own_batch(stopped, channel):
+    system = stopped
     channel.subscribe(many(1_000))
     worker = system.start("worker-web", **QUICK)
     notification = channel.send()
@@ -107,7 +159,7 @@ def test_a_web_server_killed_between_commit_and_doorbell_has_accepted(system, ch
     assert_exact(channel, [notification])
 
 
+_COUNTED_LAST = ("channels_app_channelcounter", "notifications_app_hourlystat")
 _HELD_UP = """
-SELECT EXISTS (SELECT FROM pg_locks
-               WHERE NOT granted AND relation = 'notifications_app_hourlystat'::regclass)
+SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = %s::regclass)
 """

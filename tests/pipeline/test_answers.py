@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from django.db import DataError
 
 from notifications_app import outcomes
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, HourlyStat, Notification
+from notifications_app.outcomes import RowsRefused
 from notifications_app.states import DeliveryStatus
 from notifications_app.verdicts import Limits, Recipient, judge
 from pushsvc.common import sql
@@ -329,7 +329,7 @@ def test_what_no_verdict_can_repair_ends_in_an_error_not_for_ever(tampered_chann
     notification, rows, lease = claimed(tampered_channel, 1)
     monkeypatch.setattr(outcomes, "_COUNT_HOUR", "SELECT 1/0")
 
-    with pytest.raises(DataError):
+    with pytest.raises(RowsRefused):
         outcomes.record(lease, [verdict(notification, rows[0], Accepted())])
 
     assert support.counts(notification) == ("processing", 1, 0, 0)

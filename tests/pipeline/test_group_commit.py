@@ -1,12 +1,28 @@
 """Calls of threads that are carried out as one."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from concurrent.futures import Future
+from threading import Event, Thread
 
 import pytest
 
 from pushsvc.common.group_commit import GroupCommit
 from tests.pipeline.support import until
+
+SECONDS = 20  # for what never happens
+
+
+def begun(call, *arguments):
+    """The future of a call in a thread that nobody waits for if it hangs."""
+    future = Future()
+
+    def run():
+        try:
+            future.set_result(call(*arguments))
+        except BaseException as error:  # noqa: BLE001 (it is the future's)
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
 
 
 class Act:
@@ -21,7 +37,7 @@ class Act:
     def __call__(self, items):
         self.calls.append(items)
         self.began.set()
-        assert self.may_go_on.wait(timeout=20)
+        assert self.may_go_on.wait(timeout=SECONDS)
         if self.failure:
             raise self.failure
 
@@ -34,17 +50,16 @@ def act():
 def meanwhile(commit, act, *calls):
     """Makes a first call and, while that is carried out, these; what became of all."""
     act.may_go_on.clear()
-    with ThreadPoolExecutor(1 + len(calls)) as pool:
-        first = pool.submit(commit, ["first"])
-        assert act.began.wait(timeout=20)
-        others = [pool.submit(commit, items) for items in calls]
-        until(lambda: len(commit._waiting) == len(calls))
-        act.may_go_on.set()
-    return [done.exception() for done in (first, *others)]
+    first = begun(commit, ["first"])
+    assert act.began.wait(timeout=SECONDS)
+    others = [begun(commit, items) for items in calls]
+    until(lambda: len(commit._waiting) == len(calls))
+    act.may_go_on.set()
+    return [done.exception(timeout=SECONDS) for done in (first, *others)]
 
 
 def test_a_call_by_itself_is_carried_out_at_once(act):
-    GroupCommit(act)(["a", "b"])
+    begun(GroupCommit(act), ["a", "b"]).result(timeout=SECONDS)
 
     assert act.calls == [["a", "b"]]
 
@@ -64,7 +79,7 @@ def test_who_was_taken_along_is_told_of_the_failure_and_the_next_call_is_not(act
     assert outcomes == [act.failure] * 3
 
     act.failure = None
-    commit(["c"])
+    begun(commit, ["c"]).result(timeout=SECONDS)
     assert act.calls[-1] == ["c"]
 
 
@@ -77,12 +92,14 @@ def test_every_call_of_many_threads_is_carried_out_once_and_answered_by_then():
 
     commit = GroupCommit(act)
 
-    def call(number):
-        commit([number])
-        return number in counted
+    def call(numbers):
+        for number in numbers:
+            commit([number])
+            assert number in counted
 
-    with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(call, range(800)))
+    threads = [begun(call, range(thread, 800, 16)) for thread in range(16)]
+    for thread in threads:
+        thread.result(timeout=SECONDS)
 
     assert counted == set(range(800))
     assert sum(turns) == 800

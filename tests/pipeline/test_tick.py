@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app import tasks, upkeep
@@ -152,10 +151,11 @@ def test_one_batch_that_cannot_be_written_silences_no_bell(tampered_channel, oth
     support.add_rows(tampered_channel, 2)
     broken = support.notify(tampered_channel)
     support.plan()
-    Batch.objects.update(recipient_count=F("recipient_count") - 1)  # fewer than its rows
+    Batch.objects.update(recipient_count=0)  # fewer than its rows
     support.end_time(broken)
     support.add_rows(other_channel, 2)
     over = support.notify(other_channel)
+    support.notify(other_channel)
     support.plan()
     support.end_time(over)
     lose_every_message()

@@ -1,0 +1,65 @@
+"""The event loop of a worker process, when the process did not run for a while."""
+
+import asyncio
+import time
+from uuid import uuid4
+
+import pytest
+
+from notifications_app.delivery import engine, web
+from notifications_app.delivery.engine import PatientLoop
+from notifications_app.delivery.types import Accepted, Deferred
+from pushsvc.sandbox import running_apns_sandbox, running_sandbox
+from tests.delivery import ios_support, support
+
+CALL_SECONDS = 0.8
+
+
+def _by_web(mode, **options):
+    with running_sandbox() as sandbox:
+        device = sandbox.subscribe()
+        device.behave(mode, **options)
+        target = web.Target(
+            uuid4(), device.endpoint, device.p256dh, device.auth, support.KEY_ID, "tracking"
+        )
+        client = lambda: support.make_client(sandbox.origin, call_timeout=CALL_SECONDS)  # noqa: E731
+        return _held_up(client, target, support.CREDENTIALS, device)
+
+
+def _by_ios(mode, **options):
+    with running_apns_sandbox() as sandbox:
+        device = ios_support.behaving(sandbox, mode, **options)
+        credentials = ios_support.credentials_of(sandbox.key())
+        client = lambda: ios_support.make_client(sandbox, call_timeout=CALL_SECONDS)  # noqa: E731
+        return _held_up(client, ios_support.target_of(device), credentials, device)
+
+
+def _held_up(make_client, target, credentials, device):
+    """What becomes of a call when the loop stands still from before the answer until long after
+    the call's time."""
+
+    async def whole():
+        client = make_client()
+        send = asyncio.ensure_future(client.send(support.make_message(), target, credentials))
+        await ios_support.received(device)
+        time.sleep(2 * CALL_SECONDS)  # noqa: ASYNC251 (the loop is to be held up)
+        outcome = await send
+        await client.close()
+        return outcome
+
+    with asyncio.Runner(loop_factory=PatientLoop) as runner:
+        return runner.run(whole())
+
+
+@pytest.fixture(params=[_by_web, _by_ios], ids=["web", "ios"])
+def call_held_up(request, monkeypatch):
+    monkeypatch.setattr(engine, "_HELD_UP_SECONDS", 0.5)
+    return request.param
+
+
+def test_an_answer_that_came_while_the_process_was_paused_is_read(call_held_up):
+    assert isinstance(call_held_up("slow", seconds=0.4), Accepted)
+
+
+def test_one_that_does_not_come_is_not_waited_for_without_end(call_held_up):
+    assert call_held_up("hang") == Deferred("timeout", outage=True)

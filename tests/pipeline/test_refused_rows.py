@@ -1,0 +1,139 @@
+"""A recipient's row that the database refuses to change, whatever is to be written into it."""
+
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from notifications_app import batches, dispatch, outcomes
+from notifications_app.models import Batch
+from notifications_app.outcomes import RowsRefused
+from pushsvc.common import sql
+from tests.pipeline import support
+
+
+@pytest.fixture
+def refuse():
+    """From now on no UPDATE of the subscription's deliveries succeeds; `refuse.end()`: it does."""
+    yield _Refusal
+    _Refusal.end()
+
+
+class _Refusal:
+    def __init__(self, subscription):
+        sql.execute(_FUNCTION, {})
+        sql.execute(_TRIGGER.format(id=subscription.id), {})
+
+    @staticmethod
+    def end():
+        sql.execute("DROP FUNCTION IF EXISTS refuse_this CASCADE", {})
+
+
+def planned(sandbox, channel, count):
+    """A notification for `count` devices, and these, in the order of their subscriptions."""
+    devices = support.subscribe(sandbox, channel, count)
+    notification = support.notify(channel)
+    support.plan()
+    return notification, sorted(devices, key=lambda each: each[1].id)
+
+
+def received(devices):
+    return [len(device.receipts) for device, _ in devices]
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_the_others_outcomes_are_written_and_nobody_is_called_again(
+    sandbox, channel, refuse, caplog, place
+):
+    notification, devices = planned(sandbox, channel, 7)
+    device, subscription = devices[place]
+    device.behave("error", status=400)
+    refuse(subscription)
+
+    for _ in range(3):
+        support.deliver(notification)
+        Batch.objects.update(due_at=Now())
+
+    assert support.counts(notification) == ("processing", 7, 6, 0)
+    assert received(devices) == [1] * 7
+    assert {record.error for record in support.logged(caplog, "outcome.refused")} == {
+        "not this row"
+    }
+    refuse.end()
+    support.deliver(notification)
+    assert support.counts(notification) == ("sent", 7, 6, 1)
+
+
+def test_who_is_to_be_tried_again_is(sandbox, channel, refuse):
+    notification, devices = planned(sandbox, channel, 5)
+    for device, _ in devices[1:]:
+        device.behave("throttled", times=1)
+    refuse(devices[0][1])
+
+    support.deliver(notification)
+    others = support.deliveries(notification).exclude(subscription_id=devices[0][1].id)
+    others.update(due_at=None)
+    Batch.objects.update(due_at=Now())
+    support.deliver(notification)
+
+    assert support.counts(notification) == ("processing", 5, 4, 0)
+    assert received(devices) == [1, 2, 2, 2, 2]
+    devices[0][0].behave("error", status=400)
+    refuse.end()
+    support.make_due(notification)
+    support.deliver(notification)
+
+
+def test_it_is_tried_later_and_later(sandbox, channel, refuse):
+    notification, devices = planned(sandbox, channel, 1)
+    devices[0][0].behave("error", status=400)
+    refuse(devices[0][1])
+    waits = []
+    for _ in range(3):
+        lease = support.claim()
+        dispatch.deliver_batch(lease)
+        waits.append((Batch.objects.get().due_at - lease.claimed_at).total_seconds())
+        Batch.objects.update(due_at=Now())
+
+    assert 1 <= waits[0] < waits[1] < waits[2]
+    refuse.end()
+    support.deliver(notification)
+
+
+@pytest.mark.parametrize("status", ["ready", "parked"])
+def test_the_deadline_ends_the_others_and_other_batches(sandbox, channel, refuse, status):
+    broken, devices = planned(sandbox, channel, 5)
+    refuse(devices[2][1])
+    Batch.objects.update(status=status, parked_at=Now())
+    support.end_time(broken)
+
+    (overdue,) = batches.overdue()
+    with pytest.raises(RowsRefused):
+        outcomes.bounce_overdue(*overdue)
+
+    assert support.deliveries(broken).filter(status=2).count() == 4
+    assert batches.overdue() == []  # not each second
+    refuse.end()
+    Batch.objects.update(due_at=Now())
+    support.tick()
+    assert support.counts(broken)[1:] == (5, 0, 5)
+
+
+def test_what_is_not_about_rows_is_not_tried_row_by_row(sandbox, tampered_channel, caplog):
+    notification, _ = planned(sandbox, tampered_channel, 60)
+    Batch.objects.update(recipient_count=F("recipient_count") - 60)  # it takes no count any more
+    with pytest.raises(RowsRefused):
+        outcomes.bounce_overdue(Batch.objects.get().id, "expired")
+
+    assert support.deliveries(notification).filter(status=0).count() == 60
+    (record,) = support.logged(caplog, "outcome.refused")
+    assert len(record.subscriptions) == 20
+
+
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION refuse_this() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'not this row' USING ERRCODE = 'data_corrupted'; END $$
+"""
+_TRIGGER = """
+CREATE TRIGGER refuse_this BEFORE UPDATE ON notifications_app_delivery
+FOR EACH ROW WHEN (old.subscription_id = '{id}') EXECUTE FUNCTION refuse_this()
+"""
