@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import BigIntegerField, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
 
-from notifications_app.models import Delivery, Notification
+from notifications_app.models import Delivery, Notification, OutcomeMinute
 from notifications_app.states import DeliveryStatus, NotificationStatus
 from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
@@ -45,6 +47,47 @@ def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
     if channel_ids is not None:
         statement, values = _NEWEST, (list(channel_ids), limit, limit)
     return RawSQL(statement, values)  # noqa: S611 (constant text; every value is a parameter)
+
+
+def notifications_sent_since(
+    notifications: QuerySet[Any], since: datetime, *, platform: str = ""
+) -> QuerySet[Any]:
+    """Those that were being sent at some time since then, which begins a minute.
+
+    Each has `delivered_since` and `bounced_since`: how many of its recipients, of one platform or
+    of all, ended so since then.
+    """
+    minutes = _minutes(since, platform)
+    counted: QuerySet[Any] = _sent_since(notifications, since).annotate(
+        delivered_since=_sum(minutes.filter(code="")),
+        bounced_since=_sum(minutes.exclude(code="")),
+    )
+    return counted
+
+
+def notifications_with_outcome_since(
+    notifications: QuerySet[Any], since: datetime, *, outcome: str, platform: str = ""
+) -> QuerySet[Any]:
+    """Those of which a recipient was `delivered`, or `bounced`, since then."""
+    minutes = _minutes(since, platform)
+    ended = minutes.filter(code="") if outcome == "delivered" else minutes.exclude(code="")
+    return _sent_since(notifications, since).filter(Exists(ended))
+
+
+def _sent_since(notifications: QuerySet[Any], since: datetime) -> QuerySet[Any]:
+    is_running = Q(status=NotificationStatus.PROCESSING)
+    return notifications.filter(is_running | Q(finished_at__gte=since), started_at__isnull=False)
+
+
+def _minutes(since: datetime, platform: str) -> QuerySet[OutcomeMinute]:
+    """Of the notification that the outer query looks at."""
+    minutes = OutcomeMinute.objects.filter(notification_id=OuterRef("pk"), minute__gte=since)
+    return minutes.filter(platform=platform) if platform else minutes
+
+
+def _sum(minutes: QuerySet[OutcomeMinute]) -> Coalesce:
+    sums = minutes.values("notification_id").annotate(sum=Sum("count")).values("sum")
+    return Coalesce(Subquery(sums, output_field=BigIntegerField()), 0)
 
 
 class SubscriberDelivery(NamedTuple):

@@ -1,14 +1,10 @@
-"""Figures and charts of channels: sums of hourly rows and of counters, never counts of big tables.
-
-Windows are whole hours or days of UTC, the one that is running included, so that a figure is always
-the sum of its chart.
-"""
+"""Figures and charts of channels: sums of hourly rows and counters, never counts of big tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from django.db.models import QuerySet, Sum
 from django.db.models.functions import Trunc
@@ -17,9 +13,7 @@ from channels_app.models import Channel, ChannelCounter, ChannelHour
 from notifications_app.models import HourlyStat
 from pushsvc.common.figures import share
 from pushsvc.common.platforms import Platform
-
-WINDOW_DAYS: Final = (1, 7, 30, 90)
-_MOST_COMPARED: Final = 30  # hours or days: longer windows would read twice as much for it
+from pushsvc.common.windows import Window
 
 
 class _Additive(Protocol):
@@ -27,23 +21,6 @@ class _Additive(Protocol):
 
 
 T = TypeVar("T", bound=_Additive)
-
-
-@dataclass(frozen=True)
-class Window:
-    """`starts` of its hours or days, oldest first. `is_compared`: with as many before them."""
-
-    unit: Literal["hour", "day"]
-    step: timedelta
-    starts: tuple[datetime, ...]
-
-    @property
-    def is_compared(self) -> bool:
-        return len(self.starts) <= _MOST_COMPARED
-
-    @property
-    def read_from(self) -> datetime:
-        return self.starts[0] - self.step * len(self.starts) * self.is_compared
 
 
 @dataclass(frozen=True)
@@ -130,14 +107,6 @@ class Report:
         }
 
 
-def window(now: datetime, days: int) -> Window:
-    """The last 24 hours for one day; else so many days."""
-    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    if days == 1:
-        return _window("hour", timedelta(hours=1), hour, 24)
-    return _window("day", timedelta(days=1), hour.replace(hour=0), days)
-
-
 def report(channels: QuerySet[Channel], of: Window) -> Report:
     """Three queries, however many channels there are and whatever they sent."""
     outcomes = _outcomes(channels, of)
@@ -160,10 +129,6 @@ def totals(channels: QuerySet[Channel]) -> Totals:
     )
     subscribers = {platform: int(sums[platform]) for platform in Platform.values}
     return Totals(subscribers, int(sums["sent"]))
-
-
-def _window(unit: Literal["hour", "day"], step: timedelta, last: datetime, count: int) -> Window:
-    return Window(unit, step, tuple(last - step * back for back in reversed(range(count))))
 
 
 def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[str, Series[Outcomes]]:

@@ -14,15 +14,21 @@ def _link(title: str, icon: str, url: str, **more: Any) -> dict[str, Any]:
 
 
 _SUPERUSERS = "channels_app.console.shows_installation"
+_MEMBERS = "channels_app.console.shows_channels"
 NAVIGATION = [
     {
         "title": "",
         "items": [
             _link("Dashboard", "monitoring", "index"),
-            _link("Notifications", "notifications", "notifications_app_notification_changelist"),
-            _link("Channels", "hub", "channels_app_channel_changelist"),
-            _link("Subscribers", "group", "subscriptions_app_subscription_changelist"),
-            _link("Segments", "filter_alt", "subscriptions_app_segment_changelist"),
+            *(
+                _link(title, icon, url, permission=_MEMBERS)
+                for title, icon, url in (
+                    ("Notifications", "notifications", "notifications_app_notification_changelist"),
+                    ("Channels", "hub", "channels_app_channel_changelist"),
+                    ("Subscribers", "group", "subscriptions_app_subscription_changelist"),
+                    ("Segments", "filter_alt", "subscriptions_app_segment_changelist"),
+                )
+            ),
         ],
     },
     {
@@ -43,7 +49,7 @@ NAVIGATION = [
                 "Audit log",
                 "history",
                 "auditlog_logentry_changelist",
-                permission="channels_app.console.shows_audit_log",
+                permission=_MEMBERS,
             ),
             _link(
                 "Periodic tasks",

@@ -33,6 +33,7 @@ from channels_app.members import (
 from channels_app.models import Account, Membership, Role
 from pushsvc.common.admin import ReadOnlyAdmin
 from pushsvc.common.errors import Invalid
+from pushsvc.common.figures import moment
 from pushsvc.common.forms import ConsoleForm
 from pushsvc.common.origin import own_origin
 
@@ -55,8 +56,9 @@ class MemberForm(ConsoleForm):
 class AccountAdmin(WithPages, ReadOnlyAdmin):
     """The list; an account's page is its members'."""
 
-    list_display = ("name", "member_count", "channel_count", "created_at")
+    list_display = ("name", "member_count", "channel_count", "made")
     search_fields = ("name",)
+    search_help_text = "A part of the name."
     ordering = ("name", "id")
 
     @override
@@ -75,6 +77,10 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     @admin.display(description="Channels", ordering="channel_count")
     def channel_count(self, account: Any) -> int:
         return int(account.channel_count)
+
+    @admin.display(description="Made", ordering="created_at")
+    def made(self, account: Account) -> str:
+        return moment(account.created_at)
 
     @override
     def has_module_permission(self, request: HttpRequest) -> bool:

@@ -84,6 +84,7 @@ class ActionFilter(DropdownFilter):
 
 @admin.register(LogEntry)
 class AuditAdmin(ReadOnlyAdmin):
+    list_name = "audit log entries"
     list_display = ("when", "who", "address", "done", "what", "in_short")
     list_display_links = ("when",)
     list_filter = (WhenFilter, KindFilter, ActionFilter)

@@ -4,12 +4,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
 from channels_app.access import accounts_of
@@ -22,10 +22,10 @@ from channels_app.models import Channel, Role
 from channels_app.selectors import channel_credentials, channel_totals
 from channels_app.services import channel_create, channel_update
 from pushsvc.common.admin import badge
-from pushsvc.common.figures import moment
+from pushsvc.common.figures import grouped, moment
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
-_SUBSCRIBERS = [f"counters__{platform}_subscribers" for platform in Platform.values]
+_SUBSCRIBERS = {name: f"counters__{name}_subscribers" for name in Platform.values}
 
 
 @admin.register(Channel)
@@ -43,19 +43,26 @@ class ChannelAdmin(ScopedAdmin):
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         # A channel has at most a few shards, so that this sum is cheap.
-        sums = [Coalesce(Sum(name), 0) for name in _SUBSCRIBERS]
-        rows = super().get_queryset(request)
-        with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(sums[1:], sums[0]))
+        sums = {f"{name}_sum": Coalesce(Sum(path), 0) for name, path in _SUBSCRIBERS.items()}
+        rows = super().get_queryset(request).annotate(**sums)
+        first, *others = [F(name) for name in sums]
+        with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(others, first))
         return with_sums
 
     @admin.display(description="Platforms")
     def platforms_shown(self, channel: Channel) -> str:
         on = [name for name, is_on in channel.platforms.items() if is_on]
-        return format_html_join(" ", "{}", ((badge(name, name),) for name in on))
+        return format_html_join(" ", "{}", ((badge(PLATFORM_NAMES[name], name),) for name in on))
 
     @admin.display(description="Subscribers", ordering="subscriber_sum")
-    def subscribers(self, channel: Any) -> int:
-        return int(channel.subscriber_sum)
+    def subscribers(self, channel: Any) -> str:
+        """In all and, where there are several, by platform."""
+        counts = {PLATFORM_NAMES[name]: getattr(channel, f"{name}_sum") for name in _SUBSCRIBERS}
+        parts = [f"{name} {count:,}" for name, count in counts.items() if count]
+        by_platform = " · ".join(parts) if len(parts) > 1 else ""
+        return format_html(
+            '{} <small class="ps-quiet">{}</small>', grouped(channel.subscriber_sum), by_platform
+        )
 
     @admin.display(description="Made")
     def made(self, channel: Channel) -> str:

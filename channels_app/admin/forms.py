@@ -6,6 +6,7 @@ from django import forms
 
 from channels_app.models import Account, Channel, Scope
 from pushsvc.common.forms import ConsoleForm
+from pushsvc.common.platforms import PLATFORM_NAMES
 
 ENVIRONMENTS = [("production", "production"), ("sandbox", "sandbox (development builds)")]
 
@@ -26,6 +27,16 @@ class NewChannelForm(ChannelForm):
     field_order = ("account",)
 
 
+def _limit(label: str, whose: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        label=label,
+        help_text=f"{whose} Empty: the installation's setting.",
+    )
+
+
 class SettingsForm(ChannelForm):
     enabled = forms.MultipleChoiceField(
         label="Platforms",
@@ -33,20 +44,8 @@ class SettingsForm(ChannelForm):
         widget=forms.CheckboxSelectMultiple,
         help_text="A platform that is off takes no subscriptions and no notifications.",
     )
-    sends_per_second = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=1_000_000,
-        label="Sends a second",
-        help_text="For each API key. Empty: the installation's setting.",
-    )
-    subscribes_per_minute = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=1_000_000,
-        label="Subscriptions a minute",
-        help_text="For each address. Empty: the installation's setting.",
-    )
+    sends_per_second = _limit("Sends a second", "For each API key.")
+    subscribes_per_minute = _limit("Subscriptions a minute", "For each address.")
 
     @classmethod
     def of(cls, channel: Channel, choices: list[str], data: Any = None) -> "SettingsForm":
@@ -61,7 +60,7 @@ class SettingsForm(ChannelForm):
                 "subscribes_per_minute": channel.subscribes_per_minute,
             },
         )
-        form.fields["enabled"].choices = [(name, name) for name in choices]  # type: ignore[attr-defined] # a choice field
+        form.fields["enabled"].choices = [(name, PLATFORM_NAMES[name]) for name in choices]  # type: ignore[attr-defined] # a choice field
         return form
 
 

@@ -18,6 +18,8 @@ from pushsvc.common.figures import moment
 
 @admin.register(AccessAttempt)
 class LockOutAdmin(SuperuserAdmin):
+    list_name = "lock-outs"
+    empty_help = "Nobody failed to sign in lately."
     list_display = ("username", "ip_address", "failures_since_start", "last_try", "state")
     list_display_links = None
     search_fields = ("username", "=ip_address")

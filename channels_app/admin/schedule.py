@@ -11,6 +11,7 @@ from django_celery_beat.models import (
 
 from channels_app.console import SuperuserAdmin
 from pushsvc.common.admin import site
+from pushsvc.common.figures import moment
 
 for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     site.unregister(model)  # their package's pages have another look, and run tasks
@@ -18,8 +19,14 @@ for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, 
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(SuperuserAdmin):
-    list_display = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
+    empty_help = "beat writes them whenever it starts."
+    list_display = ("name", "task", "interval", "enabled", "last_run", "total_run_count")
     list_select_related = ("interval",)
     search_fields = ("name", "task")
     ordering = ("name",)
-    fields = ("name", "task", "interval", "queue", "enabled", "last_run_at", "total_run_count")
+    fields = ("name", "task", "interval", "queue", "enabled", "last_run", "total_run_count")
+    readonly_fields = ("last_run",)
+
+    @admin.display(description="Last run", ordering="last_run_at")
+    def last_run(self, task: PeriodicTask) -> str:
+        return moment(task.last_run_at, "seconds")

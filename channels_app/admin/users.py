@@ -20,6 +20,7 @@ from channels_app.admin.own_sign_in import SetPasswordView, TwoStepPage
 from channels_app.console import SuperuserAdmin, SuperuserPage, chosen_act, number_or_404
 from channels_app.members import set_password_path, user_change, user_create
 from pushsvc.common.admin import badge, site
+from pushsvc.common.figures import moment
 from pushsvc.common.forms import ConsoleForm
 from pushsvc.common.origin import own_origin
 
@@ -53,9 +54,10 @@ class UserForm(ConsoleForm):
 
 @admin.register(User)
 class UserAdmin(SuperuserAdmin):
-    list_display = ("username", "email", "state", "rank", "second_step", "last_login")
+    list_display = ("username", "email", "state", "rank", "second_step", "signed_in")
     list_filter = ("is_active", "is_superuser")
     search_fields = ("username", "email")
+    search_help_text = "A part of the name or of the e-mail address."
     ordering = ("username",)
 
     @override
@@ -90,6 +92,10 @@ class UserAdmin(SuperuserAdmin):
             ),  # for people who cannot sign in yet
         ]
         return own + super().get_urls()
+
+    @admin.display(description="Last sign-in", ordering="last_login")
+    def signed_in(self, user: User) -> str:
+        return moment(user.last_login)
 
     @override
     def add_view(

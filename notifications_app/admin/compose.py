@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.access import channels_of, may
+from channels_app.access import channels_of, may, may_anywhere
 from channels_app.console import (
     ConsolePage,
     channel_or_404,
@@ -208,6 +208,7 @@ class ComposePage(_SenderPage):
             channel=self.channel,
             channels=list(channels[:MOST_CHANNELS]),
             copied=self.original,
+            may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
             **kwargs,
         )
 

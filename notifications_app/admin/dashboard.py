@@ -17,11 +17,12 @@ from channels_app.console import channel_or_404, id_or_404, list_url
 from channels_app.models import Channel, Role
 from notifications_app.admin import charts
 from notifications_app.attention import Concern, Kind, concerns
-from notifications_app.statistics import WINDOW_DAYS, Outcomes, Report, Totals, report, window
+from notifications_app.statistics import Outcomes, Report, Totals, report
 from notifications_app.under_way import MOST_SHOWN, Sending, due_next, sending
 from pushsvc.common import sql
 from pushsvc.common.admin import site
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.windows import WINDOW_NAMES, parse_days, window
 
 _DEFAULT_DAYS: Final = 7
 _MOST_CHANNELS_OFFERED: Final = 200
@@ -41,8 +42,25 @@ class Scope:
         own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days, **changed}
         return f"{reverse(name)}?{urlencode({key: value for key, value in own.items() if value})}"
 
-    def listing(self, model: str, **filters: object) -> str:
-        """The list behind a number."""
+    def notifications(self, **filters: object) -> str:
+        """The list of notifications, of the scope's channel."""
+        return self._listing("notifications_app_notification", filters)
+
+    def sent_within(self, **filters: object) -> str:
+        """The notifications behind a number of the window."""
+        return self.notifications(within=self.days, **filters)
+
+    def subscribers(self, **filters: object) -> str:
+        """Their list, which is of one channel; of all, the channels with how many each has."""
+        if self.chosen is None:
+            return reverse("admin:channels_app_channel_changelist")
+        return self._listing("subscriptions_app_subscription", filters)
+
+    def changed_within(self, **filters: object) -> str:
+        """Who came or went in the window; "" where no list tells."""
+        return self.subscribers(within=self.days, **filters) if self.chosen else ""
+
+    def _listing(self, model: str, filters: Mapping[str, object]) -> str:
         return list_url(model, self.chosen.pk if self.chosen else None, **filters)
 
 
@@ -59,6 +77,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
         | {
             "title": "Dashboard",
             "has_heading": True,
+            "is_member": may_anywhere(request.user, Role.VIEWER),
             "scope": scope,
             "report": found,
             "figures": _figures(scope, found),
@@ -96,48 +115,43 @@ def _scope(request: HttpRequest) -> Scope:
     if given := request.GET.get("channel"):
         chosen = channel_or_404(request, id_or_404(given))
         own = own.filter(pk=chosen.pk)
-    days = request.GET.get("days", "")
-    is_offered = days in {str(each) for each in WINDOW_DAYS}
-    return Scope(own, chosen, int(days) if is_offered else _DEFAULT_DAYS)
+    return Scope(own, chosen, parse_days(request.GET.get("days", "")) or _DEFAULT_DAYS)
 
 
 def _choices(request: HttpRequest, scope: Scope) -> dict[str, Any]:
     offered = channels_of(request.user).only("name").order_by("name", "id")
     found = list(offered[: _MOST_CHANNELS_OFFERED + 1])
-    names = {1: "24 hours", **{days: f"{days} days" for days in WINDOW_DAYS[1:]}}
     return {
         "offered_channels": found[:_MOST_CHANNELS_OFFERED],
         "is_chosen_offered": scope.chosen in found[:_MOST_CHANNELS_OFFERED],
         "has_more_channels": len(found) > _MOST_CHANNELS_OFFERED,
         "windows": [
             {
-                "name": names[days],
+                "name": name,
                 "url": scope.address("admin:index", days=days),
                 "is_current": days == scope.days,
             }
-            for days in WINDOW_DAYS
+            for days, name in WINDOW_NAMES.items()
         ],
-        "window_name": names[scope.days],
+        "window_name": WINDOW_NAMES[scope.days],
     }
 
 
 def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
     """Each with the list that it counts and what it was in the window before."""
-    sent = scope.listing("notifications_app_notification", status__exact="sent")
-    notifications = scope.listing("notifications_app_notification")
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {
             "name": "Subscribers",
             "value": found.totals.all_subscribers,
-            "url": scope.listing("subscriptions_app_subscription", state="active"),
+            "url": scope.subscribers(state="active"),
             "growth": found.changes.total,
         },
         {
             "name": "Notifications sent",
             "value": found.notifications_sent.total,
             "before": found.notifications_sent.before,
-            "url": sent,
+            "url": scope.sent_within(status__exact="sent"),
         },
         *(
             {
@@ -145,7 +159,7 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
                 "value": getattr(now, name),
                 "share": getattr(now, f"{name}_share"),
                 "before": getattr(before, name),
-                "url": notifications,
+                "url": scope.sent_within(outcome=name),
             }
             for name in ("delivered", "bounced", "clicked")
         ),
@@ -154,25 +168,33 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
 
 def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
     """Those that are used, each with the lists behind its numbers."""
-    notifications = scope.listing("notifications_app_notification")
     return [
         {
             "name": platform,
             "title": title,
             "subscribers": found.totals.subscribers[platform],
-            "url": _subscribers(scope, platform, "active"),
-            "gone_url": _subscribers(scope, platform, "expired"),
-            "notifications_url": notifications,
+            "url": scope.subscribers(platform__exact=platform, state="active"),
+            "came_url": scope.changed_within(platform__exact=platform, state="active"),
+            "went_url": scope.changed_within(platform__exact=platform, state="expired"),
+            "recipients_url": scope.sent_within(platform=platform),
             "changes": found.platform_changes[platform].total,
             "outcomes": found.platform_outcomes[platform].total,
+            "ended": _ended(scope, platform, found.platform_outcomes[platform].total),
         }
         for platform, title in PLATFORM_NAMES.items()
         if _is_used(found, platform)
     ]
 
 
-def _subscribers(scope: Scope, platform: str, state: str) -> str:
-    return scope.listing("subscriptions_app_subscription", platform__exact=platform, state=state)
+def _ended(scope: Scope, platform: str, of: Outcomes) -> list[dict[str, Any]]:
+    return [
+        {
+            "value": getattr(of, name),
+            "share": getattr(of, f"{name}_share"),
+            "url": scope.sent_within(platform=platform, outcome=name),
+        }
+        for name in ("delivered", "bounced", "clicked")
+    ]
 
 
 def _is_used(found: Report, platform: str) -> bool:
@@ -189,9 +211,9 @@ def _live(scope: Scope, now: datetime) -> dict[str, Any]:
         "now": now,
         "running": running[:MOST_SHOWN],
         "has_more_running": len(running) > MOST_SHOWN,
-        "running_url": scope.listing("notifications_app_notification", status__exact="processing"),
+        "running_url": scope.notifications(status__exact="processing"),
         "due": due,
-        "due_url": scope.listing("notifications_app_notification", status__exact="pending"),
+        "due_url": scope.notifications(status__exact="pending"),
         "live_status": _status(running),
         "live_url": scope.address("admin:dashboard_live"),
         "live_trigger": _trigger(bool(running), due[0].scheduled_at if due else None, now),
@@ -230,7 +252,7 @@ _PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.API_KEY_ENDS: ("channel_keys", "API keys"),
 }
 _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
-    Kind.BOUNCES: ({}, "Latest notifications"),
+    Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Where they bounced"),
     Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
     Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
 }
@@ -243,6 +265,8 @@ def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
         return {"url": reverse(f"admin:{name}", args=[concern.channel_id]), "link": text}
     if listing := _LISTS.get(concern.kind):
         filters, text = listing
+        if concern.kind is Kind.BOUNCES:
+            filters = {**filters, "platform": concern.platform}
         channel_id = concern.channel_id or (scope.chosen.pk if scope.chosen else None)
         url = list_url("notifications_app_notification", channel_id, **filters)
         return {"url": url, "link": text}

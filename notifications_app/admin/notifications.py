@@ -1,23 +1,28 @@
 """The list of notifications; their own pages are in page.py, compose.py and log.py."""
 
 from typing import Any, Final
-from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.admin.filters import SimpleListFilter
-from django.db.models import F, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.access import channels_of, may_anywhere
-from channels_app.console import ChannelFilter, ScopedAdmin
+from channels_app.access import may_anywhere
+from channels_app.console import ChannelFilter, ScopedAdmin, WithinFilter, require
 from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.credentials import CredentialTestPage
+from notifications_app.admin.filters import (
+    OutcomeFilter,
+    PlatformFilter,
+    QuestionFilter,
+    SentWithinFilter,
+    chosen_channels,
+)
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.page import (
     STATE_TONES,
@@ -39,42 +44,22 @@ from pushsvc.common.platforms import PLATFORM_NAMES
 LOOKED_AT: Final = 10_000  # of the newest: what the list and a search by words look through
 
 
-class QuestionFilter(SimpleListFilter):
-    """What staff come with."""
-
-    title = "question"
-    parameter_name = "show"
-
-    @override
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [
-            ("running", "What is running now?"),
-            ("scheduled", "What is scheduled?"),
-            ("bounces", "Where did over 10 % bounce?"),
-            ("tests", "Which are tests?"),
-        ]
-
-    @override
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "running":
-                return queryset.filter(status=NotificationStatus.PROCESSING)
-            case "scheduled":
-                return queryset.filter(status=NotificationStatus.PENDING)
-            case "bounces":
-                return queryset.filter(recipient_count__lt=F("bounced_count") * 10)
-            case "tests":
-                return queryset.filter(only_subscription_id__isnull=False)
-        return queryset
-
-
 @admin.register(Notification)
 class NotificationAdmin(ScopedAdmin):
     """Read here, made by composing, and changed by nobody."""
 
     change_list_template = "console/notifications/list.html"
+    empty_help = "What is sent or scheduled, here or by the API, is listed."
+    list_before_template = "console/notifications/window.html"
     list_display = ("message", "channel", "to", "state", "progress", "clicked", "when")
-    list_filter = (ChannelFilter, QuestionFilter, "status")
+    list_filter = (
+        ChannelFilter,
+        SentWithinFilter,
+        QuestionFilter,
+        OutcomeFilter,
+        PlatformFilter,
+        "status",
+    )
     list_select_related = ("channel",)
     search_fields = ("id",)
     search_help_text = f"An id, or words of the title or text of the newest {LOOKED_AT:,}"
@@ -113,6 +98,12 @@ class NotificationAdmin(ScopedAdmin):
             percent(bounced),
         )
 
+    @admin.display(description="Ended in this time")
+    def ended(self, notification: Any) -> str:
+        """As the dashboard counts it, of the platform that is chosen."""
+        delivered, bounced = notification.delivered_since, notification.bounced_since
+        return f"{delivered:,} delivered, {bounced:,} bounced"
+
     @admin.display(description="Clicked")
     def clicked(self, notification: Notification) -> str:
         return percent(share(notification.clicked_count, notification.delivered_count))
@@ -133,9 +124,28 @@ class NotificationAdmin(ScopedAdmin):
             return _bounded(request, queryset).filter(said), False
 
     @override
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        shown: list[Any] = list(super().get_list_display(request))
+        if WithinFilter.since(request) is not None:
+            shown.insert(shown.index("progress"), "ended")
+        return shown
+
+    @override
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        more = {"may_send": may_anywhere(request.user, Role.SENDER)}
+        more = {
+            "may_send": may_anywhere(request.user, Role.SENDER),
+            "since": WithinFilter.since(request),
+            "outcome": request.GET.get(OutcomeFilter.parameter_name),
+        }
         return super().changelist_view(request, {**(extra_context or {}), **more})
+
+    @override
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Composing is how one is made."""
+        require(may_anywhere(request.user, Role.SENDER), Role.SENDER)
+        return HttpResponseRedirect(reverse("admin:notification_compose"))
 
     @override
     def change_view(
@@ -170,22 +180,15 @@ def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any
 
     All that the pages offer where nothing is asked, LOOKED_AT where some are looked for.
     """
-    show, status, words = (request.GET.get(name) for name in ("show", "status__exact", "q"))
+    show, status = (request.GET.get(name) for name in ("show", "status__exact"))
     if show in _UNDER_WAY or status in _OPEN:
         return notifications
-    limit = LOOKED_AT if show or status or words else BoundedPaginator.most_rows
-    return notifications.filter(id__in=selectors.newest_ids(_channels(request), limit=limit))
+    is_asked = any(request.GET.get(name) for name in _ASKED)
+    limit = LOOKED_AT if is_asked else BoundedPaginator.most_rows
+    return notifications.filter(id__in=selectors.newest_ids(chosen_channels(request), limit=limit))
 
 
-def _channels(request: HttpRequest) -> list[UUID] | None:
-    """Those of the user, or the one of them that is chosen; None: all there are."""
-    chosen = request.GET.get(ChannelFilter.parameter_name, "").lower()
-    if request.user.is_superuser and not chosen:
-        return None
-    own = channels_of(request.user).values_list("id", flat=True)
-    return [each for each in own if not chosen or str(each) == chosen]
-
-
+_ASKED: Final = ("show", "status__exact", "within", "outcome", "platform", "q")
 _UNDER_WAY: Final = {"running", "scheduled"}
 _OPEN: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 

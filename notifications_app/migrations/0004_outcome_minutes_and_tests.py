@@ -11,7 +11,12 @@ class Migration(migrations.Migration):
         ('notifications_app', '0003_events'),
     ]
 
+    # First what may fail half-way: then nothing else has been changed (docs/operations.md).
     operations = [
+        AddIndexConcurrently(
+            model_name='notification',
+            index=models.Index(fields=['channel', '-id'], name='notification_newest'),
+        ),
         migrations.AddField(
             model_name='notification',
             name='only_subscription_id',
@@ -21,10 +26,6 @@ class Migration(migrations.Migration):
             model_name='plan',
             name='only_subscription_id',
             field=models.UUIDField(help_text='Of a test; null: all that the rule reaches.', null=True),
-        ),
-        AddIndexConcurrently(
-            model_name='notification',
-            index=models.Index(fields=['channel', '-id'], name='notification_newest'),
         ),
         migrations.CreateModel(
             name='OutcomeMinute',

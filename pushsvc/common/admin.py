@@ -47,16 +47,23 @@ class BoundedPaginator(AnyPaginator):
     def count(self) -> int:
         """At most `most_rows`, read from as many rows."""
         rows: Any = self.object_list
-        return int(rows[: self.most_rows].count())
+        return int(rows.values("pk")[: self.most_rows].count())
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more."""
+        return self.count >= self.most_rows
 
 
 class ModelAdmin(ThemedModelAdmin):
     """A page for one model. Big tables are never counted to show how many rows there are.
 
-    `list_name`: the heading of its list, where that is not the model's name.
+    `list_name`: the heading of its list, where that is not the model's name. `empty_help`: what an
+    empty list says of how rows come into it.
     """
 
     list_name = ""
+    empty_help = ""
 
     paginator = BoundedPaginator
     show_full_result_count = False

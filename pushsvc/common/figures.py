@@ -10,6 +10,8 @@ from typing import Final
 from django import template
 from django.utils.html import format_html
 
+from pushsvc.common.platforms import PLATFORM_NAMES
+
 NOTHING: Final = "\N{EN DASH}"
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _TO_THE_MINUTE: Final = "%Y-%m-%d %H:%M"
@@ -33,6 +35,12 @@ def grouped(number: int) -> str:
 def signed(number: int) -> str:
     """1234 → +1,234; a loss has a real minus sign; 0 → 0"""
     return f"{number:+,}".replace("-", "\N{MINUS SIGN}") if number else "0"
+
+
+@register.filter
+def platform_name(platform: str) -> str:
+    """ios → iOS"""
+    return PLATFORM_NAMES[platform]
 
 
 @register.filter

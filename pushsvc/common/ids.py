@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from datetime import datetime
 from uuid import UUID
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -18,6 +19,11 @@ def uuid7() -> UUID:
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return UUID(int=value)
+
+
+def uuid7_at(moment: datetime) -> UUID:
+    """Where the ids begin that were made at the moment or later."""
+    return UUID(int=int(moment.timestamp() * 1000) << 80)
 
 
 def parse_uuid(text: str) -> UUID:

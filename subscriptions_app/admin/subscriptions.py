@@ -1,6 +1,7 @@
 """Subscribers: found by id, token, token hash or attribute; a page for each."""
 
 import re
+from datetime import timedelta
 from math import isfinite
 from typing import Any
 
@@ -15,11 +16,18 @@ from django.utils.text import Truncator
 from typing_extensions import override
 
 from channels_app.access import channels_of
-from channels_app.console import ChannelFilter, ChannelPage, ScopedAdmin, list_url, own_or_404
+from channels_app.console import (
+    ChannelFilter,
+    ChannelPage,
+    ScopedAdmin,
+    WithinFilter,
+    list_url,
+    own_or_404,
+)
 from channels_app.models import Channel, Role
 from pushsvc.common.admin import badge
 from pushsvc.common.figures import NOTHING, moment
-from pushsvc.common.ids import parse_uuid
+from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.models import Subscription
@@ -29,6 +37,7 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)
 _CHANNEL = ChannelFilter.parameter_name
 _SHOWN = 60  # characters of attributes in the list
+_CLOCKS_DIFFER = timedelta(hours=1)  # of the web servers and the database, at most
 
 
 class StateFilter(SimpleListFilter):
@@ -49,11 +58,28 @@ class StateFilter(SimpleListFilter):
         return queryset
 
 
+class ChangedWithinFilter(WithinFilter):
+    """Those that expired then, where expired ones are chosen; else those that were new then."""
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        since = self.since(request)
+        if since is None:
+            return queryset
+        if request.GET.get(StateFilter.parameter_name) == "expired":
+            return queryset.filter(expired_at__gte=since)
+        # Ids begin with the time that they were made at, which leads the index there.
+        earliest = uuid7_at(since - _CLOCKS_DIFFER)
+        return queryset.filter(created_at__gte=since, id__gte=earliest)
+
+
 @admin.register(Subscription)
 class SubscriptionAdmin(ScopedAdmin):
     """One channel at a time: that is what an index can serve, however many there are."""
 
     list_name = "subscribers"
+    list_before_template = "console/subscribers/channel.html"
+    empty_help = "Browsers and phones come in by subscribing: add the channel to a site or an app."
     list_display = (
         "id_shown",
         "platform_shown",
@@ -62,7 +88,7 @@ class SubscriptionAdmin(ScopedAdmin):
         "subscribed",
         "last_seen",
     )
-    list_filter = (ChannelFilter, "platform", StateFilter)
+    list_filter = (ChannelFilter, "platform", StateFilter, ChangedWithinFilter)
     list_select_related = ("channel",)
     search_fields = ("id",)
     search_help_text = "An id, a token or endpoint, its SHA-256, or an attribute such as plan=pro."
@@ -110,7 +136,12 @@ class SubscriptionAdmin(ScopedAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         first = None if _CHANNEL in request.GET else channels_of(request.user).first()
         if first is None:
-            return super().changelist_view(request, extra_context)
+            more = {
+                "channel": _chosen_channel(request),
+                "since": WithinFilter.since(request),
+                "is_of_expired": request.GET.get(StateFilter.parameter_name) == "expired",
+            }
+            return super().changelist_view(request, {**(extra_context or {}), **more})
         query = request.GET.copy()
         query[_CHANNEL] = str(first.pk)
         return HttpResponseRedirect(f"?{query.urlencode()}")
@@ -128,6 +159,14 @@ class SubscriptionAdmin(ScopedAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         return self.show(OverviewPage, request, subscription_id=object_id)
+
+
+def _chosen_channel(request: HttpRequest) -> Channel | None:
+    try:
+        chosen = parse_uuid(request.GET.get(_CHANNEL, ""))
+    except ValueError:
+        return None
+    return channels_of(request.user).filter(pk=chosen).first()
 
 
 def _meant(text: str) -> Q:

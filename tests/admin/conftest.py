@@ -1,7 +1,7 @@
 import pytest
 
 from pushsvc.common.redis_client import redis_client
-from tests.admin.support import make_house, make_root
+from tests.admin.support import make_house, make_root, signed_in
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +28,14 @@ def bob(db):
 @pytest.fixture
 def root(db):
     return make_root()
+
+
+@pytest.fixture
+def viewer(alice):
+    """The browser of a viewer of Alice's account."""
+    return signed_in(alice.members["viewer"])
+
+
+@pytest.fixture
+def sender(alice):
+    return signed_in(alice.members["sender"])

@@ -167,12 +167,17 @@ def test_outcomes_lead_to_a_list_that_has_every_notification_they_are_of(world):
     alice, _ = world
     client = signed_in(alice.members["viewer"])
     context = client.get(reverse("admin:index"), {"channel": alice.second.pk}).context
-    links = [each["url"] for each in context["figures"] if each["name"] != "Subscribers"]
-    links += [each["notifications_url"] for each in context["platforms"]]
+    figures = {each["name"]: each["url"] for each in context["figures"]}
+    of_its, of_others = [figures["Bounced"]], [figures["Notifications sent"], figures["Delivered"]]
     failed = Notification.objects.get(channel=alice.second, status="failed")
+    for platform in context["platforms"]:
+        delivered, bounced, _ = (each["url"] for each in platform["ended"])
+        is_its = platform["name"] in failed.target_platforms
+        (of_its if is_its else of_others).extend([platform["recipients_url"], bounced])
+        of_others.append(delivered)
 
-    listed = [failed in client.get(link).context["cl"].result_list for link in links]
-    assert listed == [False] + [True] * (len(links) - 1)
+    assert all(failed in client.get(link).context["cl"].result_list for link in of_its)
+    assert not any(failed in client.get(link).context["cl"].result_list for link in of_others)
 
 
 def test_subscribers_of_a_platform_lead_to_a_list_of_as_many(world):

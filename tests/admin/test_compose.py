@@ -1,69 +1,12 @@
 """Composing: what is written, what is said about it, what is stored when it is confirmed."""
 
-import re
-from datetime import UTC, datetime
-
-import pytest
 from auditlog.models import LogEntry
 from django.urls import reverse
 
 from notifications_app.models import IdempotencyRecord, Notification
 from subscriptions_app.services import segment_create
-from tests.admin.support import fill_subscribers, make_notification, signed_in, subscriber
-
-COMPOSE = reverse("admin:notification_compose")
-CHECK = reverse("admin:notification_compose_check")
-TEST = reverse("admin:notification_compose_test")
-
-
-def written(house, **fields):
-    """The form as a browser posts it."""
-    return {
-        "channel": str(house.channel.pk),
-        "title": "Spring sale",
-        "body": "Twenty per cent off.",
-        "url": "https://shop.example/sale",
-        "icon": "",
-        "image": "",
-        "topic": "",
-        "urgency": "normal",
-        "ttl_number": "3",
-        "ttl_unit": "days",
-        "segment_id": "",
-        "when": "now",
-        "local_time": "",
-        "time_zone": "Europe/Berlin",
-        "platforms": ["web"],
-        "data_name": [],
-        "data_value": [],
-    } | fields
-
-
-@pytest.fixture
-def sender(alice):
-    return signed_in(alice.members["sender"])
-
-
-def review(client, form):
-    return client.post(COMPOSE, form | {"step": "review"})
-
-
-def key_of(page):
-    return re.search(r'name="key" value="([^"]+)"', page.content.decode())[1]
-
-
-def confirm(client, form, key):
-    return client.post(COMPOSE, form | {"step": "send", "key": key})
-
-
-def send(client, form):
-    """Reviewed and confirmed."""
-    return confirm(client, form, key_of(review(client, form)))
-
-
-def faults(client, form):
-    return client.post(CHECK, form).json()["faults"]
-
+from tests.admin.composing import CHECK, COMPOSE, confirm, key_of, review, send, written
+from tests.admin.support import fill_subscribers, make_notification, signed_in
 
 # --- writing, reviewing, sending ------------------------------------------------------------------
 
@@ -178,122 +121,6 @@ def test_line_ends_of_a_browser_count_as_one_character(sender, alice):
     assert Notification.objects.get().body == "x" * 253 + "\ny"
 
 
-# --- when -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("zone", "local", "utc"),
-    [
-        ("Europe/Berlin", "2031-01-02T09:00", "2031-01-02T08:00"),
-        ("Europe/Berlin", "2031-07-02T09:00", "2031-07-02T07:00"),
-        ("Asia/Kolkata", "2031-01-02T09:00", "2031-01-02T03:30"),
-        ("UTC", "2031-01-02T09:00", "2031-01-02T09:00"),
-        # The hour that comes twice: the first of the two.
-        ("Europe/Berlin", "2031-10-26T02:30", "2031-10-26T00:30"),
-    ],
-)
-def test_a_schedule_is_a_time_of_the_senders_zone(sender, alice, zone, local, utc):
-    form = written(alice, when="later", local_time=local, time_zone=zone)
-
-    page = review(sender, form).content.decode()
-    assert zone in page
-    assert f"{datetime.fromisoformat(utc):%H:%M} UTC" in page
-    send(sender, form)
-
-    expected = datetime.fromisoformat(utc).replace(tzinfo=UTC)
-    assert Notification.objects.get().scheduled_at == expected
-    assert sender.post(CHECK, form).json()["moment"]["utc"] == expected.isoformat()
-
-
-@pytest.mark.parametrize(
-    ("zone", "local"),
-    [
-        ("Europe/Berlin", "2031-03-30T02:30"),  # clocks go from two to three
-        ("Europe/Berlin", ""),
-        ("Europe/Berlin", "tomorrow"),
-        ("Nowhere/Else", "2031-01-02T09:00"),
-        ("../../etc/passwd", "2031-01-02T09:00"),
-        ("", "2031-01-02T09:00"),
-        ("Asia/Tokyo", "0001-01-01T00:00"),
-    ],
-)
-def test_a_time_that_no_clock_shows_is_a_fault_of_the_schedule(sender, alice, zone, local):
-    form = written(alice, when="later", local_time=local, time_zone=zone)
-    answer = review(sender, form)
-    assert answer.status_code == 400
-    assert list(answer.context["faults"]) == ["scheduled_at"]
-
-
-def test_a_time_that_is_over_is_said_to_go_out_at_once(sender, alice):
-    form = written(alice, when="later", local_time="2001-01-02T09:00")
-    assert "It goes out at once" in review(sender, form).content.decode()
-    assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
-
-
-# --- what is wrong --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"body": ""}, "body"),
-        ({"body": "x" * 256}, "body"),
-        ({"body": "a\0b"}, ""),
-        ({"title": "x" * 101}, "title"),
-        ({"url": "javascript:alert(1)"}, "url"),
-        ({"icon": "shop.example"}, "icon"),
-        ({"topic": "a b"}, "topic"),
-        ({"urgency": "urgent"}, "urgency"),
-        ({"ttl_number": "29", "ttl_unit": "days"}, "ttl"),
-        ({"ttl_number": "-1"}, "ttl"),
-        ({"ttl_number": "a"}, "ttl"),
-        ({"ttl_number": "1", "ttl_unit": "weeks"}, "ttl"),
-        ({"platforms": []}, "target_platforms"),
-        ({"platforms": ["ios"]}, "target_platforms"),
-        ({"platforms": ["telegraph"]}, "target_platforms"),
-        ({"segment_id": "0192f0c0-0000-7000-8000-000000000000"}, "segment_id"),
-        ({"segment_id": "x"}, "segment_id"),
-        ({"data_name": ["a", "a"], "data_value": ["1", "2"]}, "data"),
-        ({"data_name": [""], "data_value": ["1"]}, "data"),
-        ({"data_name": ["k"], "data_value": ["x" * 4000]}, "target_platforms"),
-    ],
-)
-def test_what_the_api_refuses_is_refused_beside_its_field(sender, alice, fields, field):
-    form = written(alice, **fields)
-
-    answer = review(sender, form)
-
-    assert answer.status_code == 400
-    assert list(answer.context["faults"]) == [field]
-    assert answer.context["faults"][field][0] in _text(answer)
-    assert list(faults(sender, form)) == [field]
-    assert send_without_review(sender, form).status_code == 400
-    assert not Notification.objects.exists()
-
-
-def _text(answer):
-    return answer.content.decode().replace("&#x27;", "'")
-
-
-def send_without_review(client, form):
-    return confirm(client, form, "console made-up")
-
-
-def test_every_fault_is_said_at_once_and_nothing_written_is_lost(sender, alice):
-    form = written(alice, title="x" * 101, body="", url="nowhere", ttl_number="x")
-    answer = review(sender, form)
-    assert set(answer.context["faults"]) == {"title", "body", "url", "ttl"}
-    assert f'value="{"x" * 101}"' in answer.content.decode()
-    assert 'value="nowhere"' in answer.content.decode()
-
-
-def test_markup_in_a_message_stays_text(sender, alice):
-    form = written(alice, title="<script>alert(1)</script>", body="</textarea><b>")
-    for answer in (review(sender, form), sender.post(COMPOSE, form | {"step": "edit"})):
-        assert "<script>alert" not in answer.content.decode()
-        assert "</textarea><b>" not in answer.content.decode()
-
-
 # --- asked while writing --------------------------------------------------------------------------
 
 
@@ -326,50 +153,6 @@ def test_the_audience_of_a_segment_is_that_of_its_rule(sender, alice):
     assert Notification.objects.get().segment_id == segment.pk
 
 
-# --- a test to one subscriber ---------------------------------------------------------------------
-
-
-def test_a_test_is_stored_for_one_subscriber_and_for_now(sender, alice):
-    fill_subscribers(alice.channel, 3)
-    device = subscriber(alice.channel)
-    form = written(alice, when="later", local_time="2031-01-02T09:00", test_device=str(device.pk))
-
-    answer = sender.post(TEST, form)
-
-    row = Notification.objects.get()
-    assert answer.status_code == 200
-    assert "on its way" in answer.content.decode()
-    assert row.only_subscription_id == device.pk
-    assert row.is_test
-    assert row.scheduled_at == row.created_at
-    assert (row.body, row.target_platforms) == (form["body"], ["web"])
-
-
-def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
-    fill_subscribers(alice.channel, 2)
-    device = subscriber(alice.channel)
-    known_as = bytes(device.address_sha256).hex().upper()
-    sender.post(TEST, written(alice, test_device="", test_known_as=f" {known_as} "))
-    assert Notification.objects.get().only_subscription_id == device.pk
-
-
-def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alice, bob):
-    fill_subscribers(bob.channel, 1)
-    theirs = subscriber(bob.channel)
-    for known_as in (str(theirs.pk), bytes(theirs.address_sha256).hex(), "x", ""):
-        answer = sender.post(TEST, written(alice, test_known_as=known_as))
-        assert "No test was sent" in answer.content.decode()
-    assert not Notification.objects.exists()
-
-
-def test_a_test_of_what_cannot_be_sent_says_what_is_wrong(sender, alice):
-    fill_subscribers(alice.channel, 1)
-    device = subscriber(alice.channel)
-    answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))
-    assert "body" in answer.content.decode()
-    assert not Notification.objects.exists()
-
-
 # --- once more ------------------------------------------------------------------------------------
 
 
@@ -392,49 +175,6 @@ def test_one_that_was_for_at_once_or_never_stays_so(sender, alice):
     form = sender.get(COMPOSE, {"from": str(earlier.pk)}).context["form"]
     send(sender, written(alice, ttl_number=form.ttl_number, ttl_unit=form.ttl_unit))
     assert Notification.objects.order_by("-id")[0].ttl == 0
-
-
-# --- who may --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("step", ["edit", "review", "send"])
-def test_a_viewer_composes_nothing_by_any_way(alice, step):
-    client = signed_in(alice.members["viewer"])
-    form = written(alice) | {"step": step, "key": "k"}
-    assert client.get(COMPOSE).status_code == 403
-    assert client.post(COMPOSE, form).status_code == 403
-    assert client.post(CHECK, form).status_code == 403
-    assert client.post(TEST, form).status_code == 403
-    assert not Notification.objects.exists()
-
-
-def test_a_channel_of_another_account_is_not_to_be_found(alice, bob, sender):
-    form = written(bob) | {"step": "send", "key": "k"}
-    assert sender.get(COMPOSE, {"channel": str(bob.channel.pk)}).status_code == 404
-    assert sender.get(COMPOSE, {"channel": "x"}).status_code == 404
-    for address in (COMPOSE, CHECK, TEST):
-        assert sender.post(address, form).status_code == 404
-    theirs = make_notification(bob.channel)
-    assert sender.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 404
-    assert Notification.objects.count() == 1
-
-
-def test_a_viewer_of_one_account_who_sends_in_another_may_not_send_here(alice, bob):
-    both = alice.members["sender"]
-    bob.account.memberships.create(user=both, role="viewer")
-    client = signed_in(both)
-    assert client.post(COMPOSE, written(bob) | {"step": "review"}).status_code == 403
-    theirs = make_notification(bob.channel)
-    assert client.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 403
-    assert client.get(COMPOSE).context["channel"] == alice.channel
-
-
-def test_nothing_is_sent_by_a_link(sender, alice):
-    form = written(alice) | {"step": "send", "key": "k"}
-    sender.get(COMPOSE, form)
-    assert sender.get(TEST, form).status_code == 405
-    assert sender.get(CHECK, form).status_code == 405
-    assert not Notification.objects.exists()
 
 
 def test_composing_takes_few_queries(alice, sender, django_assert_max_num_queries):

@@ -11,7 +11,7 @@ from django.urls import reverse
 from notifications_app.admin import log
 from notifications_app.models import Batch, Delivery, Plan
 from pushsvc.common.ids import uuid7
-from tests.admin.support import make_notification, signed_in
+from tests.admin.support import make_notification
 
 
 def log_of(notification):
@@ -20,11 +20,6 @@ def log_of(notification):
 
 def rows_of(answer):
     return list(csv.DictReader(StringIO(b"".join(answer).decode())))
-
-
-@pytest.fixture
-def viewer(alice):
-    return signed_in(alice.members["viewer"])
 
 
 @pytest.fixture

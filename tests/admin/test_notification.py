@@ -32,16 +32,6 @@ def cancel_of(notification):
     return reverse("admin:notification_cancel", args=[notification.pk])
 
 
-@pytest.fixture
-def viewer(alice):
-    return signed_in(alice.members["viewer"])
-
-
-@pytest.fixture
-def sender(alice):
-    return signed_in(alice.members["sender"])
-
-
 def pending(channel, **fields):
     later = timezone.now() + timedelta(days=1)
     nothing = dict.fromkeys(("recipient_count", "delivered_count", "bounced_count"), 0)

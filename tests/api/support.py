@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 
 from channels_app.models import Channel
+from notifications_app.models import Notification
 from tests.factories import make_key
 
 # Ids of nothing, the same in every process that collects the tests.
@@ -55,6 +56,13 @@ class Owner:
 
 def owner_of(channel, scopes=("send", "read", "manage")):
     return Owner(channel, make_key(channel, scopes=list(scopes)))
+
+
+def accepted(owner, body, **headers):
+    """Sends what is to be accepted; the notification."""
+    response = owner.send(body, **headers)
+    assert response.status_code == 202, response.content
+    return Notification.objects.get(id=response.json()["notification_id"])
 
 
 def browser(endpoint="https://fcm.googleapis.com/fcm/send/abc", **fields):

@@ -6,8 +6,7 @@ import pytest
 from django.test import Client
 
 from notifications_app.models import Delivery
-from notifications_app.tracking import make_token
-from tests.pipeline.support import add_rows, notify, plan
+from tests.api.events import reached
 
 pytestmark = pytest.mark.django_db
 
@@ -16,10 +15,8 @@ TOKEN = "a" * 64
 
 @pytest.fixture
 def sent(alice):
-    (row,) = add_rows(alice.channel, 1)
-    notification = notify(alice.channel, url="https://shop.example/")
-    plan(notification)
-    return notification, make_token(notification.id, row.id)
+    notification, (token,) = reached(alice, 1, url="https://shop.example/")
+    return notification, token
 
 
 def post(body, content_type="application/json", **headers):

@@ -11,8 +11,8 @@ from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
+from tests.api import events
 from tests.api.support import code
-from tests.pipeline.support import add_rows, notify, plan
 
 pytestmark = pytest.mark.django_db
 
@@ -26,10 +26,8 @@ def sent(alice):
 
 
 def reached(owner, url=URL):
-    (row,) = add_rows(owner.channel, 1)
-    notification = notify(owner.channel, url=url)
-    plan(notification)
-    return notification, make_token(notification.id, row.id)
+    notification, (token,) = events.reached(owner, 1, url=url)
+    return notification, token
 
 
 def follow(token, method="get", address="203.0.113.7", **headers):

@@ -2,48 +2,21 @@
 
 import json
 import socket
-import time
+from urllib.parse import urlsplit
 
 import pytest
 
 from notifications_app.models import Notification
 from tests.api.support import owner_of
 from tests.factories import make_channel
-from tests.pipeline.processes import Processes
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from tests.pipeline.processes import running_web
 
 
 @pytest.fixture
-def web(transactional_db, monkeypatch, tmp_path):
+def web(transactional_db, tmp_path):
     """The port of a running web process."""
-    port = free_port()
-    monkeypatch.setenv("PORT", str(port))
-    monkeypatch.setenv("GRANIAN_HOST", "127.0.0.1")
-    with (tmp_path / "web.log").open("w+") as log:
-        processes = Processes(log)
-        processes.start("web")
-        try:
-            _await_health(port)
-            yield port
-        finally:
-            processes.stop()
-            log.seek(0)
-            print(log.read())  # noqa: T201 (pytest shows it where a test failed)
-
-
-def _await_health(port):
-    for _ in range(200):
-        try:
-            if ask(port, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200:
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError("the web process did not start")
+    with running_web(tmp_path / "web.log") as address:
+        yield urlsplit(address).port
 
 
 def connect(port, text):

@@ -4,7 +4,6 @@
 """
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from cryptography.fernet import Fernet
 from playwright.sync_api import sync_playwright
 
 from pushsvc import embedded
+from pushsvc.embedded.server import free_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PICTURES = CHECKOUT / "docs" / "screenshots"
@@ -50,7 +50,7 @@ def _django():
             durable=False,
         )
         try:
-            port = _free_port()
+            port = free_port()
             os.environ.update(
                 {
                     **servers.environment,
@@ -99,12 +99,6 @@ def _await(address):
         except OSError:
             time.sleep(0.1)
     raise SystemExit("the web process did not start")
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 # --- the pictures ---------------------------------------------------------------------------------

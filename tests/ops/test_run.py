@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from pushsvc.embedded import Home
+from pushsvc.embedded.server import free_port
 from pushsvc.supervisor.demo import Demo
 from pushsvc.supervisor.http import Origin
 from tests.ops.helpers import (
@@ -70,12 +71,6 @@ class Run:
 
 def read_demo(home):
     return json.loads((home / "demo.json").read_text())
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager

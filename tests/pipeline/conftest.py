@@ -4,7 +4,7 @@ from channels_app.services import channel_create
 from notifications_app import connections
 from pushsvc.common.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
-from tests.pipeline import support
+from tests.pipeline import phones, support
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +52,18 @@ def other_sandbox(sandbox, _other_sandbox):
     """Another push service."""
     _other_sandbox.reset()
     return _other_sandbox
+
+
+@pytest.fixture(params=["android", "ios"])
+def provider(request, fcm, apns):
+    return phones.Provider(request.param, {"android": fcm, "ios": apns}[request.param])
+
+
+@pytest.fixture
+def google(fcm):
+    return phones.Provider("android", fcm)
+
+
+@pytest.fixture
+def apple(apns):
+    return phones.Provider("ios", apns)

@@ -121,3 +121,32 @@ def held(row):
 def received(devices):
     """How many messages each device was given."""
     return [device.totals().taken for device, _ in devices]
+
+
+class Provider:
+    """Google or Apple, by what both can do."""
+
+    def __init__(self, platform, service):
+        self.platform = platform
+        self.service = service
+
+    def store(self, channel, **how):
+        store = store_google if self.platform == "android" else store_apple
+        return store(self.service, channel, **how)
+
+    def devices(self, channel, count):
+        devices = android if self.platform == "android" else iphones
+        return devices(self.service, channel, count)
+
+    def revoke(self, credential):
+        if self.platform == "android":
+            self.service.revoke(credential)
+        else:
+            credential.behave("revoked")
+
+    def refuse_once(self, credential):
+        if self.platform == "android":
+            project = self.service.project(credential["project_id"])
+            project.messaging.behave("permission_denied", times=1)
+        else:
+            credential.behave("unrelated", times=1)

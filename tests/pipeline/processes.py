@@ -4,11 +4,17 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
+
+from pushsvc.embedded.server import free_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -34,6 +40,37 @@ class Processes:
     def stop(self):
         for process in self._started:
             kill(process)
+
+
+@contextmanager
+def running_web(log_path, *others, **environment):
+    """Address of the Procfile's web process, started with the processes `others`.
+
+    Their log is printed in the end: pytest shows it where a test failed.
+    """
+    port = free_port()
+    environment |= {"PORT": str(port), "GRANIAN_HOST": "127.0.0.1"}
+    with mock.patch.dict(os.environ, environment), log_path.open("w+") as log:
+        processes = Processes(log)
+        try:
+            for name in ("web", *others):
+                processes.start(name)
+            yield _when_healthy(f"http://127.0.0.1:{port}")
+        finally:
+            processes.stop()
+            log.seek(0)
+            print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+
+
+def _when_healthy(address):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"{address}/healthz", timeout=5):
+                return address
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("the web process did not start")
 
 
 def kill(process):

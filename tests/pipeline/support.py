@@ -210,6 +210,10 @@ def codes(notification):
     return sorted(deliveries(notification).values_list("code", flat=True))
 
 
+def batch_statuses():
+    return set(Batch.objects.values_list("status", flat=True))
+
+
 def is_active(subscription):
     subscription.refresh_from_db()
     return subscription.expired_at is None

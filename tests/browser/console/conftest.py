@@ -1,21 +1,18 @@
 """The console in Chromium, served by the real web process over the test's own database."""
 
-import shutil
 from itertools import count
 
 import pytest
 from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
-from playwright.sync_api import sync_playwright
 
 from pushsvc.common.redis_client import redis_client
 from tests.admin.support import make_house
-from tests.browser.console.support import Console, free_port, when_healthy
-from tests.pipeline.processes import Processes
+from tests.browser.chromium import running_chromium, skip_without_chromium
+from tests.browser.console.support import Console
+from tests.pipeline.processes import running_web
 
-CHROMIUM = shutil.which("chromium")
-NEEDS_CHROMIUM = "Chromium is not installed (Debian and Ubuntu: apt install chromium)"
 _NUMBERS = count(1)
 
 
@@ -47,44 +44,25 @@ def transactional_db(django_db_setup, django_db_blocker):
 
 
 @pytest.fixture(scope="module")
-def process_names():
-    """Of the Procfile; modules that send name more."""
-    return ["web"]
+def more_processes():
+    """Of the Procfile, beside `web`: modules that send name some."""
+    return []
 
 
 @pytest.fixture(scope="module")
-def service(transactional_db, to_sandboxes, process_names, tmp_path_factory):
+def service(transactional_db, to_sandboxes, more_processes, tmp_path_factory):
     """Address of a running web process."""
-    if CHROMIUM is None:
-        pytest.skip(NEEDS_CHROMIUM)
-    port = free_port()
-    log_path = tmp_path_factory.mktemp("console") / "log"
+    skip_without_chromium()
     redis_client().flushdb()  # limits and doorbells of other tests
-    with pytest.MonkeyPatch.context() as patch, log_path.open("w+") as log:
-        patch.setenv("PORT", str(port))
-        patch.setenv("GRANIAN_HOST", "127.0.0.1")
-        processes = Processes(log)
-        with to_sandboxes():
-            for name in process_names:
-                processes.start(name)
-        try:
-            yield when_healthy(f"http://127.0.0.1:{port}")
-        finally:
-            processes.stop()
-            log.seek(0)
-            print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+    log_path = tmp_path_factory.mktemp("console") / "log"
+    with to_sandboxes(), running_web(log_path, *more_processes) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    """The browser. Playwright keeps an event loop in this thread, which Django would refuse."""
-    if CHROMIUM is None:
-        pytest.skip(NEEDS_CHROMIUM)
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with running_chromium() as browser:
         yield browser
-        browser.close()
         connections.close_all()  # those of this loop, which nobody finds when it has ended
 
 

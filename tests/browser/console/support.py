@@ -1,9 +1,6 @@
 """Staff at their browsers, and what is measured on the pages that they see."""
 
 import re
-import socket
-import time
-import urllib.request
 from contextlib import ExitStack
 
 from playwright.sync_api import expect
@@ -13,23 +10,6 @@ from tests.admin.support import signed_in
 TIMEOUT = 30_000  # machines that run tests are busy
 expect.set_options(timeout=TIMEOUT)
 PHONE = {"width": 390, "height": 844}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def when_healthy(address):
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(f"{address}/healthz", timeout=5):
-                return address
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError("the web process did not start")
 
 
 class Console:

@@ -114,7 +114,7 @@ def test_a_key_is_shown_once_copied_used_and_refused_when_it_was_revoked(console
     assert read_channel(console, alice, text) == 200
     page.reload()  # which issues no second one
     assert text not in page.content()
-    expect(page.get_by_role("row", name="Shop backend")).to_contain_text("good")
+    expect(page.get_by_role("row", name="Shop backend")).to_contain_text("valid")
 
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Revoke").click()

@@ -21,8 +21,8 @@ NEW_YORK = "America/New_York"
 
 
 @pytest.fixture(scope="module")
-def process_names():
-    return ["web", "worker-plan", "worker-web", "worker-android", "worker-ios", "beat"]
+def more_processes():
+    return ["worker-plan", "worker-web", "worker-android", "worker-ios", "beat"]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import urllib.request
 from dataclasses import dataclass
 from unittest import mock
@@ -11,6 +10,7 @@ from urllib.error import HTTPError, URLError
 from channels_app.models import Channel
 from notifications_app.models import Notification
 from pushsvc.common.worker import liveness
+from pushsvc.embedded.server import free_port
 from pushsvc.sandbox import BrowserDevice, WebSandbox
 from subscriptions_app.models import Subscription
 from tests.browser.firefox.site import Site
@@ -28,7 +28,7 @@ class Service:
 
     @classmethod
     def started(cls, processes, push_service):
-        port = _free_port()
+        port = free_port()
         with mock.patch.dict(os.environ, PORT=str(port), GRANIAN_HOST="127.0.0.1"):
             web, *_ = [processes.start(name) for name in _PROCESSES]
         service = cls(f"http://127.0.0.1:{port}", push_service)
@@ -116,9 +116,3 @@ class Owner:
     def _call(self, path, body=None):
         headers = {"Authorization": f"Key {self.key}", "Content-Type": "application/json"}
         return self.service.call(self.service.url + path, headers, body)
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

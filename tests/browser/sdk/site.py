@@ -1,7 +1,6 @@
 """A site of its own origin, and what its visitors' browsers are asked in the tests."""
 
 import json
-import socket
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -44,12 +43,6 @@ PUSH_SERVICE = """
   };
 })();
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Site:

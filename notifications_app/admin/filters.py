@@ -1,0 +1,114 @@
+"""What the list of notifications can be asked."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.admin.filters import SimpleListFilter
+from django.db.models import F, QuerySet
+from django.http import HttpRequest
+from typing_extensions import override
+
+from channels_app.access import channels_of
+from channels_app.console import ChannelFilter, WithinFilter
+from notifications_app import selectors
+from notifications_app.states import NotificationStatus
+from pushsvc.common.platforms import PLATFORM_NAMES
+
+
+class QuestionFilter(SimpleListFilter):
+    """What staff come with."""
+
+    title = "question"
+    parameter_name = "show"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("running", "What is running now?"),
+            ("scheduled", "What is scheduled?"),
+            ("bounces", "Where did over 10 % bounce?"),
+            ("tests", "Which are tests?"),
+        ]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "running":
+                return queryset.filter(status=NotificationStatus.PROCESSING)
+            case "scheduled":
+                return queryset.filter(status=NotificationStatus.PENDING)
+            case "bounces":
+                return queryset.filter(recipient_count__lt=F("bounced_count") * 10)
+            case "tests":
+                return queryset.filter(only_subscription_id__isnull=False)
+        return queryset
+
+
+class PlatformFilter(SimpleListFilter):
+    """Those that were for it, among others perhaps."""
+
+    title = "platform"
+    parameter_name = "platform"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(PLATFORM_NAMES.items())
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        platform = self.value()
+        return queryset.filter(target_platforms__contains=[platform]) if platform else queryset
+
+
+class SentWithinFilter(WithinFilter):
+    """Those that were being sent then, if only for a moment, with what ended then."""
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        since = self.since(request)
+        if since is None:
+            return queryset
+        return selectors.notifications_sent_since(queryset, since, platform=_platform(request))
+
+
+class OutcomeFilter(SimpleListFilter):
+    """Those with recipients who ended so: in the time that is chosen, else ever.
+
+    When a recipient clicked is not known by notification: a click at any time counts.
+    """
+
+    title = "recipients"
+    parameter_name = "outcome"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("delivered", "Some delivered"),
+            ("bounced", "Some bounced"),
+            ("clicked", "Some clicked"),
+        ]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        outcome = self.value()
+        if outcome not in {"delivered", "bounced", "clicked"}:
+            return queryset
+        since = WithinFilter.since(request)
+        if since is None or outcome == "clicked":
+            return queryset.filter(**{f"{outcome}_count__gt": 0})
+        return selectors.notifications_with_outcome_since(
+            queryset, since, outcome=outcome, platform=_platform(request)
+        )
+
+
+def chosen_channels(request: HttpRequest) -> list[UUID] | None:
+    """Those of the user, or the one of them that is chosen; None: all there are."""
+    chosen = request.GET.get(ChannelFilter.parameter_name, "").lower()
+    if request.user.is_superuser and not chosen:
+        return None
+    own = channels_of(request.user).values_list("id", flat=True)
+    return [each for each in own if not chosen or str(each) == chosen]
+
+
+def _platform(request: HttpRequest) -> str:
+    return request.GET.get(PlatformFilter.parameter_name, "")

@@ -1,0 +1,52 @@
+"""The times that the console's figures and lists are about: whole hours or days of UTC.
+
+The hour or day that is running is part of each, so that a figure is always the sum of its chart,
+and a window ends with what happens now.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+WINDOW_NAMES: Final[Mapping[int, str]] = {
+    1: "24 hours",
+    7: "7 days",
+    30: "30 days",
+    90: "90 days",
+}
+_MOST_COMPARED: Final = 30  # hours or days: longer windows would read twice as much for it
+
+
+@dataclass(frozen=True)
+class Window:
+    """`starts` of its hours or days, oldest first. `is_compared`: with as many before them."""
+
+    unit: Literal["hour", "day"]
+    step: timedelta
+    starts: tuple[datetime, ...]
+
+    @property
+    def is_compared(self) -> bool:
+        return len(self.starts) <= _MOST_COMPARED
+
+    @property
+    def read_from(self) -> datetime:
+        return self.starts[0] - self.step * len(self.starts) * self.is_compared
+
+
+def window(now: datetime, days: int) -> Window:
+    """The last 24 hours for one day; else so many days."""
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    if days == 1:
+        return _window("hour", timedelta(hours=1), hour, 24)
+    return _window("day", timedelta(days=1), hour.replace(hour=0), days)
+
+
+def parse_days(text: str) -> int | None:
+    """The days of a window that is offered; None for all else."""
+    return next((days for days in WINDOW_NAMES if str(days) == text), None)
+
+
+def _window(unit: Literal["hour", "day"], step: timedelta, last: datetime, count: int) -> Window:
+    return Window(unit, step, tuple(last - step * back for back in reversed(range(count))))

@@ -1,0 +1,53 @@
+"""The form for composing, as a browser posts it."""
+
+import re
+
+from django.urls import reverse
+
+COMPOSE = reverse("admin:notification_compose")
+CHECK = reverse("admin:notification_compose_check")
+TEST = reverse("admin:notification_compose_test")
+
+
+def written(house, **fields):
+    """The form as a browser posts it."""
+    return {
+        "channel": str(house.channel.pk),
+        "title": "Spring sale",
+        "body": "Twenty per cent off.",
+        "url": "https://shop.example/sale",
+        "icon": "",
+        "image": "",
+        "topic": "",
+        "urgency": "normal",
+        "ttl_number": "3",
+        "ttl_unit": "days",
+        "segment_id": "",
+        "when": "now",
+        "local_time": "",
+        "time_zone": "Europe/Berlin",
+        "platforms": ["web"],
+        "data_name": [],
+        "data_value": [],
+    } | fields
+
+
+def review(client, form):
+    return client.post(COMPOSE, form | {"step": "review"})
+
+
+def key_of(page):
+    return re.search(r'name="key" value="([^"]+)"', page.content.decode())[1]
+
+
+def confirm(client, form, key):
+    return client.post(COMPOSE, form | {"step": "send", "key": key})
+
+
+def send(client, form):
+    """Reviewed and confirmed."""
+    return confirm(client, form, key_of(review(client, form)))
+
+
+def faults(client, form):
+    return client.post(CHECK, form).json()["faults"]

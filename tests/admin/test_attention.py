@@ -1,0 +1,188 @@
+"""What the dashboard says needs attention, and what it does not."""
+
+import time
+from datetime import timedelta
+
+import pytest
+import redis
+from django.urls import reverse
+from django.utils import timezone
+
+from channels_app.models import ApiKey, Channel, ProviderCredential
+from channels_app.services import api_key_issue, channel_create
+from notifications_app import breakers, tasks
+from notifications_app.attention import Kind, concerns
+from pushsvc.common.redis_client import redis_client
+from tests.admin.dashboards import all_of, everything_lives, html, running, stat
+from tests.admin.support import fill_hours, make_notification
+
+
+def found(house, *kinds):
+    """The concerns about a house's channels, of the kinds."""
+    everything = concerns(all_of(house), now=timezone.now())
+    return [each for each in everything if each.kind in kinds]
+
+
+def test_nothing_needs_attention_where_all_is_well(alice):
+    everything_lives()
+    fill_hours(alice.channel, days=9)
+    running(alice.channel, batches=[{}, {"status": "leased"}])
+
+    assert concerns(all_of(alice), now=timezone.now()) == []
+    assert "All is well" in html(alice.members["viewer"])
+
+
+def test_a_pause_is_told_in_the_push_services_words_with_the_way_to_mend_it(alice):
+    ProviderCredential.objects.create(
+        channel=alice.channel,
+        platform="ios",
+        secret_encrypted="x",
+        paused_at=timezone.now(),
+        paused_code="invalid_provider_token",
+        paused_detail="InvalidProviderToken <b>",
+    )
+
+    text = html(alice.members["viewer"])
+
+    assert "iOS is paused" in text
+    assert "InvalidProviderToken &lt;b&gt;" in text
+    assert reverse("admin:channel_credentials", args=[alice.channel.pk]) in text
+
+
+def test_a_platform_without_credentials_is_told(alice):
+    Channel.objects.update(android_enabled=True)
+
+    (concern,) = found(alice, Kind.CREDENTIALS_MISSING)
+
+    assert concern.platform == "android"
+
+
+@pytest.mark.parametrize(
+    ("platform", "days", "is_old"),
+    [("android", 91, True), ("android", 89, False), ("ios", 900, False)],
+)
+def test_only_googles_keys_grow_old(alice, platform, days, is_old):
+    ProviderCredential.objects.create(
+        channel=alice.channel,
+        platform=platform,
+        secret_encrypted="x",
+        updated_at=timezone.now() - timedelta(days=days),
+    )
+
+    assert bool(found(alice, Kind.CREDENTIALS_OLD)) is is_old
+
+
+@pytest.mark.parametrize(
+    ("days", "is_used", "is_told"), [(5, True, True), (5, False, False), (40, True, False)]
+)
+def test_a_key_in_use_that_ends_soon_is_told(alice, days, is_used, is_told):
+    now = timezone.now()
+    key, _ = api_key_issue(channel=alice.channel, expires_at=now + timedelta(days=days))
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=now if is_used else None)
+
+    assert bool(found(alice, Kind.API_KEY_ENDS)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("before", "lately", "is_jump"),
+    [
+        ((990, 10), (900, 100), True),  # 1 % → 10 %
+        ((990, 10), (2, 3), False),  # 3 of 5: too few to say anything
+        ((900, 100), (830, 170), False),  # 10 % → 17 %: not twice
+        ((990, 10), (960, 40), False),  # 1 % → 4 %: less than five points
+        ((0, 0), (700, 300), True),  # nothing to compare with, but much
+        ((0, 0), (900, 100), False),
+        ((500, 500), (10, 990), False),  # it was as bad: 50 % → 99 %
+    ],
+)
+def test_a_jump_in_bounces_is_told_and_no_other_change(alice, before, lately, is_jump):
+    stat(alice.channel, back=72, delivered=before[0], bounced=before[1])
+    stat(alice.channel, back=2, delivered=lately[0], bounced=lately[1])
+
+    assert bool(found(alice, Kind.BOUNCES)) is is_jump
+
+
+def test_bounces_are_compared_within_a_channel_and_platform(alice):
+    other = channel_create(name="Quiet", account=alice.account)
+    stat(alice.channel, back=72, delivered=990, bounced=10)
+    stat(alice.channel, back=1, delivered=100_000, bounced=1000)
+    stat(other, back=72, delivered=990, bounced=10)
+    stat(other, back=1, delivered=400, bounced=100)
+
+    (concern,) = found(alice, Kind.BOUNCES)
+
+    assert concern.channel_id == other.id
+    assert "20.0%" in concern.detail
+
+
+@pytest.mark.parametrize(("seconds", "tones"), [(30, []), (120, ["warn"]), (1200, ["bad"])])
+def test_batches_that_nobody_takes_are_told_by_how_long_they_wait(alice, seconds, tones):
+    due_at = timezone.now() - timedelta(seconds=seconds)
+    running(alice.channel, batches=[{"due_at": due_at}, {"status": "leased", "due_at": due_at}])
+
+    queue = found(alice, Kind.QUEUE)
+
+    assert [each.tone for each in queue] == tones
+    assert all(each.title.startswith("10 recipients wait") for each in queue)
+
+
+def test_a_notification_that_is_late_to_start_is_told(alice):
+    for minutes in (-3, 3):
+        make_notification(
+            alice.channel,
+            status="pending",
+            scheduled_at=timezone.now() + timedelta(minutes=minutes),
+        )
+
+    (concern,) = found(alice, Kind.LATE_START)
+
+    assert concern.title.endswith("late to start: 1")
+
+
+@pytest.mark.parametrize("queue", ["plan", "tick", "web"])
+def test_a_kind_of_worker_that_is_missing_is_told(alice, queue):
+    everything_lives()
+    assert found(alice, Kind.WORKERS_MISSING) == []
+
+    redis_client().hset(f"pushsvc:workers:{queue}", "node", f"{time.time() - 60}:2")
+
+    assert len(found(alice, Kind.WORKERS_MISSING)) == 1
+
+
+def test_a_worker_of_a_platform_that_no_channel_uses_is_not_missed(alice):
+    everything_lives()
+    redis_client().delete("pushsvc:workers:android")
+    assert found(alice, Kind.WORKERS_MISSING) == []
+
+    Channel.objects.update(android_enabled=True)
+
+    assert [each.platform for each in found(alice, Kind.WORKERS_MISSING)] == ["android"]
+
+
+def test_beat_is_missed_until_a_tick_is_heard(alice):
+    everything_lives()
+    redis_client().delete("pushsvc:ticked")
+    assert len(found(alice, Kind.BEAT_MISSING)) == 1
+
+    tasks.tick()
+
+    assert found(alice, Kind.BEAT_MISSING) == []
+
+
+def test_a_push_service_that_fails_is_told(alice):
+    everything_lives()
+    breakers.record("mozilla", answered=0, outages=50)
+
+    (concern,) = found(alice, Kind.SERVICE_AILING)
+
+    assert "mozilla" in concern.title
+
+
+def test_while_redis_is_away_no_worker_is_said_to_be_missing(alice, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+
+    with pytest.raises(redis.RedisError):
+        redis_client().ping()
+    kinds = {each.kind for each in concerns(all_of(alice), now=timezone.now())}
+
+    assert kinds == {Kind.REDIS_AWAY}

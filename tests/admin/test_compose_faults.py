@@ -1,0 +1,123 @@
+"""Composing: when it goes out, and what is refused beside its field."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from notifications_app.models import Notification
+from tests.admin.composing import CHECK, COMPOSE, confirm, faults, review, send, written
+
+# --- when -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("zone", "local", "utc"),
+    [
+        ("Europe/Berlin", "2031-01-02T09:00", "2031-01-02T08:00"),
+        ("Europe/Berlin", "2031-07-02T09:00", "2031-07-02T07:00"),
+        ("Asia/Kolkata", "2031-01-02T09:00", "2031-01-02T03:30"),
+        ("UTC", "2031-01-02T09:00", "2031-01-02T09:00"),
+        # The hour that comes twice: the first of the two.
+        ("Europe/Berlin", "2031-10-26T02:30", "2031-10-26T00:30"),
+    ],
+)
+def test_a_schedule_is_a_time_of_the_senders_zone(sender, alice, zone, local, utc):
+    form = written(alice, when="later", local_time=local, time_zone=zone)
+
+    page = review(sender, form).content.decode()
+    assert zone in page
+    assert f"{datetime.fromisoformat(utc):%H:%M} UTC" in page
+    send(sender, form)
+
+    expected = datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    assert Notification.objects.get().scheduled_at == expected
+    assert sender.post(CHECK, form).json()["moment"]["utc"] == expected.isoformat()
+
+
+@pytest.mark.parametrize(
+    ("zone", "local"),
+    [
+        ("Europe/Berlin", "2031-03-30T02:30"),  # clocks go from two to three
+        ("Europe/Berlin", ""),
+        ("Europe/Berlin", "tomorrow"),
+        ("Nowhere/Else", "2031-01-02T09:00"),
+        ("../../etc/passwd", "2031-01-02T09:00"),
+        ("", "2031-01-02T09:00"),
+        ("Asia/Tokyo", "0001-01-01T00:00"),
+    ],
+)
+def test_a_time_that_no_clock_shows_is_a_fault_of_the_schedule(sender, alice, zone, local):
+    form = written(alice, when="later", local_time=local, time_zone=zone)
+    answer = review(sender, form)
+    assert answer.status_code == 400
+    assert list(answer.context["faults"]) == ["scheduled_at"]
+
+
+def test_a_time_that_is_over_is_said_to_go_out_at_once(sender, alice):
+    form = written(alice, when="later", local_time="2001-01-02T09:00")
+    assert "It goes out at once" in review(sender, form).content.decode()
+    assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
+
+
+# --- what is wrong --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"body": ""}, "body"),
+        ({"body": "x" * 256}, "body"),
+        ({"body": "a\0b"}, ""),
+        ({"title": "x" * 101}, "title"),
+        ({"url": "javascript:alert(1)"}, "url"),
+        ({"icon": "shop.example"}, "icon"),
+        ({"topic": "a b"}, "topic"),
+        ({"urgency": "urgent"}, "urgency"),
+        ({"ttl_number": "29", "ttl_unit": "days"}, "ttl"),
+        ({"ttl_number": "-1"}, "ttl"),
+        ({"ttl_number": "a"}, "ttl"),
+        ({"ttl_number": "1", "ttl_unit": "weeks"}, "ttl"),
+        ({"platforms": []}, "target_platforms"),
+        ({"platforms": ["ios"]}, "target_platforms"),
+        ({"platforms": ["telegraph"]}, "target_platforms"),
+        ({"segment_id": "0192f0c0-0000-7000-8000-000000000000"}, "segment_id"),
+        ({"segment_id": "x"}, "segment_id"),
+        ({"data_name": ["a", "a"], "data_value": ["1", "2"]}, "data"),
+        ({"data_name": [""], "data_value": ["1"]}, "data"),
+        ({"data_name": ["k"], "data_value": ["x" * 4000]}, "target_platforms"),
+    ],
+)
+def test_what_the_api_refuses_is_refused_beside_its_field(sender, alice, fields, field):
+    form = written(alice, **fields)
+
+    answer = review(sender, form)
+
+    assert answer.status_code == 400
+    assert list(answer.context["faults"]) == [field]
+    assert answer.context["faults"][field][0] in _text(answer)
+    assert list(faults(sender, form)) == [field]
+    assert send_without_review(sender, form).status_code == 400
+    assert not Notification.objects.exists()
+
+
+def _text(answer):
+    return answer.content.decode().replace("&#x27;", "'")
+
+
+def send_without_review(client, form):
+    return confirm(client, form, "console made-up")
+
+
+def test_every_fault_is_said_at_once_and_nothing_written_is_lost(sender, alice):
+    form = written(alice, title="x" * 101, body="", url="nowhere", ttl_number="x")
+    answer = review(sender, form)
+    assert set(answer.context["faults"]) == {"title", "body", "url", "ttl"}
+    assert f'value="{"x" * 101}"' in answer.content.decode()
+    assert 'value="nowhere"' in answer.content.decode()
+
+
+def test_markup_in_a_message_stays_text(sender, alice):
+    form = written(alice, title="<script>alert(1)</script>", body="</textarea><b>")
+    for answer in (review(sender, form), sender.post(COMPOSE, form | {"step": "edit"})):
+        assert "<script>alert" not in answer.content.decode()
+        assert "</textarea><b>" not in answer.content.decode()

@@ -1,0 +1,57 @@
+"""Composing: who may, and on whose channels."""
+
+import pytest
+from django.urls import reverse
+
+from notifications_app.models import Notification
+from tests.admin.composing import CHECK, COMPOSE, TEST, written
+from tests.admin.support import make_notification, signed_in
+
+
+@pytest.mark.parametrize("step", ["edit", "review", "send"])
+def test_a_viewer_composes_nothing_by_any_way(alice, step):
+    client = signed_in(alice.members["viewer"])
+    form = written(alice) | {"step": step, "key": "k"}
+    assert client.get(COMPOSE).status_code == 403
+    assert client.post(COMPOSE, form).status_code == 403
+    assert client.post(CHECK, form).status_code == 403
+    assert client.post(TEST, form).status_code == 403
+    assert not Notification.objects.exists()
+
+
+def test_a_channel_of_another_account_is_not_to_be_found(alice, bob, sender):
+    form = written(bob) | {"step": "send", "key": "k"}
+    assert sender.get(COMPOSE, {"channel": str(bob.channel.pk)}).status_code == 404
+    assert sender.get(COMPOSE, {"channel": "x"}).status_code == 404
+    for address in (COMPOSE, CHECK, TEST):
+        assert sender.post(address, form).status_code == 404
+    theirs = make_notification(bob.channel)
+    assert sender.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 404
+    assert Notification.objects.count() == 1
+
+
+def test_a_viewer_of_one_account_who_sends_in_another_may_not_send_here(alice, bob):
+    both = alice.members["sender"]
+    bob.account.memberships.create(user=both, role="viewer")
+    client = signed_in(both)
+    assert client.post(COMPOSE, written(bob) | {"step": "review"}).status_code == 403
+    theirs = make_notification(bob.channel)
+    assert client.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 403
+    assert client.get(COMPOSE).context["channel"] == alice.channel
+
+
+def test_nothing_is_sent_by_a_link(sender, alice):
+    form = written(alice) | {"step": "send", "key": "k"}
+    sender.get(COMPOSE, form)
+    assert sender.get(TEST, form).status_code == 405
+    assert sender.get(CHECK, form).status_code == 405
+    assert not Notification.objects.exists()
+
+
+def test_the_admins_own_address_for_a_new_one_leads_to_composing_whoever_may(alice):
+    add = reverse("admin:notifications_app_notification_add")
+
+    for role in ("sender", "manager", "owner"):
+        answer = signed_in(alice.members[role]).get(add)
+        assert (answer.status_code, answer.url) == (302, COMPOSE)
+    assert signed_in(alice.members["viewer"]).get(add).status_code == 403

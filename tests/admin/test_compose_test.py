@@ -1,0 +1,46 @@
+"""Composing: a test to one subscriber."""
+
+from notifications_app.models import Notification
+from tests.admin.composing import TEST, written
+from tests.admin.support import fill_subscribers, subscriber
+
+
+def test_a_test_is_stored_for_one_subscriber_and_for_now(sender, alice):
+    fill_subscribers(alice.channel, 3)
+    device = subscriber(alice.channel)
+    form = written(alice, when="later", local_time="2031-01-02T09:00", test_device=str(device.pk))
+
+    answer = sender.post(TEST, form)
+
+    row = Notification.objects.get()
+    assert answer.status_code == 200
+    assert "on its way" in answer.content.decode()
+    assert row.only_subscription_id == device.pk
+    assert row.is_test
+    assert row.scheduled_at == row.created_at
+    assert (row.body, row.target_platforms) == (form["body"], ["web"])
+
+
+def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
+    fill_subscribers(alice.channel, 2)
+    device = subscriber(alice.channel)
+    known_as = bytes(device.address_sha256).hex().upper()
+    sender.post(TEST, written(alice, test_device="", test_known_as=f" {known_as} "))
+    assert Notification.objects.get().only_subscription_id == device.pk
+
+
+def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alice, bob):
+    fill_subscribers(bob.channel, 1)
+    theirs = subscriber(bob.channel)
+    for known_as in (str(theirs.pk), bytes(theirs.address_sha256).hex(), "x", ""):
+        answer = sender.post(TEST, written(alice, test_known_as=known_as))
+        assert "No test was sent" in answer.content.decode()
+    assert not Notification.objects.exists()
+
+
+def test_a_test_of_what_cannot_be_sent_says_what_is_wrong(sender, alice):
+    fill_subscribers(alice.channel, 1)
+    device = subscriber(alice.channel)
+    answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))
+    assert "body" in answer.content.decode()
+    assert not Notification.objects.exists()

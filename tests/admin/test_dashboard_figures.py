@@ -1,0 +1,99 @@
+"""The dashboard's figures and charts: that they are right, and where they lead."""
+
+import json
+import re
+
+import pytest
+from django.utils import timezone
+
+from channels_app.counters import counter_add
+from channels_app.models import Channel, ChannelHour
+from notifications_app.statistics import Changes, Outcomes, report
+from pushsvc.common.windows import window
+from subscriptions_app.services import subscription_register, subscription_unsubscribe
+from tests.admin.dashboards import all_of, hour, html, page, stat
+
+
+@pytest.mark.parametrize(("days", "unit", "entries"), [(1, "hour", 24), (7, "day", 7)])
+def test_a_window_ends_with_the_hour_or_day_that_is_running(days, unit, entries):
+    now = timezone.now()
+
+    of = window(now, days)
+
+    assert (of.unit, len(of.starts)) == (unit, entries)
+    assert of.starts[-1] <= now < of.starts[-1] + of.step
+    assert of.starts[0] - of.read_from == of.step * entries
+
+
+def test_figures_are_the_sums_of_the_hours_of_the_window_and_of_the_one_before(alice):
+    stat(alice.channel, back=0, recipients=10, delivered=8, bounced=2, clicked=1)
+    stat(alice.channel, back=0, platform="ios", recipients=5, delivered=5)
+    stat(alice.channel, back=23, recipients=1, delivered=1, clicked=1)
+    stat(alice.channel, back=24, recipients=7, delivered=6, bounced=1)
+    stat(alice.channel, back=47, recipients=3, delivered=3)
+    stat(alice.channel, back=48, recipients=100, delivered=100)
+
+    outcomes = report(all_of(alice), window(timezone.now(), 1)).outcomes
+
+    assert outcomes.total == Outcomes(recipients=16, delivered=14, bounced=2, clicked=2)
+    assert outcomes.before == Outcomes(recipients=10, delivered=9, bounced=1, clicked=0)
+    assert outcomes.entries[-1] == Outcomes(15, 13, 2, 1)
+    assert outcomes.entries[0] == Outcomes(1, 1, 0, 1)
+    assert outcomes.total.bounced_share == 2 / 16
+    assert outcomes.total.clicked_share == 2 / 14
+
+
+def test_a_long_window_is_not_compared_and_does_not_read_what_was_before_it():
+    of = window(timezone.now(), 90)
+
+    assert (len(of.starts), of.is_compared, of.read_from) == (90, False, of.starts[0])
+
+
+def test_shares_of_nothing_are_not_told(alice):
+    total = report(all_of(alice), window(timezone.now(), 30)).outcomes.total
+
+    assert (total.delivered_share, total.bounced_share, total.clicked_share) == (None,) * 3
+
+
+def test_the_history_of_subscribers_leads_back_from_what_there_is_now(alice):
+    Channel.objects.update(android_enabled=True)
+    alice.channel.refresh_from_db()
+    for number in range(3):
+        subscription_register(channel=alice.channel, platform="android", address=f"phone-{number}")
+    subscription_unsubscribe(channel=alice.channel, platform="android", address="phone-0")
+    # All of it was five hours ago; an hour ago 10 came and 4 went.
+    ChannelHour.objects.update(hour=hour(back=5))
+    ChannelHour.objects.create(
+        channel=alice.channel, hour=hour(back=1), shard=0, android_gained=10, android_lost=4
+    )
+    counter_add(alice.channel.id, android_subscribers=6)
+    ChannelHour.objects.filter(hour=hour()).delete()
+
+    of = report(all_of(alice), window(timezone.now(), 1))
+
+    assert of.subscribers["android"] == [0] * 18 + [2] * 4 + [8] * 2
+    assert of.subscribers["web"] == [0] * 24
+    assert of.changes.total == Changes(gained=13, lost=5)
+    assert of.totals.subscribers["android"] == 8
+
+
+@pytest.mark.parametrize("days", ["1", "7", "30", "90", "8", "-1", "x", "9" * 400])
+def test_a_window_that_is_not_offered_is_a_week(alice, days):
+    shown = page(alice.members["viewer"], days=days).context["scope"].days
+
+    assert shown == (int(days) if days in {"1", "7", "30", "90"} else 7)
+
+
+def test_charts_come_as_data_and_as_tables(alice):
+    stat(alice.channel, back=3, recipients=40, delivered=37, bounced=3, clicked=5)
+
+    text = html(alice.members["viewer"], days=1)
+
+    (data,) = re.findall(
+        r'<script id="dashboard-data" type="application/json">(.*?)</script>', text
+    )
+    drawn = {chart["name"]: chart for chart in json.loads(data)["charts"]}
+    delivered = drawn["deliveries"]["lines"][1]
+    assert (delivered["label"], sum(delivered["values"])) == ("Delivered", 37)
+    assert '<td class="ps-number">37</td>' in text
+    assert "<canvas" in text

@@ -1,0 +1,101 @@
+"""What the dashboard says is being sent and due, and when it asks again."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from notifications_app.models import Notification, OutcomeMinute
+from notifications_app.under_way import due_next, sending
+from tests.admin.dashboards import all_of, html, running
+from tests.admin.support import make_notification, signed_in
+
+
+def one_running(house):
+    (only,) = sending(all_of(house))
+    return only
+
+
+def ended_lately(notification, count):
+    minute = notification.started_at.replace(second=0, microsecond=0)
+    OutcomeMinute.objects.create(
+        notification=notification, minute=minute, platform="web", code="", count=count
+    )
+
+
+def test_while_recipients_are_counted_no_end_is_promised(alice):
+    notification = running(
+        alice.channel, is_planning=True, recipient_count=5000, delivered_count=500, batches=[{}]
+    )
+    ended_lately(notification, 500)
+
+    only = one_running(alice)
+
+    assert (only.stage, only.pace.seconds_left) == ("planning", None)
+    assert only.pace.rate > 0
+    assert "counting recipients" in html(alice.members["viewer"])
+
+
+def test_the_time_left_follows_from_what_ended_lately(alice):
+    notification = running(
+        alice.channel, recipient_count=3000, delivered_count=900, bounced_count=100, batches=[{}]
+    )
+    ended_lately(notification, 1000)
+
+    only = one_running(alice)
+
+    assert only.stage == "sending"
+    assert only.pace.rate == pytest.approx(10, rel=0.1)
+    assert only.pace.seconds_left == pytest.approx(200, rel=0.1)
+    assert (only.done, only.delivered_share) == (1000, 0.3)
+
+
+def test_what_waits_says_what_for(alice):
+    soon = timezone.now() + timedelta(minutes=5)
+    retrying = running(alice.channel, batches=[{"due_at": soon}, {"status": "parked"}])
+    parked = running(alice.channel, batches=[{"status": "parked"}])
+    busy = running(alice.channel, batches=[{"due_at": soon}, {"status": "leased"}])
+
+    stages = {each.notification.id: each.stage for each in sending(all_of(alice))}
+
+    assert stages == {retrying.id: "retrying", parked.id: "parked", busy.id: "sending"}
+
+
+def test_what_is_due_comes_soonest_first(alice):
+    now = timezone.now()
+    for hours in (5, 1, 3):
+        make_notification(
+            alice.channel,
+            title=f"in {hours}",
+            status="pending",
+            scheduled_at=now + timedelta(hours=hours),
+        )
+
+    assert [str(each) for each in due_next(all_of(alice))] == ["in 1", "in 3", "in 5"]
+
+
+def live(house):
+    answer = signed_in(house.members["viewer"]).get(reverse("admin:dashboard_live"))
+    return answer.content.decode()
+
+
+def test_the_live_part_asks_again_while_something_is_sent_and_then_stops(alice):
+    notification = running(alice.channel, batches=[{}])
+    assert "every 2s" in live(alice)
+
+    Notification.objects.filter(pk=notification.pk).update(
+        status="sent", delivered_count=100, finished_at=timezone.now()
+    )
+    assert "hx-get" not in live(alice)
+
+
+def test_the_live_part_wakes_when_the_next_is_due(alice):
+    make_notification(
+        alice.channel, status="pending", scheduled_at=timezone.now() + timedelta(seconds=90)
+    )
+
+    (seconds,) = re.findall(r"load delay:(\d+)s", live(alice))
+
+    assert 80 < int(seconds) <= 93

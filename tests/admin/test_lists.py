@@ -1,0 +1,67 @@
+"""What the console's lists say of themselves: how much there is, and what to do about nothing."""
+
+import pytest
+from django.urls import reverse
+
+from channels_app.models import Membership
+from channels_app.services import channel_create
+from pushsvc.common.admin import BoundedPaginator
+from tests.admin.support import fill_subscribers, make_notification, signed_in
+
+SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")
+NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
+SEGMENTS = reverse("admin:subscriptions_app_segment_changelist")
+
+
+def text_of(user, address, **query):
+    answer = signed_in(user).get(address, query, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(2, "Subscribers: 2<"), (3, "Subscribers: 3 or more<"), (9, "3 or more<")]
+)
+def test_a_count_that_stops_says_so(alice, monkeypatch, count, said):
+    monkeypatch.setattr(BoundedPaginator, "most_rows", 3)
+    fill_subscribers(alice.channel, count)
+
+    assert said in text_of(alice.members["viewer"], SUBSCRIBERS)
+
+
+def test_a_list_of_subscribers_names_their_channel(alice):
+    other = channel_create(name="The other", account=alice.account)
+
+    assert "Alice&#x27;s channel</a>." in text_of(alice.members["viewer"], SUBSCRIBERS)
+    of_other = text_of(alice.members["viewer"], SUBSCRIBERS, channel__id__exact=other.pk)
+    assert "The other</a>." in of_other
+
+
+def test_a_list_without_rows_says_how_they_come(alice):
+    viewer, manager = alice.members["viewer"], alice.members["manager"]
+
+    assert "add the channel to a site" in text_of(viewer, SUBSCRIBERS)
+    assert "No notifications here" in text_of(viewer, NOTIFICATIONS)
+    assert "New segment" in text_of(manager, SEGMENTS)
+    assert "New segment" not in text_of(viewer, SEGMENTS)
+
+
+def test_a_list_that_filters_leave_empty_can_be_shown_whole(alice):
+    make_notification(alice.channel)
+
+    empty = text_of(alice.members["viewer"], NOTIFICATIONS, show="tests")
+
+    assert "Only what fits the filters" in empty
+    assert "Only what fits" not in text_of(alice.members["viewer"], NOTIFICATIONS)
+
+
+def test_who_belongs_to_no_account_is_told_so_and_led_nowhere(alice):
+    loner = alice.members["viewer"]
+    Membership.objects.filter(user=loner).delete()
+
+    text = text_of(loner, reverse("admin:index"))
+
+    assert "You belong to no account yet" in text
+    assert "All is well" not in text
+    assert not {address for address in (SUBSCRIBERS, NOTIFICATIONS, SEGMENTS) if address in text}
+    assert NOTIFICATIONS in text_of(alice.members["sender"], reverse("admin:index"))

@@ -1,0 +1,32 @@
+"""Notifications that have reached browsers, and what those report of them."""
+
+import json
+
+from django.test import Client
+
+from notifications_app.tracking import make_token
+from tests.pipeline.support import add_rows, notify, plan
+
+
+def reached(owner, count, **fields):
+    rows = add_rows(owner.channel, count)
+    notification = notify(owner.channel, **fields)
+    plan(notification)
+    return notification, [make_token(notification.id, row.id) for row in rows]
+
+
+def report(*events, address="203.0.113.7", content_type="application/json", **headers):
+    """Each event is (token, event)."""
+    body = {"events": [{"token": token, "event": event} for token, event in events]}
+    return Client(REMOTE_ADDR=address).post(
+        "/events", json.dumps(body), content_type=content_type, headers=headers
+    )
+
+
+def counts(notification):
+    notification.refresh_from_db()
+    return (
+        notification.received_count,
+        notification.clicked_count,
+        notification.dismissed_count,
+    )

@@ -1,0 +1,86 @@
+"""POST /send-notification: when."""
+
+import pytest
+
+from pushsvc.common.ids import uuid7
+from pushsvc.common.redis_client import redis_client
+from tests.api.support import faults
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("2031-01-02T03:04:05.678Z", "2031-01-02T03:04:05.678Z"),
+        ("2031-01-02T03:04:05", "2031-01-02T03:04:05.000Z"),
+        ("2031-01-02T03:04:05.678901Z", "2031-01-02T03:04:05.678Z"),
+        ("2031-01-02T03:04+02:00", "2031-01-02T01:04:00.000Z"),
+        ("20310102T030405Z", "2031-01-02T03:04:05.000Z"),
+        ("2031-W01-4T03:04:05Z", "2031-01-02T03:04:05.000Z"),
+        ("2031-002T03:04:05Z", "2031-01-02T03:04:05.000Z"),
+        ("2031-01-01T24:00:00Z", "2031-01-02T00:00:00.000Z"),
+        ("1999-12-31T23:59:59Z", "1999-12-31T23:59:59.000Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+        ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_the_given_moment_is_stored_and_answered(alice, given, shown):
+    response = alice.send({"body": "x", "scheduled_at": given})
+    assert response.json()["scheduled_at"] == shown
+    read = alice.call("GET", f"/notification/{response.json()['notification_id']}").json()
+    assert read["scheduled_at"] == shown
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "tomorrow",
+        "2031-01-02",
+        "2031-02-30T00:00:00Z",
+        "2031-01-02T25:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "10000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+01:00",
+        "9999-12-31T23:59:59-01:00",
+        "2031-01-02T03:04:05Z\n",
+        "1925000000",
+    ],
+)
+def test_what_is_no_moment_is_refused(alice, given):
+    assert faults(alice.send({"body": "x", "scheduled_at": given})) == [
+        ("scheduled_at", "not_a_timestamp")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"), [(1_925_000_000, "not_a_string"), (None, "null"), ([], "not_a_string")]
+)
+def test_a_moment_is_a_string(alice, given, fault):
+    assert faults(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", fault)]
+
+
+def test_the_moment_of_acceptance_is_the_same_wherever_it_is_read(alice):
+    sent = alice.send({"body": "x"}).json()
+    read = alice.call("GET", f"/notification/{sent['notification_id']}").json()
+    assert read["scheduled_at"] == read["created_at"] == sent["scheduled_at"]
+
+
+def waiting_rings():
+    return redis_client().llen("plan")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_planner_is_told_of_what_is_due_and_not_of_what_is_not(alice):
+    alice.send({"body": "x", "scheduled_at": "2031-01-01T00:00:00Z"})
+    assert waiting_rings() == 0
+    alice.send({"body": "x", "scheduled_at": "2001-01-01T00:00:00Z"})
+    assert waiting_rings() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_is_told_of_what_was_refused(alice):
+    alice.send({"body": "x", "segment_id": str(uuid7())})
+    alice.send({"body": "x", "dry_run": True})
+    assert waiting_rings() == 0

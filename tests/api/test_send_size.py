@@ -1,0 +1,83 @@
+"""POST /send-notification: payloads up to the last byte, and dry runs."""
+
+import pytest
+
+from notifications_app.delivery.registry import PAYLOADS
+from notifications_app.delivery.types import Message
+from notifications_app.models import IdempotencyRecord, Notification
+from notifications_app.tracking import make_token
+from pushsvc.common.ids import uuid7
+from tests.api.support import accepted, browser, faults
+
+pytestmark = pytest.mark.django_db
+
+
+def payload_bytes(body, platform="web"):
+    """What the device would get, tracking token included."""
+    message = Message(
+        notification_id=uuid7(),
+        title="",
+        body=body["body"],
+        icon="",
+        url="",
+        image="",
+        data=body["data"],
+        ttl=1,
+        expires_at=0,
+        urgency="normal",
+        topic="",
+    )
+    payload, _ = PAYLOADS[platform]
+    return len(payload(message, make_token(uuid7(), uuid7())))
+
+
+@pytest.mark.parametrize("unit", ["x", "😀"])
+@pytest.mark.parametrize(("platform", "limit"), [("web", 3993), ("android", 4096), ("ios", 4096)])
+def test_a_payload_fits_up_to_the_last_byte(everywhere, platform, limit, unit):
+    body = {"body": unit, "data": {"k": ""}, "target_platforms": [platform]}
+    body["data"]["k"] = "x" * (limit - payload_bytes(body, platform))
+    assert payload_bytes(body, platform) == limit
+    accepted(everywhere, body)
+
+    body["data"]["k"] += "x"
+    for refused in (everywhere.send(body), everywhere.send(body | {"dry_run": True})):
+        assert faults(refused) == [("target_platforms", "payload_too_large")]
+        assert refused.json()["code"] == "payload_too_large"
+        assert platform in refused.json()["detail"]
+    assert Notification.objects.count() == 1
+
+
+def test_a_dry_run_tells_size_and_audience_and_stores_nothing(alice, bob):
+    for number in range(3):
+        alice.subscribe(browser(f"https://fcm.googleapis.com/fcm/send/{number}"))
+    alice.device("/unsubscribe", {"endpoint": "https://fcm.googleapis.com/fcm/send/0"})
+    bob.subscribe(browser())
+    body = {"body": "x", "data": {"k": "v"}}
+
+    response = alice.send(body | {"dry_run": True}, **{"Idempotency-Key": "k"})
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "platforms": {
+            "web": {"payload_bytes": payload_bytes(body), "audience": 2, "estimated": False}
+        }
+    }
+    assert not Notification.objects.exists()
+    assert not IdempotencyRecord.objects.exists()
+
+
+def test_a_dry_run_tells_the_audience_of_each_platform(everywhere):
+    everywhere.subscribe(browser())
+    for token in ("a", "b"):
+        everywhere.device("/subscribe", {"platform": "android", "provider_token": token})
+
+    response = everywhere.send(
+        {"body": "x", "target_platforms": ["web", "android", "ios"], "dry_run": True}
+    )
+
+    found = response.json()["platforms"]
+    assert {name: trial["audience"] for name, trial in found.items()} == {
+        "web": 1,
+        "android": 2,
+        "ios": 0,
+    }

@@ -1,0 +1,130 @@
+"""POST /send-notification: what each field takes, and how what it does not is told."""
+
+import pytest
+from django.test import Client
+
+from notifications_app.models import Notification
+from pushsvc.common.ids import uuid7
+from tests.api.support import accepted, faults
+
+pytestmark = pytest.mark.django_db
+URL = "https://shop.example/"
+COMBINED = "e\u0301"  # two code points
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"body": "x" * 255, "title": "x" * 100},
+        {"body": "😀" * 255, "title": "😀" * 100},
+        {"body": COMBINED * 127 + "x", "title": COMBINED * 50},
+        {"body": " ", "title": ""},
+        {"body": "\u2028\u202e\x1f", "title": "\ufeff"},
+        {"body": "x", "url": URL + "x" * (2000 - len(URL))},
+        {"body": "x", "topic": "t" * 32},
+        {"body": "x", "ttl": 28 * 24 * 3600},
+    ],
+)
+def test_texts_up_to_their_limits_are_stored_as_sent(alice, fields):
+    row = accepted(alice, fields)
+    assert {name: getattr(row, name) for name in fields} == fields
+
+
+LONG_URL = URL + "x" * (2001 - len(URL))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, [("body", "required")]),
+        ({"title": "x"}, [("body", "required")]),
+        ({"body": None}, [("body", "null")]),
+        ({"body": ""}, [("body", "blank")]),
+        ({"body": 5}, [("body", "not_a_string")]),
+        ({"body": ["x"]}, [("body", "not_a_string")]),
+        ({"body": {"x": "y"}}, [("body", "not_a_string")]),
+        ({"body": True}, [("body", "not_a_string")]),
+        ({"body": "x" * 256}, [("body", "too_long")]),
+        ({"body": "😀" * 256}, [("body", "too_long")]),
+        ({"body": COMBINED * 128}, [("body", "too_long")]),
+        ({"body": "x", "title": "x" * 101}, [("title", "too_long")]),
+        ({"body": "x", "title": None}, [("title", "null")]),
+        ({"body": "x", "title": 0}, [("title", "not_a_string")]),
+        ({"body": "x", "url": ""}, [("url", "blank")]),
+        ({"body": "x", "url": "shop.example"}, [("url", "not_a_url")]),
+        ({"body": "x", "url": "javascript:alert(1)"}, [("url", "not_a_url")]),
+        ({"body": "x", "url": "https://"}, [("url", "not_a_url")]),
+        ({"body": "x", "url": "//shop.example"}, [("url", "not_a_url")]),
+        ({"body": "x", "url": "https://shop.example/ x"}, [("url", "not_a_url")]),
+        ({"body": "x", "url": LONG_URL}, [("url", "too_long")]),
+        ({"body": "x", "icon": "data:image/png;base64,AA"}, [("icon", "not_a_url")]),
+        ({"body": "x", "image": None}, [("image", "null")]),
+        ({"body": "x", "segment_id": "x"}, [("segment_id", "not_a_uuid")]),
+        ({"body": "x", "segment_id": uuid7().hex}, [("segment_id", "not_a_uuid")]),
+        ({"body": "x", "segment_id": 1}, [("segment_id", "not_a_string")]),
+        ({"body": "x", "target_platforms": []}, [("target_platforms", "empty")]),
+        ({"body": "x", "target_platforms": "web"}, [("target_platforms", "not_a_list")]),
+        ({"body": "x", "target_platforms": None}, [("target_platforms", "null")]),
+        ({"body": "x", "target_platforms": ["web", "t"]}, [("target_platforms.1", "not_a_choice")]),
+        ({"body": "x", "target_platforms": ["WEB"]}, [("target_platforms.0", "not_a_choice")]),
+        ({"body": "x", "target_platforms": [None]}, [("target_platforms.0", "null")]),
+        ({"body": "x", "target_platforms": [1]}, [("target_platforms.0", "not_a_string")]),
+        ({"body": "x", "data": []}, [("data", "not_an_object")]),
+        ({"body": "x", "data": {"a": 1}}, [("data.a", "not_a_string")]),
+        ({"body": "x", "data": {"a": None}}, [("data.a", "null")]),
+        ({"body": "x", "ttl": -1}, [("ttl", "out_of_range")]),
+        ({"body": "x", "ttl": 28 * 24 * 3600 + 1}, [("ttl", "out_of_range")]),
+        ({"body": "x", "ttl": 10**300}, [("ttl", "out_of_range")]),
+        ({"body": "x", "ttl": 5.0}, [("ttl", "not_a_number")]),
+        ({"body": "x", "ttl": "5"}, [("ttl", "not_a_number")]),
+        ({"body": "x", "ttl": True}, [("ttl", "not_a_number")]),
+        ({"body": "x", "ttl": None}, [("ttl", "null")]),
+        ({"body": "x", "urgency": "urgent"}, [("urgency", "not_a_choice")]),
+        ({"body": "x", "topic": ""}, [("topic", "blank")]),
+        ({"body": "x", "topic": "t" * 33}, [("topic", "not_a_topic")]),
+        ({"body": "x", "topic": "a b"}, [("topic", "not_a_topic")]),
+        ({"body": "x", "topic": "é"}, [("topic", "not_a_topic")]),
+        ({"body": "x", "dry_run": 1}, [("dry_run", "not_a_boolean")]),
+        ({"body": "x", "dry_run": "false"}, [("dry_run", "not_a_boolean")]),
+        ({"body": "x", "schedule_at": "2031-01-01T00:00Z"}, [("schedule_at", "unknown_field")]),
+        ({"body": "x", "channel_id": str(uuid7())}, [("channel_id", "unknown_field")]),
+        ({"tilte": "x", "title": 1}, [("body", "required"), ("title", "not_a_string"),
+                                      ("tilte", "unknown_field")]),
+    ],
+)  # fmt: skip
+def test_every_fault_is_named_and_nothing_is_stored(alice, fields, expected):
+    response = alice.send(fields)
+    assert faults(response) == expected
+    assert response.json()["code"] == "validation_error"
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[]",
+        b'"x"',
+        b"null",
+        b"{",
+        b'{"body": "x"} {}',
+        b'{"body": "x", "body": "y"}',
+        b'{"body": "a\\u0000b"}',
+        b'{"body": "\\ud83d"}',
+        b'{"body": "x", "data": {"\\udc00": "x"}}',
+        b'{"body": "x", "ttl": NaN}',
+        b'{"body": "x", "ttl": 1e400}',
+        b'{"body": "x", "ttl": ' + b"9" * 5000 + b"}",
+        b'{"body": "\xff"}',
+        b'{"body": "x", "data": ' + b"[" * 30 + b"]" * 30 + b"}",
+    ],
+)
+def test_a_body_that_is_no_json_object_we_can_store_is_refused(alice, raw):
+    response = Client().post(
+        "/send-notification",
+        raw,
+        content_type="application/json",
+        headers={"Authorization": f"Key {alice.key}"},
+    )
+    faults(response, 400)
+    assert not Notification.objects.exists()
