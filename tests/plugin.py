@@ -67,6 +67,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 # Side by side
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: most tests wait for other processes."""
     return len(os.sched_getaffinity(0)) + 1

@@ -113,12 +113,12 @@ def test_a_worker_paused_for_longer_than_its_calls_may_take_reads_what_was_answe
     system = stopped
     audience(channel, many(500))
     for name in DELIVERING:
-        system.start(name, FAULTS_CALL_SECONDS="1.5")
+        system.start(name, FAULTS_CALL_SECONDS="5")
     notification = channel.send(*PLATFORMS)
     await_part(channel, system.random.uniform(0.2, 0.4))
     for name in DELIVERING:
         system.pause(name)
-    time.sleep(3.0)  # past the time of every call, and far from the end of the leases
+    time.sleep(8.0)  # past the time of every call, and far from the end of the leases
     for name in DELIVERING:
         system.wake(name)
 
