@@ -18,10 +18,10 @@ run: .venv/run.stamp ## start everything on this machine, until Ctrl-C
 	@exec $(BIN)/python -m pushsvc.run
 
 test: .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word")
-	@exec $(BIN)/python -m pytest -n auto $(ARGS)
+	@exec $(BIN)/python -m pytest -n logical $(ARGS)
 
 test-pg16: .venv/dev.stamp ## run the tests on PostgreSQL 16 instead of 18
-	@PGSERVER_POSTGRES_VERSION=16 exec $(BIN)/python -m pytest -n auto $(ARGS)
+	@PGSERVER_POSTGRES_VERSION=16 exec $(BIN)/python -m pytest -n logical $(ARGS)
 
 lint: .venv/dev.stamp ## check style, types, imports, migrations, settings, OpenAPI
 	@.ci/lint

@@ -1,7 +1,7 @@
 """Starts a PostgreSQL and a Redis of the run's own before Django's settings are read.
 
 Named in pyproject.toml's addopts, so that `pytest` works by itself. With DATABASE_URL or REDIS_URL
-set, that one is used instead. `make test` runs files side by side (`pytest -n auto`): each of
+set, that one is used instead. `make test` runs files side by side (`pytest -n logical`): each of
 pytest's processes then has a database of its own on these servers.
 """
 
@@ -65,12 +65,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 # Side by side
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: most tests wait for other processes."""
-    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:

@@ -73,7 +73,7 @@ def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
         phones.deliver(notification, platform)
         return is_sent(notification)
 
-    support.until(is_delivered, seconds=40)
+    support.until(is_delivered, seconds=90)
     assert phones.received(devices) == [1] * 250
     assert support.counts(notification) == ("sent", 250, 250, 0)
 
