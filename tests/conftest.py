@@ -22,25 +22,29 @@ def _empty_tables(_case):
 TransactionTestCase._fixture_teardown = _empty_tables
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_connections_of_others():
+    """They were made with the settings of their time, and last as long as the process."""
+    yield
+    connections.shut_down()
+
+
 @pytest.fixture(scope="session")
 def _sandbox():
     with running_sandbox() as running:
         yield running
-        connections.shut_down()
 
 
 @pytest.fixture(scope="session")
 def _fcm():
     with running_fcm_sandbox() as running:
         yield running
-        connections.shut_down()
 
 
 @pytest.fixture(scope="session")
 def _apns():
     with running_apns_sandbox() as running:
         yield running
-        connections.shut_down()
 
 
 @pytest.fixture
