@@ -95,9 +95,10 @@ def hand_back_failed(lease: Lease, *, careful: bool = False) -> bool:
     return sql.execute(_HAND_BACK_FAILED, _fence(lease) | {"least": least}) == 1
 
 
-def postpone_failed(batch_id: int) -> None:
-    """The same for a batch that nobody holds."""
-    sql.execute(_POSTPONE_FAILED, {"batch": batch_id, "least": CAREFUL_AFTER_LAPSES})
+def postpone_bounces(batch_id: int) -> None:
+    """The same for an overdue batch of which the database refuses rows; it is not `overdue` again
+    before."""
+    sql.execute(_POSTPONE_BOUNCES, {"batch": batch_id, "least": CAREFUL_AFTER_LAPSES})
 
 
 def renew(lease: Lease) -> bool:
@@ -240,10 +241,11 @@ SET status = 'ready', lease_until = NULL, lapses = least(greatest(lapses + 1, %(
 WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
 """
 
-_POSTPONE_FAILED = """
+_POSTPONE_BOUNCES = """
 UPDATE notifications_app_batch
 SET lapses = least(greatest(lapses + 1, %(least)s), 100),
-    due_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5))
+    due_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5)),
+    bounce_again_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5))
 WHERE id = %(batch)s AND status IN ('ready', 'parked')
 """
 
@@ -283,7 +285,7 @@ WHERE id IN (
 """
 
 # From the notifications past their deadline, so that a long queue that is in time costs nothing.
-# Batches that broke not long ago wait, so that they do not take the others' turn each second.
+# Batches that were refused not long ago wait: else they would take the others' turn each second.
 _OVERDUE = """
 SELECT batch.id, CASE WHEN batch.status = 'parked' THEN 'credentials_refused' ELSE 'expired' END
 FROM notifications_app_batch batch
@@ -297,7 +299,7 @@ WHERE batch.id IN (
   WHERE notification.status = 'processing'
     AND notification.deadline_at < statement_timestamp()
     AND late.status IN ('ready', 'parked'))
-  AND (batch.lapses = 0 OR batch.due_at <= statement_timestamp())
+  AND (batch.bounce_again_at IS NULL OR batch.bounce_again_at <= statement_timestamp())
 ORDER BY batch.id LIMIT %(limit)s
 """
 

@@ -170,6 +170,9 @@ class Batch(models.Model):
         default=0, db_default=0, help_text="Fencing number of the lease."
     )
     lapses = models.PositiveSmallIntegerField(default=0, db_default=0)
+    bounce_again_at = models.DateTimeField(
+        null=True, help_text="When to bounce again what the database refused at the deadline."
+    )
     recipient_count = models.PositiveIntegerField(default=0, db_default=0)
     delivered_count = models.PositiveIntegerField(default=0, db_default=0)
     bounced_count = models.PositiveIntegerField(default=0, db_default=0)

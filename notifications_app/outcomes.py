@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from channels_app.counters import counter_add
-from notifications_app.batches import Lease, LeaseLost, postpone_failed
+from notifications_app.batches import Lease, LeaseLost, postpone_bounces
 from notifications_app.states import DeliveryStatus
 from notifications_app.verdicts import CREDENTIALS_REFUSED, INTERNAL_ERROR, Verdict, bounce
 from pushsvc.common import sql
@@ -81,7 +81,7 @@ def bounce_overdue(batch_id: int, code: str) -> None:
     waiting = [row[0] for row in sql.rows(_WAITING, {"batch": batch_id})]
     refused = sql.write_apart(waiting, write, most=_MOST_REFUSED)
     if refused:
-        postpone_failed(batch_id)
+        postpone_bounces(batch_id)
         _raise_refused(refused)
 
 

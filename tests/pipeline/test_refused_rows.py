@@ -1,5 +1,7 @@
 """A recipient's row that the database refuses to change, whatever is to be written into it."""
 
+from datetime import timedelta
+
 import pytest
 from django.db.models import F
 from django.db.models.functions import Now
@@ -113,9 +115,22 @@ def test_the_deadline_ends_the_others_and_other_batches(sandbox, channel, refuse
     assert support.deliveries(broken).filter(status=2).count() == 4
     assert batches.overdue() == []  # not each second
     refuse.end()
-    Batch.objects.update(due_at=Now())
+    Batch.objects.update(bounce_again_at=Now())
     support.tick()
     assert support.counts(broken)[1:] == (5, 0, 5)
+
+
+def test_a_batch_that_broke_before_its_deadline_ends_with_it(sandbox, channel, refuse):
+    notification, devices = planned(sandbox, channel, 5)
+    refuse(devices[2][1])
+    support.deliver(notification)
+    refuse.end()
+    Batch.objects.update(due_at=Now() + timedelta(minutes=2))  # as with a breaker's wait
+    support.end_time(notification)
+
+    support.tick()
+
+    assert support.counts(notification) == ("sent", 5, 4, 1)
 
 
 def test_what_is_not_about_rows_is_not_tried_row_by_row(sandbox, tampered_channel, caplog):
