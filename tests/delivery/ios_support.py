@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from notifications_app.delivery.ios import ApnsKey, Client, Credentials, Target
 from notifications_app.delivery.types import Accepted
+from pushsvc.sandbox.apns_certificate import server_tls
 from tests.delivery.support import make_message
 
 # Of nobody: for where no sandbox is.
@@ -155,3 +156,26 @@ def behaving(sandbox, mode, **options):
     device = sandbox.register()
     device.behave(mode, **options)
     return device
+
+
+@asynccontextmanager
+async def one_who_says(says, tmp_path):
+    """Takes connections with TLS, reads everything, and says this to a notification. Yields its
+    address, the file of its authority, and what it has read on each connection."""
+    heard = []
+
+    async def listen(reader, writer):
+        heard.append(bytearray())
+        own = heard[-1]
+        while data := await reader.read(65_536):
+            own += data
+            if b'"aps"' in data:
+                writer.write(says)
+        writer.close()
+
+    tls, pem = server_tls("127.0.0.1")
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text(pem)
+    server = await asyncio.start_server(listen, "127.0.0.1", 0, ssl=tls)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", str(ca_file), heard

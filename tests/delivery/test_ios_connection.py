@@ -1,21 +1,17 @@
-"""How the iOS transport treats its connections, against the APNs sandbox over TLS and HTTP/2."""
+"""How the iOS transport uses its connections, against the APNs sandbox over TLS and HTTP/2."""
 
 import asyncio
 import gc
 import random
-import time
 import weakref
-from contextlib import asynccontextmanager
 
 import pytest
-from hyperframe.frame import GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
+from hyperframe.frame import PingFrame
 
 from notifications_app.delivery import apns_connection, ios
-from notifications_app.delivery.apns_frames import GoawayFilter
 from notifications_app.delivery.apns_server import Server, tls_for_http2
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from pushsvc.sandbox.apns import running_apns_sandbox
-from pushsvc.sandbox.apns_certificate import server_tls
 from tests.delivery.ios_support import (
     CREDENTIALS,
     DEVICE,
@@ -24,6 +20,7 @@ from tests.delivery.ios_support import (
     credentials_of,
     deliver,
     make_client,
+    one_who_says,
     received,
     target_of,
 )
@@ -144,107 +141,6 @@ def test_a_server_of_few_streams_gets_more_connections_up_to_the_limit(monkeypat
         assert narrow.connection_count == 3
 
 
-# Sent again only where the server has not looked at it
-
-
-@pytest.mark.parametrize(
-    ("mode", "connections"), [("refused_stream", 1), ("goaway_unprocessed", 2)]
-)
-def test_what_the_server_has_not_looked_at_is_sent_again(sandbox, key, mode, connections):
-    device = behaving(sandbox, mode, times=1)
-    [outcome] = deliver(sandbox, key, device)
-    assert isinstance(outcome, Accepted)
-    assert [receipt.status for receipt in device.receipts] == [None, 200]
-    assert len({receipt.headers["apns-id"] for receipt in device.receipts}) == 1
-    assert sandbox.connection_count == connections
-
-
-@pytest.mark.parametrize("mode", ["refused_stream", "goaway_unprocessed"])
-def test_but_not_without_end(sandbox, key, mode):
-    device = behaving(sandbox, mode)
-    [outcome] = deliver(sandbox, key, device)
-    assert (outcome.code, outcome.outage) == ("not_processed", True)
-    assert len(device.receipts) == 3
-
-
-def test_goaway_parts_what_is_answered_from_what_is_sent_again(sandbox, key):
-    below = behaving(sandbox, "slow", seconds=0.2)
-    above = behaving(sandbox, "goaway_unprocessed", times=1)
-    outcomes = deliver(sandbox, key, below, above)
-    assert {type(outcome) for outcome in outcomes} == {Accepted}
-    assert (len(below.receipts), len(above.receipts)) == (1, 2)
-    assert above.receipts[1].connection != below.receipts[0].connection
-
-
-def test_after_goaway_the_next_goes_over_a_new_connection(sandbox, key):
-    async def whole():
-        async with client_of(sandbox) as client:
-            for device in (behaving(sandbox, "goaway"), sandbox.register()):
-                outcome = await client.send(make_message(), target_of(device), credentials_of(key))
-                assert isinstance(outcome, Accepted)
-
-    asyncio.run(whole())
-    assert sandbox.connection_count == 2
-
-
-def test_a_success_stands_even_if_the_connection_ends_right_after_its_header(sandbox, key):
-    device = behaving(sandbox, "endless")
-    assert deliver(sandbox, key, device) == [Accepted()]
-    assert len(device.receipts) == 1
-
-
-def test_an_answer_before_a_reset_is_read_though_something_was_sent_after_it(sandbox, key):
-    device, cutting, later = sandbox.register(), behaving(sandbox, "reset"), sandbox.register()
-
-    async def whole():
-        async with client_of(sandbox) as client:
-            credentials = credentials_of(key)
-            await client.send(make_message(), target_of(sandbox.register()), credentials)
-            sends = [_begun(client, each, credentials) for each in (device, cutting)]
-            await asyncio.sleep(0)  # they are opened,
-            sends.append(_begun(client, later, credentials))
-            await asyncio.sleep(0)  # and sent; the third is opened
-            end = time.monotonic() + 20
-            while sandbox.open_connection_count:  # nothing is read until the server has gone
-                assert time.monotonic() < end
-                time.sleep(0.005)  # noqa: ASYNC251 (the loop is to be held up)
-            return await asyncio.gather(*sends)
-
-    first, *others = asyncio.run(whole())
-    assert isinstance(first, Accepted)
-    assert others == [Deferred("connection_failed", "ConnectionLostError", outage=True)] * 2
-    assert [len(each.receipts) for each in (device, cutting, later)] == [1, 1, 0]
-
-
-def _begun(client, device, credentials):
-    return asyncio.ensure_future(client.send(make_message(), target_of(device), credentials))
-
-
-def test_an_answer_before_a_frame_that_breaks_the_protocol_stands(tmp_path):
-    answer = HeadersFrame(1, data=b"\x88", flags=["END_HEADERS", "END_STREAM"])  # :status: 200
-    broken = PingFrame(0, b"12345678").serialize()
-    broken = b"\0\0\7" + broken[3:-1]
-    says = SettingsFrame(0).serialize() + answer.serialize() + broken
-
-    async def whole():
-        async with one_who_says(says, tmp_path) as (server, ca_file, _):
-            client = ios.Client(server=server, ca_file=ca_file)
-            try:
-                return await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
-            finally:
-                await client.close()
-
-    assert asyncio.run(whole()) == Accepted()
-
-
-def test_when_the_stream_numbers_are_used_up_a_new_connection_goes_on(sandbox, key, monkeypatch):
-    monkeypatch.setattr(apns_connection, "LAST_STREAM_ID", 9)
-    devices = [sandbox.register() for _ in range(12)]
-    outcomes = deliver(sandbox, key, *devices)
-    assert {type(outcome) for outcome in outcomes} == {Accepted}
-    assert sandbox.connection_count == 3
-
-
 # Timeouts and silence
 
 
@@ -270,29 +166,6 @@ def test_a_timeout_leaves_the_connection_to_the_others(sandbox, key):
 
 def mute_server(tmp_path):
     return one_who_says(b"", tmp_path)
-
-
-@asynccontextmanager
-async def one_who_says(says, tmp_path):
-    """Takes connections with TLS, reads everything, and says this to a notification. Yields its
-    address, the file of its authority, and what it has read on each connection."""
-    heard = []
-
-    async def listen(reader, writer):
-        heard.append(bytearray())
-        own = heard[-1]
-        while data := await reader.read(65_536):
-            own += data
-            if b'"aps"' in data:
-                writer.write(says)
-        writer.close()
-
-    tls, pem = server_tls("127.0.0.1")
-    ca_file = tmp_path / "ca.pem"
-    ca_file.write_text(pem)
-    server = await asyncio.start_server(listen, "127.0.0.1", 0, ssl=tls)
-    async with server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", str(ca_file), heard
 
 
 def test_a_connection_that_answers_no_ping_is_given_up(tmp_path, monkeypatch):
@@ -387,22 +260,6 @@ def test_closing_leaves_nothing_behind(sandbox, key):
 
     outcome, tasks = asyncio.run(whole())
     assert (outcome.code, tasks) == ("connection_failed", set())
-
-
-# Frames
-
-
-@pytest.mark.parametrize("size", [1, 7, 9, 1_000])
-def test_goaway_frames_are_parted_from_the_others_however_they_arrive(size):
-    ping = PingFrame(0, b"12345678").serialize()
-    goaway = GoAwayFrame(0, last_stream_id=5, error_code=2, additional_data=b"{}").serialize()
-    sent = ping + goaway + ping + goaway
-    parted, seen, others = GoawayFilter(), [], []
-    for start in range(0, len(sent), size):
-        passed, goaways = parted.feed(sent[start : start + size])
-        others += passed
-        seen += [(frame.last_stream_id, bytes(frame.additional_data)) for frame in goaways]
-    assert (others, seen) == ([ping, ping], [(5, b"{}")] * 2)
 
 
 def test_a_chaos_of_answers_gives_each_its_own(sandbox, key):
