@@ -12,11 +12,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
+from django.utils.text import Truncator
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from notifications_app import breakers
 from notifications_app.delivery.registry import services_with_breaker
-from notifications_app.models import Batch, HourlyStat, Notification
+from notifications_app.models import BREAKING_BATCH, Batch, HourlyStat, Notification
 from notifications_app.reasons import words_for
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
@@ -43,6 +44,8 @@ LATE_START: Final = timedelta(seconds=15)
 LATE_BATCH: Final = timedelta(seconds=60)
 VERY_LATE_BATCH: Final = timedelta(minutes=10)
 
+_TEXT_SHOWN: Final = 60  # characters
+
 _PROVIDERS: Final = {"android": "Google", "ios": "Apple"}
 
 
@@ -54,6 +57,7 @@ class Kind(StrEnum):
     BOUNCES = "bounces"
     QUEUE = "queue"
     LATE_START = "late_start"
+    BREAKING = "breaking"
     SERVICE_AILING = "service_ailing"
     WORKERS_MISSING = "workers_missing"
     BEAT_MISSING = "beat_missing"
@@ -84,6 +88,7 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
         *_credentials_missing(channels),
         *_late_starts(channels, now),
         *_queues(channels, now),
+        *_breaking(channels),
         *_bounces(channels, now),
         *_api_keys_ending(channels, now),
     ]
@@ -314,6 +319,28 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
             "or see whether the push service is slow.",
             since=queue["oldest"],
             platform=platform,
+        )
+
+
+def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    """Notifications with a batch that broke so often that its recipients are tried one by one."""
+    broken = Batch.objects.filter(BREAKING_BATCH, channel__in=channels)
+    texts = ("notification__title", "notification__body")
+    groups = broken.values("notification_id", *texts, "channel_id", "channel__name").annotate(
+        recipients=Sum(_LEFT)
+    )
+    for each in groups.order_by("notification_id")[:MOST_OF_A_KIND]:
+        text = each["notification__title"] or each["notification__body"]
+        yield Concern(
+            Kind.BREAKING,
+            "warn",
+            f"Workers break on “{Truncator(text).chars(_TEXT_SHOWN)}”",
+            f"{each['recipients']:,} of its recipients are tried one by one; others are not "
+            "delayed. Either worker processes die while they send it: look for out-of-memory "
+            "kills. Or the database refuses a recipient's row: outcome.refused in the log says "
+            "why.",
+            channel_id=each["channel_id"],
+            channel_name=each["channel__name"],
         )
 
 

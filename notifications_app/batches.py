@@ -16,11 +16,11 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from notifications_app.breakers import STRANGERS
+from notifications_app.states import CAREFUL_AFTER_LAPSES
 from pushsvc.common import sql
 
 logger = logging.getLogger(__name__)
 
-CAREFUL_AFTER_LAPSES = 3
 _LONGEST_RETRY_WAIT = 2.0
 _STRANGERS_LOCK = 0x7075_7368_0001  # advisory: one claim at a time looks at the strangers' share
 _LANES = 8

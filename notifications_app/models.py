@@ -8,7 +8,12 @@ from django.db.models.functions import Now
 from typing_extensions import override
 
 from channels_app.models import Channel
-from notifications_app.states import BatchStatus, NotificationStatus, PlanStatus
+from notifications_app.states import (
+    CAREFUL_AFTER_LAPSES,
+    BatchStatus,
+    NotificationStatus,
+    PlanStatus,
+)
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 
@@ -146,6 +151,9 @@ class Plan(models.Model):
         return f"{self.notification_id} {self.platform}"
 
 
+BREAKING_BATCH = Q(lapses__gte=CAREFUL_AFTER_LAPSES) & ~Q(status="done")
+
+
 class Batch(models.Model):
     """About a thousand recipients of one push service: what one worker claims at a time."""
 
@@ -220,6 +228,7 @@ class Batch(models.Model):
                 fields=["channel", "platform", "-claimed_at"], name="batch_channel_claimed"
             ),
             models.Index(fields=["notification"], condition=~Q(status="done"), name="batch_open"),
+            models.Index(fields=["notification"], condition=BREAKING_BATCH, name="batch_breaking"),
         ]
 
     @override

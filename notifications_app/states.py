@@ -1,5 +1,7 @@
 """States of a notification, a plan, a batch and a delivery. docs/states.md draws them."""
 
+from typing import Final
+
 from django.db import models
 
 
@@ -38,6 +40,10 @@ class BatchStatus(models.TextChoices):
     LEASED = "leased"  # a worker's until `lease_until`
     PARKED = "parked"  # waits for credentials that the push service accepts
     DONE = "done"
+
+
+# A batch that broke so often, in a row, is served one recipient at a time.
+CAREFUL_AFTER_LAPSES: Final = 3
 
 
 class DeliveryStatus(models.IntegerChoices):

@@ -255,6 +255,7 @@ _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
     Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Where they bounced"),
     Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
     Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
+    Kind.BREAKING: ({"status__exact": "processing"}, "What is being sent"),
 }
 
 

@@ -126,6 +126,27 @@ def test_batches_that_nobody_takes_are_told_by_how_long_they_wait(alice, seconds
     assert all(each.title.startswith("10 recipients wait") for each in queue)
 
 
+@pytest.mark.parametrize(
+    ("batch", "is_told"),
+    [
+        ({"lapses": 3}, True),
+        ({"lapses": 100, "status": "leased"}, True),
+        ({"lapses": 3, "status": "parked"}, True),
+        ({"lapses": 2}, False),
+        ({"lapses": 3, "status": "done", "delivered_count": 10}, False),
+    ],
+)
+def test_a_notification_that_workers_break_on_is_told(alice, batch, is_told):
+    running(alice.channel, title="", body="Sale <today>", batches=[batch, {}])
+
+    breaking = found(alice, Kind.BREAKING)
+
+    assert [(each.title, each.channel_id) for each in breaking] == [
+        ("Workers break on “Sale <today>”", alice.channel.pk)
+    ] * is_told
+    assert all(each.detail.startswith("10 of its recipients") for each in breaking)
+
+
 def test_a_notification_that_is_late_to_start_is_told(alice):
     for minutes in (-3, 3):
         make_notification(

@@ -6,6 +6,7 @@ import pytest
 
 from notifications_app import batches, breakers, dispatch
 from notifications_app.models import Batch
+from notifications_app.states import CAREFUL_AFTER_LAPSES
 from pushsvc.common.quota import Quota
 from pushsvc.common.redis_client import redis_client
 from tests.pipeline import phones, support
@@ -138,12 +139,12 @@ def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * 3  # three at first
     devices = phones.android(google, channel, 5)
     notification = phones.plan(channel, "android")
-    Batch.objects.update(lapses=batches.CAREFUL_AFTER_LAPSES)
+    Batch.objects.update(lapses=CAREFUL_AFTER_LAPSES)
 
     phones.deliver(notification, "android")
 
     assert sum(phones.received(devices)) == 3
-    assert Batch.objects.get().lapses == batches.CAREFUL_AFTER_LAPSES  # it is not over
+    assert Batch.objects.get().lapses == CAREFUL_AFTER_LAPSES  # it is not over
     assert set(support.deliveries(notification).values_list("solo_attempts", flat=True)) == {0}
     phones.deliver_to_the_end(notification, "android")
     assert phones.received(devices) == [1] * 5

@@ -5,8 +5,11 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import timezone
 
+from channels_app.models import Channel
 from notifications_app import batches, dispatch, outcomes
+from notifications_app.attention import Kind, concerns
 from notifications_app.models import Batch
 from notifications_app.outcomes import RowsRefused
 from pushsvc.common import sql
@@ -40,6 +43,12 @@ def planned(sandbox, channel, count):
 
 def received(devices):
     return [len(device.receipts) for device, _ in devices]
+
+
+def breaking():
+    """The channels with a notification that workers break on."""
+    told = concerns(Channel.objects.all(), now=timezone.now())
+    return [concern.channel_id for concern in told if concern.kind is Kind.BREAKING]
 
 
 @pytest.mark.parametrize("place", [0, 3, 6])
@@ -99,6 +108,20 @@ def test_it_is_tried_later_and_later(sandbox, channel, refuse):
     assert 1 <= waits[0] < waits[1] < waits[2]
     refuse.end()
     support.deliver(notification)
+
+
+def test_staff_are_told_of_it_until_it_is_over(sandbox, channel, refuse):
+    notification, devices = planned(sandbox, channel, 5)
+    refuse(devices[2][1])
+    support.deliver(notification)
+    assert breaking() == [channel.pk]
+
+    refuse.end()
+    support.make_due(notification)
+    support.deliver(notification)
+
+    assert support.counts(notification) == ("sent", 5, 5, 0)
+    assert breaking() == []
 
 
 @pytest.mark.parametrize("status", ["ready", "parked"])
