@@ -1,4 +1,4 @@
-"""The connections over which the notifications of one key go to one server."""
+"""The connections over which the notifications with one provider token go to one server."""
 
 import asyncio
 import logging

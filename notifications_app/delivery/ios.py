@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from aioapns import NotificationRequest, PushType
@@ -55,7 +55,7 @@ SERVERS: Final = {
     "production": Server("api.push.apple.com", 443),
     "sandbox": Server("api.sandbox.push.apple.com", 443),
 }
-# Of so many keys connections are kept; beyond, those of the key unused longest are closed.
+# Of so many keys and environments connections are kept; beyond, those unused longest are closed.
 MAX_POOLS: Final = 100
 
 _DEVICE_TOKEN: Final = re.compile(r"[0-9A-Fa-f]{1,200}")
@@ -97,6 +97,17 @@ class Target:
     subscription_id: UUID
     device_token: str = field(repr=False)
     token: str = field(repr=False)
+
+
+class _Way(NamedTuple):
+    """What the requests of a connection have in common; `signed`: the provider token."""
+
+    key: ApnsKey
+    environment: str
+    signed: str
+
+    def is_followed_by(self, other: "_Way") -> bool:
+        return (self.key, self.environment) == (other.key, other.environment)
 
 
 class MalformedTokenError(ValueError):
@@ -195,7 +206,8 @@ def encode(
 
 class Client:
     """Connections to APNs, shared by all channels of a key. Made and used inside one running event
-    loop.
+    loop. A connection has one provider token for as long as it lives: APNs takes no second one on
+    it within 20 minutes, and it may have been made just before ours changes.
 
     `server`: "host:port" in place of Apple's, for both environments (ValueError if it is none);
     `ca_file`: authorities trusted beside the system's. `call_timeout` is in seconds and spans a
@@ -215,7 +227,7 @@ class Client:
         self._tls = tls_for_http2(ca_file)
         self._call_timeout = call_timeout
         self._max_connections = max_connections
-        self._pools: OrderedDict[tuple[ApnsKey, str], Pool] = OrderedDict()
+        self._pools: OrderedDict[_Way, Pool] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
     async def send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
@@ -234,33 +246,30 @@ class Client:
     async def _send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
         request = build_request(message, target, credentials, time.monotonic())
         now = time.time()
-        headers, body = encode(
-            request,
-            authority=self._servers[credentials.environment].authority,
-            signed=authorization(credentials.key, now),
-            now=now,
-        )
+        way = _Way(credentials.key, credentials.environment, authorization(credentials.key, now))
+        authority = self._servers[way.environment].authority
+        headers, body = encode(request, authority=authority, signed=way.signed, now=now)
         async with asyncio.timeout(self._call_timeout):
-            response = await self._pool_of(credentials).post(headers, body)
+            response = await self._pool_of(way).post(headers, body)
         return classify(response, datetime.fromtimestamp(time.time(), UTC))
 
-    def _pool_of(self, credentials: Credentials) -> Pool:
-        name = (credentials.key, credentials.environment)
-        pool = self._pools.get(name)
+    def _pool_of(self, way: _Way) -> Pool:
+        pool = self._pools.get(way)
         if pool is None:
-            server = self._servers[credentials.environment]
+            server = self._servers[way.environment]
             pool = Pool(partial(server.connect, self._tls), self._max_connections)
-            self._pools[name] = pool
-            self._close_unused()
-        self._pools.move_to_end(name)
+            self._close_unused(way)
+            self._pools[way] = pool
+        self._pools.move_to_end(way)
         return pool
 
-    def _close_unused(self) -> None:
-        """What is in use stays, whatever MAX_POOLS says."""
-        spare = len(self._pools) - MAX_POOLS
-        idle = [name for name, pool in self._pools.items() if pool.is_idle]
-        for name in idle[: max(0, spare)]:
-            self._close_soon(self._pools.pop(name))
+    def _close_unused(self, coming: _Way) -> None:
+        """Makes room: for MAX_POOLS, and where the token has changed. What is in use stays."""
+        idle = [way for way, pool in self._pools.items() if pool.is_idle]
+        spare = max(0, len(self._pools) + 1 - MAX_POOLS)
+        outdated = [way for way in idle if way.is_followed_by(coming)]
+        for way in {*idle[:spare], *outdated}:
+            self._close_soon(self._pools.pop(way))
 
     def _close_soon(self, pool: Pool) -> None:
         task = asyncio.create_task(pool.close())

@@ -5,13 +5,15 @@ import json
 import logging
 import socket
 import ssl
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from notifications_app.delivery import apns_pool, apns_server, ios
+from notifications_app.delivery import apns_pool, apns_server, apns_token, ios
 from notifications_app.delivery.apns_server import Server, tls_for_http2
+from notifications_app.delivery.apns_token import authorization
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from pushsvc.sandbox.apns import running_apns_sandbox
 from pushsvc.sandbox.apns_certificate import server_tls
@@ -201,6 +203,37 @@ def test_connections_of_keys_no_longer_used_are_closed_and_those_in_use_are_not(
 
     assert isinstance(asyncio.run(whole()), Accepted)
     assert len(slow.receipts) == 1
+
+
+@pytest.mark.parametrize("mode", ["accept", "slow"])
+def test_a_new_provider_token_has_a_connection_of_its_own(sandbox, key, monkeypatch, mode):
+    """Apple takes no second one within 20 minutes on the same (TooManyProviderTokenUpdates)."""
+    monkeypatch.setattr(apns_token, "GRID", 60)
+    clock = [time.time()]
+    monkeypatch.setattr(ios, "authorization", lambda key, _: authorization(key, clock[0]))
+    first = behaving(sandbox, mode, **({"seconds": 0.3} if mode == "slow" else {}))
+    others = [sandbox.register() for _ in range(5)]
+
+    async def whole():
+        async with client_of(sandbox) as client:
+            credentials = credentials_of(key)
+            before = asyncio.ensure_future(
+                client.send(make_message(), target_of(first), credentials)
+            )
+            await (received(first) if mode == "slow" else before)
+            clock[0] += 60
+            sends = [client.send(make_message(), target_of(each), credentials) for each in others]
+            outcomes = await asyncio.gather(before, *sends)
+            if mode == "accept":  # nothing was under way on the old one
+                async with asyncio.timeout(5):
+                    while sandbox.open_connection_count > 1:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)  # the sandbox is in another thread
+            return outcomes
+
+    assert {type(outcome) for outcome in asyncio.run(whole())} == {Accepted}
+    assert sandbox.connection_count == 2
+    tokens = [each.receipts[0].headers["authorization"] for each in (first, *others)]
+    assert len({*tokens}) == 2
 
 
 # No connection
