@@ -1,7 +1,9 @@
 import pytest
 from django.core.management.color import no_style
 from django.db import connections as databases
+from django.dispatch import receiver
 from django.test import TransactionTestCase
+from django.test.signals import setting_changed
 
 from notifications_app import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
@@ -22,9 +24,18 @@ def _empty_tables(_case):
 TransactionTestCase._fixture_teardown = _empty_tables
 
 
+# A process's transports are made with the settings of the moment, and kept. Where push services are
+# is the same throughout a file.
+
+
+@receiver(setting_changed)
+def _shut_down_with(setting, **_):
+    if setting in {"CALL_SECONDS", "STRANGER_CALL_SECONDS", "CALLS_IN_FLIGHT"}:
+        connections.shut_down()
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _no_connections_of_others():
-    """They were made with the settings of their time, and last as long as the process."""
+def _no_connections_of_other_files():
     yield
     connections.shut_down()
 

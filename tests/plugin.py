@@ -41,7 +41,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
     if worker:  # PostgreSQL's database is named for it by pytest-django
         redis = urlsplit(os.environ["REDIS_URL"])
-        os.environ["REDIS_URL"] = redis._replace(path=f"/{int(worker) % _REDIS_DATABASES}").geturl()
+        os.environ["REDIS_URL"] = redis._replace(path=f"/{worker}").geturl()
         return
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -65,6 +65,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 # Side by side
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n logical`: each has one of Redis's databases to itself."""
+    return min(len(os.sched_getaffinity(0)), _REDIS_DATABASES)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 from pushsvc.embedded.server import free_port
+from tests import leftovers
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -34,6 +35,7 @@ class Processes:
             stderr=self._log,
             start_new_session=True,
         )
+        leftovers.end_group_with_us(process.pid)
         self._started.append(process)
         return process
 

@@ -21,11 +21,8 @@ def _one_window(monkeypatch):
 
 @pytest.fixture
 def quick_calls(settings):
-    """Calls end after half a second."""
-    connections.shut_down()
-    settings.CALL_SECONDS = 0.5
-    yield
-    connections.shut_down()
+    """Calls end after two seconds."""
+    settings.CALL_SECONDS = 2.0
 
 
 @pytest.fixture
