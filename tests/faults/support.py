@@ -28,15 +28,37 @@ def audience(channel, count, platforms=PLATFORMS):
     return [pair for platform in platforms for pair in channel.subscribe(count, platform)]
 
 
-def requests(channel):
+def requests(channel, platforms=PLATFORMS):
     """How many requests the devices of the channel were sent."""
-    return sum(len(device.receipts) for device in channel.devices.values())
+    return sum(
+        len(device.receipts)
+        for subscription_id, device in channel.devices.items()
+        if channel.platform_of[subscription_id] in platforms
+    )
 
 
 def await_part(channel, part, *, since=0):
     """Until so much of the audience was sent something, after the first `since` requests."""
     wanted = since + part * len(channel.devices)
     until(lambda: requests(channel) >= wanted, f"{wanted:.0f} requests came")
+
+
+def each_in_the_middle(channel, platforms, act):
+    """`act(platform)` for each as soon as a tenth to three tenths of its devices were sent
+    something. One by one: while a platform is waited for, another might come to its end."""
+    part = channel.system.random.uniform(0.1, 0.3)
+    wanted = {
+        platform: part * sum(of == platform for of in channel.platform_of.values())
+        for platform in platforms
+    }
+
+    def have_acted():
+        for platform in [p for p in wanted if requests(channel, [p]) >= wanted[p]]:
+            act(platform)
+            del wanted[platform]
+        return not wanted
+
+    until(have_acted, "each platform has begun")
 
 
 def wait_at_random(system, longest):
@@ -46,6 +68,14 @@ def wait_at_random(system, longest):
 def status(channel, notification_id):
     return channel.system.value(
         "SELECT status FROM notifications_app_notification WHERE id = %s", [notification_id]
+    )
+
+
+def is_planned(channel, notification_id):
+    return channel.system.value(
+        "SELECT coalesce(bool_and(status <> 'planning'), false) FROM notifications_app_plan"
+        " WHERE notification_id = %s",
+        [notification_id],
     )
 
 

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 import redis
 from cryptography.fernet import Fernet
@@ -33,6 +35,7 @@ EVERYTHING = ("web", *WORKERS, "beat")
 CONCURRENCY = 2
 _CHANNELS_AT_ONCE = 20
 _TOO_LONG = 50.0
+_STOP_SECONDS = 60.0
 
 
 class System:
@@ -138,7 +141,7 @@ class System:
         processes = [process for name in names for process in self.alive(name)]
         for process in processes:
             self._terminate(process)
-        return [process.wait(timeout=60) for process in processes]
+        return [process.wait(timeout=patience(_STOP_SECONDS)) for process in processes]
 
     def pause(self, name):
         for process in self.alive(name):
@@ -157,7 +160,9 @@ class System:
             for process in old:
                 self._terminate(process)
             for process in old:
-                assert process.wait(timeout=60) == 0, f"{name} did not end well"
+                assert process.wait(timeout=patience(_STOP_SECONDS)) == 0, (
+                    f"{name} did not end well"
+                )
             if name == "web":
                 self.start(name)
                 until(self.is_up, "the service is up again")
@@ -271,6 +276,17 @@ class System:
                 for said in self.redis.hgetall(f"pushsvc:workers:{queue}").values()
             )
             for queue in ("plan", *PLATFORMS)
+        )
+
+    def do_beats_tick(self):
+        """Each beat has dialled Redis, as it does to send its first tick."""
+        port = urlsplit(self.environment["REDIS_URL"]).port
+        return all(
+            any(
+                connection.raddr and connection.raddr.port == port
+                for connection in psutil.Process(beat.pid).net_connections("tcp")
+            )
+            for beat in self.alive("beat")
         )
 
     def is_up(self):

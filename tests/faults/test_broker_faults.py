@@ -2,7 +2,15 @@
 
 from tests.faults import broker
 from tests.faults.exactness import assert_exact
-from tests.faults.support import audience, await_part, lasting, many, meanwhile, wait_at_random
+from tests.faults.support import (
+    audience,
+    await_part,
+    is_planned,
+    lasting,
+    many,
+    meanwhile,
+    wait_at_random,
+)
 from tests.faults.system import PLATFORMS, WORKERS, until
 
 
@@ -17,6 +25,7 @@ def test_a_broker_emptied_and_killed_again_and_again_loses_nothing(system, chann
     notifications.append(channel.send(*PLATFORMS))
     broker.empty(system)  # no planner has heard of the last one
     system.start("worker-plan")
+    until(lambda: is_planned(channel, notifications[-1]), "it is planned")
     until(lambda: all(map(system.redis.llen, PLATFORMS)), "its batches are rung for")
     broker.empty(system)  # and no worker of its batches
     system.run_all()

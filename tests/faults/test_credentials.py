@@ -3,7 +3,8 @@
 import pytest
 
 from tests.faults.exactness import active, assert_exact, codes
-from tests.faults.support import audience, await_part, many, requests
+from tests.faults.scale import patience
+from tests.faults.support import audience, each_in_the_middle, many, requests
 from tests.faults.system import until
 
 PHONES = ("android", "ios")
@@ -15,13 +16,15 @@ def revoked(system, channel):
 
     def send(**fields):
         account, key = channel.store_google(), channel.store_apple()
+        end = {
+            "android": lambda: system.sandboxes.fcm.revoke(account),
+            "ios": lambda: key.behave("revoked"),
+        }
         pairs = [pair for platform in PHONES for pair in channel.subscribe(many(300), platform)]
         for _, device in pairs:
-            device.behave("slow", seconds=0.1)
+            device.behave("slow", seconds=0.5)
         notification = channel.send(*PHONES, **fields)
-        await_part(channel, system.random.uniform(0.1, 0.5))
-        system.sandboxes.fcm.revoke(account)
-        key.behave("revoked")
+        each_in_the_middle(channel, PHONES, lambda platform: end[platform]())
         return notification
 
     return send
@@ -45,7 +48,7 @@ def test_credentials_revoked_in_the_middle_park_the_rest_until_there_are_new_one
 
 
 def test_credentials_that_nobody_replaces_end_the_rest_as_refused(system, channel, revoked):
-    notification = revoked(ttl=12)
+    notification = revoked(ttl=patience(12))
 
     assert_exact(channel, [notification])
     ended = codes(channel, notification)

@@ -25,6 +25,7 @@ def kill_the_web_server(system):
 
 def double_beat(system):
     system.start("beat")
+    until(system.do_beats_tick, "both tick")
     wait_at_random(system, 2.0)
     system.alive("beat")[0].kill()
 

@@ -5,15 +5,16 @@ from datetime import UTC
 
 from tests.faults.exactness import assert_exact, wait_ended
 from tests.faults.support import audience, lasting, many, requests, wait_at_random
-from tests.faults.system import PLATFORMS
+from tests.faults.system import PLATFORMS, until
 
 
 def test_two_beats_at_once_start_nothing_twice(system, channel):
     audience(channel, many(100))
     system.start("beat")
-    assert len(system.alive("beat")) == 2
+    until(system.do_beats_tick, "both tick")
     notifications = [channel.send(*PLATFORMS, scheduled_at=_in(system, 1.5)) for _ in range(3)]
     assert_exact(channel, notifications)
+    assert len(system.alive("beat")) == 2
 
 
 def test_what_falls_due_while_beat_is_away_goes_out_when_it_is_back(system, channel):

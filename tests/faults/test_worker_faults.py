@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.faults.exactness import assert_exact, got, outcomes, wait_ended
-from tests.faults.support import audience, await_part, many
+from tests.faults.support import audience, await_part, each_in_the_middle, many
 from tests.faults.system import PLATFORMS, most_repeats, until
 
 DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
@@ -54,9 +54,18 @@ def _assert_repeats_were_unwritten(channel, notification_id, kills):
     assert all(count <= most_repeats(1) for each in lost for count in each.values()), lost
 
 
+@pytest.fixture
+def slow_plans(system):
+    """A window takes a while, so that the plan is not done before the test looks again."""
+    system.rows(_SLOW_PLANS)
+    yield system
+    system.rows("DROP FUNCTION faults_slow CASCADE")
+
+
 def test_a_planner_killed_in_the_middle_of_a_plan_leaves_nobody_out_and_nobody_twice(
-    system, channel
+    slow_plans, channel
 ):
+    system = slow_plans
     assert set(system.tell_to_stop("worker-web")) == {0}  # so that nobody but the planner counts
     channel.subscribe(many(2_400))
     notification = channel.send()
@@ -86,13 +95,15 @@ def planned(channel, notification_id):
 
 def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(stopped, channel):
     system = stopped
-    audience(channel, many(500))
+    for _, device in audience(channel, many(500)):
+        device.behave("slow", seconds=0.3)
     for name in DELIVERING:
         system.start(name, **QUICK)
     notification = channel.send(*PLATFORMS)
-    await_part(channel, system.random.uniform(0.2, 0.4))
+    each_in_the_middle(channel, PLATFORMS, lambda platform: system.pause(f"worker-{platform}"))
+    held = _called_and_unwritten(channel, notification)
+    assert set(held.values()) == set(PLATFORMS)
     for name in DELIVERING:
-        system.pause(name)
         system.unclean_ends.append(name)
         system.start(name)
 
@@ -101,23 +112,39 @@ def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(stopped, ch
     for name in DELIVERING:
         system.wake(name)
 
-    lost = lambda: len(system.logged("batch.lease_lost"))  # noqa: E731
-    until(lambda: lost() >= len(DELIVERING), "the zombies found their leases lost")
+    def lost():
+        lines = system.logged("batch.lease_lost")
+        return {int(line.rsplit("batch=", 1)[1]) for line in lines}
+
+    until(lambda: held.keys() <= lost(), "the zombies found their leases lost")
     assert outcomes(channel, notification) == ended
     assert_exact(channel, [notification], zombies=True)
+
+
+def _called_and_unwritten(channel, notification_id):
+    """{batch id: platform}, while no worker moves: of these a worker has an outcome to write. What
+    it does with a batch of which it has called nobody yet is not seen."""
+    with channel.system.connect() as connection:
+        # What was being written when they stopped is written then, or undone.
+        connection.execute("LOCK notifications_app_delivery IN SHARE MODE")
+        waiting = connection.execute(_WAITING, [notification_id]).fetchall()
+    return {
+        batch_id: platform
+        for batch_id, platform, subscription_id in waiting
+        if channel.devices[subscription_id].receipts
+    }
 
 
 def test_a_worker_paused_for_longer_than_its_calls_may_take_reads_what_was_answered(
     stopped, channel
 ):
     system = stopped
-    audience(channel, many(500))
+    for _, device in audience(channel, many(500)):
+        device.behave("slow", seconds=0.3)  # so that calls are under way
     for name in DELIVERING:
         system.start(name, FAULTS_CALL_SECONDS="5")
     notification = channel.send(*PLATFORMS)
-    await_part(channel, system.random.uniform(0.2, 0.4))
-    for name in DELIVERING:
-        system.pause(name)
+    each_in_the_middle(channel, PLATFORMS, lambda platform: system.pause(f"worker-{platform}"))
     time.sleep(8.0)  # past the time of every call, and far from the end of the leases
     for name in DELIVERING:
         system.wake(name)
@@ -159,6 +186,18 @@ def test_a_web_server_killed_between_commit_and_doorbell_has_accepted(system, ch
     assert_exact(channel, [notification])
 
 
+_WAITING = """
+SELECT batch.id, batch.platform, delivery.subscription_id
+FROM notifications_app_batch batch
+JOIN notifications_app_delivery delivery ON delivery.batch_id = batch.id AND delivery.status = 0
+WHERE batch.notification_id = %s AND batch.status = 'leased'
+"""
+_SLOW_PLANS = """
+CREATE FUNCTION faults_slow() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_sleep(0.3); RETURN new; END $$;
+CREATE TRIGGER faults_slow BEFORE UPDATE OF cursor ON notifications_app_plan
+FOR EACH ROW EXECUTE FUNCTION faults_slow()
+"""
 _COUNTED_LAST = ("channels_app_channelcounter", "notifications_app_hourlystat")
 _HELD_UP = """
 SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = %s::regclass)
