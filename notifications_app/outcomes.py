@@ -55,15 +55,20 @@ def record(lease: Lease, verdicts: Sequence[Verdict]) -> bool:
         with sql.brief_transaction():
             done = _record(lease, part)
 
-    unwritable = [verdict for verdict, _ in sql.write_apart(verdicts, write)]
+    unwritable = sql.write_apart(verdicts, write)
     if not unwritable:
         return done
-    for verdict in unwritable:
-        logger.error("outcome.unwritable", extra={"subscription": verdict.subscription_id})
-    bounces = [bounce(v.recipient, INTERNAL_ERROR, attempts=v.attempts) for v in unwritable]
-    refused = sql.write_apart(bounces, write, most=_MOST_REFUSED)
+    bounces = [bounce(v.recipient, INTERNAL_ERROR, attempts=v.attempts) for v, _ in unwritable]
+    refused = {
+        verdict.subscription_id: error
+        for verdict, error in sql.write_apart(bounces, write, most=_MOST_REFUSED)
+    }
+    for verdict, error in unwritable:
+        if verdict.subscription_id not in refused:
+            extra = {"subscription": verdict.subscription_id, "error": _said(error)}
+            logger.error("outcome.unwritable", extra=extra)
     if refused:
-        _raise_refused([(verdict.subscription_id, error) for verdict, error in refused])
+        _raise_refused(list(refused.items()))
     return done
 
 
@@ -126,9 +131,13 @@ def finish_forgotten(limit: int = 100) -> None:
 def _raise_refused(refused: Sequence[tuple[UUID, Exception]]) -> NoReturn:
     ids = [str(id_) for id_, _ in refused[:_MOST_REFUSED]]
     error = refused[-1][1]
-    said = str(error).partition("\n")[0]  # what follows may quote the row
-    logger.error("outcome.refused", extra={"subscriptions": ids, "error": said})
+    logger.error("outcome.refused", extra={"subscriptions": ids, "error": _said(error)})
     raise RowsRefused from error
+
+
+def _said(error: Exception) -> str:
+    """The database's words, without the lines after the first: they may quote the row."""
+    return str(error).partition("\n")[0]
 
 
 def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:

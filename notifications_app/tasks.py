@@ -91,6 +91,8 @@ def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
         step(*arguments)
     except (OperationalError, InterfaceError):
         raise
+    except outcomes.RowsRefused:
+        pass  # logged, without the row that its traceback would quote
     except Exception:
         logger.exception("tick.step_failed", extra={"step": step.__name__})
 

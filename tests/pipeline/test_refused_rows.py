@@ -69,6 +69,7 @@ def test_the_others_outcomes_are_written_and_nobody_is_called_again(
     assert {record.error for record in support.logged(caplog, "outcome.refused")} == {
         "not this row"
     }
+    assert support.logged(caplog, "outcome.unwritable") == []
     refuse.end()
     support.deliver(notification)
     assert support.counts(notification) == ("sent", 7, 6, 1)
@@ -92,6 +93,7 @@ def test_who_is_to_be_tried_again_is(sandbox, channel, refuse):
     refuse.end()
     support.make_due(notification)
     support.deliver(notification)
+    assert support.counts(notification) == ("sent", 5, 4, 1)
 
 
 def test_it_is_tried_later_and_later(sandbox, channel, refuse):
@@ -108,6 +110,7 @@ def test_it_is_tried_later_and_later(sandbox, channel, refuse):
     assert 1 <= waits[0] < waits[1] < waits[2]
     refuse.end()
     support.deliver(notification)
+    assert support.counts(notification) == ("sent", 1, 0, 1)
 
 
 def test_staff_are_told_of_it_until_it_is_over(sandbox, channel, refuse):
@@ -125,17 +128,18 @@ def test_staff_are_told_of_it_until_it_is_over(sandbox, channel, refuse):
 
 
 @pytest.mark.parametrize("status", ["ready", "parked"])
-def test_the_deadline_ends_the_others_and_other_batches(sandbox, channel, refuse, status):
+def test_the_deadline_ends_the_others_and_other_batches(sandbox, channel, refuse, status, caplog):
     broken, devices = planned(sandbox, channel, 5)
     refuse(devices[2][1])
     Batch.objects.update(status=status, parked_at=Now())
     support.end_time(broken)
 
-    (overdue,) = batches.overdue()
-    with pytest.raises(RowsRefused):
-        outcomes.bounce_overdue(*overdue)
+    support.tick()
 
     assert support.deliveries(broken).filter(status=2).count() == 4
+    assert len(support.logged(caplog, "outcome.refused")) == 1
+    assert support.logged(caplog, "tick.step_failed") == []
+    assert "its data" not in caplog.text
     assert batches.overdue() == []  # not each second
     refuse.end()
     Batch.objects.update(bounce_again_at=Now())
@@ -169,7 +173,9 @@ def test_what_is_not_about_rows_is_not_tried_row_by_row(sandbox, tampered_channe
 
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION refuse_this() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN RAISE EXCEPTION 'not this row' USING ERRCODE = 'data_corrupted'; END $$
+$$ BEGIN
+  RAISE EXCEPTION 'not this row' USING ERRCODE = 'data_corrupted', DETAIL = 'its data';
+END $$
 """
 _TRIGGER = """
 CREATE TRIGGER refuse_this BEFORE UPDATE ON notifications_app_delivery

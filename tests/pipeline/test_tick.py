@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from notifications_app import tasks, upkeep
 from notifications_app.models import Batch, Delivery, Notification, Plan
+from pushsvc.common import sql
 from pushsvc.common.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
@@ -162,9 +163,34 @@ def test_one_batch_that_cannot_be_written_silences_no_bell(tampered_channel, oth
 
     support.tick()
 
-    assert support.logged(caplog, "tick.step_failed")
+    assert support.logged(caplog, "outcome.refused")
     assert support.counts(over) == ("sent", 2, 0, 2)
     assert support.waiting("web") > 0
+
+
+@pytest.fixture
+def unendable(sandbox, tampered_channel):
+    """A notification whose work is all done, and that the database does not let end."""
+    support.subscribe(sandbox, tampered_channel, 2)
+    notification = support.send(tampered_channel)
+    Notification.objects.update(status="processing", finished_at=None)
+    sql.execute(_REFUSE_TO_END, {})
+    yield notification
+    sql.execute("DROP FUNCTION refuse_to_end CASCADE", {})
+
+
+def test_a_step_that_fails_silences_no_bell(unendable, other_channel, caplog):
+    support.add_rows(other_channel, 2)
+    support.notify(other_channel)
+    support.plan()
+    lose_every_message()
+
+    support.tick()
+
+    (record,) = support.logged(caplog, "tick.step_failed")
+    assert record.step == "finish_forgotten"
+    assert support.waiting("web") > 0
+    assert support.counts(unendable)[0] == "processing"
 
 
 def test_plans_close_and_are_not_looked_at_again(sandbox, channel):
@@ -233,3 +259,11 @@ def test_subscriptions_that_expired_long_ago_go(channel):
     tasks.housekeeping()
 
     assert set(Subscription.objects.values_list("id", flat=True)) == {active.id, recent.id}
+
+
+_REFUSE_TO_END = """
+CREATE FUNCTION refuse_to_end() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'not now'; END $$;
+CREATE TRIGGER refuse_to_end BEFORE UPDATE ON notifications_app_notification
+FOR EACH ROW WHEN (NEW.status IN ('sent', 'failed')) EXECUTE FUNCTION refuse_to_end()
+"""
