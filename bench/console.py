@@ -32,6 +32,7 @@ _MOST_QUERIES = 25
 _TIMES = 7
 _BIG = ("subscriptions_app_subscription", "notifications_app_delivery")
 _BIG += ("notifications_app_notification", "notifications_app_hourlystat")
+_BIG += ("notifications_app_outcomeminute", "notifications_app_batch")
 _SCAN = re.compile(rf"Seq Scan on ({'|'.join(_BIG)})\b")
 _SECRETS = {
     "SECRET_KEY": "only-for-the-bench-" + "0123456789" * 4,
@@ -101,6 +102,7 @@ def _fill(subscribers: int, notifications: int) -> "Channel":
                 cursor.execute(statement, numbers)
         cursor.execute(_DELIVERIES, {"channel": channels[0].pk})
         cursor.execute(_BATCHES)
+        cursor.execute(_MINUTES)
         cursor.execute("VACUUM ANALYZE")
     return channels[0]
 
@@ -172,6 +174,13 @@ def _pages(channel: "Channel") -> dict[str, str]:
         "notifications: many bounces": at(notifications, show="bounces"),
         "notifications: tests": at(notifications, show="tests"),
         "notifications: search": at(notifications, q="number+77"),
+        "notifications: 24 hours": at(notifications, within=1),
+        "notifications: 90 days": at(notifications, within=90),
+        "notifications: bounced in 90 days": at(notifications, within=90, outcome="bounced"),
+        "notifications: bounced on iOS": at(notifications, outcome="bounced", platform="ios"),
+        "notifications: delivered on iOS, 7 days": at(
+            notifications, within=7, outcome="delivered", platform="ios"
+        ),
         "notification, the largest": at("notifications_app_notification_change", largest.pk),
         "notification that is being sent": at("notifications_app_notification_change", running.pk),
         "compose": at("notification_compose", channel=channel.pk),
@@ -186,6 +195,10 @@ def _pages(channel: "Channel") -> dict[str, str]:
         "subscribers": at(subscribers),
         "subscribers of a channel": at(subscribers, **mine),
         "subscribers of a channel, active": at(subscribers, **mine, state="active"),
+        "subscribers who came in 24 hours": at(subscribers, **mine, within=1),
+        "subscribers who came in 90 days": at(subscribers, **mine, within=90),
+        "subscribers who went in 7 days": at(subscribers, **mine, within=7, state="expired"),
+        "subscribers who went in 90 days": at(subscribers, **mine, within=90, state="expired"),
         "subscribers: search by id": at(subscribers, q=subscription.pk),
         "subscribers: search by attribute": at(subscribers, **mine, q="plan%3Dteam"),
         "subscriber": at("subscriptions_app_subscription_change", subscription.pk),
@@ -231,17 +244,19 @@ def _seconds(client: "Client", address: str, *, times: int) -> float:
 _ID = """(lpad(to_hex((extract(epoch FROM {moment}) * 1000)::bigint), 12, '0')
   || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
 
+# Of every twenty one has expired.
 _SUBSCRIBERS = f"""
 INSERT INTO subscriptions_app_subscription
   (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
-   attributes, created_at, registered_at, expired_code)
+   attributes, created_at, registered_at, expired_at, expired_code)
 SELECT {_ID.format(moment="moment")}, %(channel)s, platform, address, sha256(address::bytea),
   '', '',
   CASE platform WHEN 'web' THEN (SELECT id FROM channels_app_vapidkey
                                  WHERE channel_id = %(channel)s) END,
   CASE platform WHEN 'web' THEN 'mozilla' WHEN 'android' THEN 'fcm_v1' ELSE 'apns' END,
   jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60),
-  moment, moment, ''
+  moment, moment, CASE WHEN n %% 20 = 0 THEN least(now(), moment + interval '9 days') END,
+  CASE WHEN n %% 20 = 0 THEN 'gone' ELSE '' END
 FROM (
   SELECT n, format('https://push.example/%%s/%%s', %(channel)s, n) AS address,
     (ARRAY['web', 'web', 'android', 'ios'])[1 + n %% 4] AS platform,
@@ -256,7 +271,7 @@ INSERT INTO channels_app_channelcounter
 SELECT %(channel)s, 0, count(*) FILTER (WHERE platform = 'web'),
   count(*) FILTER (WHERE platform = 'android'), count(*) FILTER (WHERE platform = 'ios'),
   %(notifications)s
-FROM subscriptions_app_subscription WHERE channel_id = %(channel)s
+FROM subscriptions_app_subscription WHERE channel_id = %(channel)s AND expired_at IS NULL
 """
 
 # Of every hundred one is being sent and two are scheduled.
@@ -319,6 +334,16 @@ SELECT largest.id, subscription.id, 1 + (row_number() OVER ()) / 1000,
   1 + (random() < 0.05)::int, CASE WHEN random() < 0.05 THEN 'endpoint_gone' ELSE '' END, now()
 FROM largest, subscriptions_app_subscription subscription
 WHERE subscription.channel_id = %(channel)s
+"""
+
+# Of every other notification: two minutes, on each platform.
+_MINUTES = """
+INSERT INTO notifications_app_outcomeminute (notification_id, minute, platform, code, count)
+SELECT id, date_trunc('minute', started_at) + make_interval(mins => n), platform, code, 75
+FROM notifications_app_notification, generate_series(0, 1) AS n,
+  unnest(ARRAY['web', 'android', 'ios']) AS platform, unnest(ARRAY['', 'endpoint_gone']) AS code
+WHERE started_at IS NOT NULL
+ON CONFLICT DO NOTHING
 """
 
 # Of every notification that is being sent: a hundred batches that are done, and twenty to do.

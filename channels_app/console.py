@@ -138,9 +138,14 @@ class WithinFilter(DropdownFilter):
 
     @classmethod
     def since(cls, request: HttpRequest) -> datetime | None:
-        """When the chosen time begins; None where none is chosen."""
+        """When the chosen time begins, the same for all of a page; None where none is chosen."""
         days = parse_days(request.GET.get(cls.parameter_name, ""))
-        return window(sql.now(), days).starts[0] if days else None
+        if not days:
+            return None
+        kept: dict[int, datetime] = vars(request).setdefault("_since", {})
+        if days not in kept:
+            kept[days] = window(sql.now(), days).starts[0]
+        return kept[days]
 
 
 class SuperuserAdmin(WithPages, ReadOnlyAdmin):

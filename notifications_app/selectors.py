@@ -58,30 +58,30 @@ def notifications_sent_since(
     of all, ended so since then.
     """
     minutes = _minutes(since, platform)
-    counted: QuerySet[Any] = _sent_since(notifications, since).annotate(
+    is_running = Q(status=NotificationStatus.PROCESSING)
+    then = notifications.filter(is_running | Q(finished_at__gte=since), started_at__isnull=False)
+    counted: QuerySet[Any] = then.annotate(
         delivered_since=_sum(minutes.filter(code="")),
         bounced_since=_sum(minutes.exclude(code="")),
     )
     return counted
 
 
-def notifications_with_outcome_since(
-    notifications: QuerySet[Any], since: datetime, *, outcome: str, platform: str = ""
+def notifications_with_outcome(
+    notifications: QuerySet[Any], *, outcome: str, since: datetime | None, platform: str
 ) -> QuerySet[Any]:
-    """Those of which a recipient was `delivered`, or `bounced`, since then."""
+    """Those of which a recipient was `delivered`, or `bounced`: since then or ever, on one platform
+    or on any ("")."""
     minutes = _minutes(since, platform)
     ended = minutes.filter(code="") if outcome == "delivered" else minutes.exclude(code="")
-    return _sent_since(notifications, since).filter(Exists(ended))
+    return notifications.filter(Exists(ended))
 
 
-def _sent_since(notifications: QuerySet[Any], since: datetime) -> QuerySet[Any]:
-    is_running = Q(status=NotificationStatus.PROCESSING)
-    return notifications.filter(is_running | Q(finished_at__gte=since), started_at__isnull=False)
-
-
-def _minutes(since: datetime, platform: str) -> QuerySet[OutcomeMinute]:
+def _minutes(since: datetime | None, platform: str) -> QuerySet[OutcomeMinute]:
     """Of the notification that the outer query looks at."""
-    minutes = OutcomeMinute.objects.filter(notification_id=OuterRef("pk"), minute__gte=since)
+    minutes = OutcomeMinute.objects.filter(notification_id=OuterRef("pk"))
+    if since:
+        minutes = minutes.filter(minute__gte=since)
     return minutes.filter(platform=platform) if platform else minutes
 
 

@@ -146,6 +146,8 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
             "value": found.totals.all_subscribers,
             "url": scope.subscribers(state="active"),
             "growth": found.changes.total,
+            "came_url": scope.changed_within(),
+            "went_url": scope.changed_within(state="expired"),
         },
         {
             "name": "Notifications sent",
@@ -174,7 +176,7 @@ def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
             "title": title,
             "subscribers": found.totals.subscribers[platform],
             "url": scope.subscribers(platform__exact=platform, state="active"),
-            "came_url": scope.changed_within(platform__exact=platform, state="active"),
+            "came_url": scope.changed_within(platform__exact=platform),
             "went_url": scope.changed_within(platform__exact=platform, state="expired"),
             "recipients_url": scope.sent_within(platform=platform),
             "changes": found.platform_changes[platform].total,

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.contrib.admin.filters import SimpleListFilter
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
@@ -12,10 +11,11 @@ from channels_app.access import channels_of
 from channels_app.console import ChannelFilter, WithinFilter
 from notifications_app import selectors
 from notifications_app.states import NotificationStatus
+from pushsvc.common.admin import DropdownFilter
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 
-class QuestionFilter(SimpleListFilter):
+class QuestionFilter(DropdownFilter):
     """What staff come with."""
 
     title = "question"
@@ -44,7 +44,7 @@ class QuestionFilter(SimpleListFilter):
         return queryset
 
 
-class PlatformFilter(SimpleListFilter):
+class PlatformFilter(DropdownFilter):
     """Those that were for it, among others perhaps."""
 
     title = "platform"
@@ -71,10 +71,10 @@ class SentWithinFilter(WithinFilter):
         return selectors.notifications_sent_since(queryset, since, platform=_platform(request))
 
 
-class OutcomeFilter(SimpleListFilter):
-    """Those with recipients who ended so: in the time that is chosen, else ever.
+class OutcomeFilter(DropdownFilter):
+    """Those with recipients who ended so, in the time and on the platform that are chosen.
 
-    When a recipient clicked is not known by notification: a click at any time counts.
+    When and on what a recipient clicked is not known by notification: any click counts.
     """
 
     title = "recipients"
@@ -93,11 +93,11 @@ class OutcomeFilter(SimpleListFilter):
         outcome = self.value()
         if outcome not in {"delivered", "bounced", "clicked"}:
             return queryset
-        since = WithinFilter.since(request)
-        if since is None or outcome == "clicked":
+        since, platform = WithinFilter.since(request), _platform(request)
+        if outcome == "clicked" or not (since or platform):
             return queryset.filter(**{f"{outcome}_count__gt": 0})
-        return selectors.notifications_with_outcome_since(
-            queryset, since, outcome=outcome, platform=_platform(request)
+        return selectors.notifications_with_outcome(
+            queryset, outcome=outcome, since=since, platform=platform
         )
 
 

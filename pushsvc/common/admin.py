@@ -2,9 +2,11 @@
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -17,11 +19,13 @@ if TYPE_CHECKING:  # the theme has no types; its classes keep to those that they
     DropdownFilter = admin.SimpleListFilter
     SignInForm = AdminAuthenticationForm
     AnyPaginator = Paginator[Any]
+    ThemedChangeList = ChangeList
 else:
     AnyPaginator = Paginator
     from unfold.admin import ModelAdmin as ThemedModelAdmin
     from unfold.contrib.filters.admin import DropdownFilter
     from unfold.forms import AuthenticationForm as SignInForm
+    from unfold.views import ChangeList as ThemedChangeList
 
 __all__ = [
     "BoundedPaginator",
@@ -55,14 +59,37 @@ class BoundedPaginator(AnyPaginator):
         return self.count >= self.most_rows
 
 
+class _List(ThemedChangeList):
+    model_admin: "ModelAdmin"
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the search or a filter leaves rows out."""
+        given = {name: value for name, value in self._asked.items() if value}
+        return self.whole != urlencode(given)
+
+    @property
+    def whole(self) -> str:
+        """The query of the list where nothing is asked."""
+        kept = self.model_admin.list_always_of
+        return urlencode({kept: self._asked[kept]}) if kept in self._asked else ""
+
+    @property
+    def _asked(self) -> dict[str, str]:
+        asked: dict[str, str] = self.get_filters_params(self.params)
+        return asked | ({SEARCH_VAR: self.query} if self.query else {})
+
+
 class ModelAdmin(ThemedModelAdmin):
     """A page for one model. Big tables are never counted to show how many rows there are.
 
-    `list_name`: the heading of its list, where that is not the model's name. `empty_help`: what an
-    empty list says of how rows come into it.
+    `list_name`: the heading of its list, where that is not the model's name. `list_always_of`: the
+    parameter of a filter that the list is never without. `empty_help`: what an empty list says of
+    how rows come into it.
     """
 
     list_name = ""
+    list_always_of = ""
     empty_help = ""
 
     paginator = BoundedPaginator
@@ -72,6 +99,10 @@ class ModelAdmin(ThemedModelAdmin):
     list_filter_submit = True
     list_fullwidth = True
     compressed_fields = True
+
+    @override
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[_List]:
+        return _List
 
     @override
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:

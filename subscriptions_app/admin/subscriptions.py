@@ -6,7 +6,6 @@ from math import isfinite
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.filters import SimpleListFilter
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
@@ -25,7 +24,7 @@ from channels_app.console import (
     own_or_404,
 )
 from channels_app.models import Channel, Role
-from pushsvc.common.admin import badge
+from pushsvc.common.admin import DropdownFilter, badge
 from pushsvc.common.figures import NOTHING, moment
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -40,7 +39,7 @@ _SHOWN = 60  # characters of attributes in the list
 _CLOCKS_DIFFER = timedelta(hours=1)  # of the web servers and the database, at most
 
 
-class StateFilter(SimpleListFilter):
+class StateFilter(DropdownFilter):
     title = "state"
     parameter_name = "state"
 
@@ -78,6 +77,7 @@ class SubscriptionAdmin(ScopedAdmin):
     """One channel at a time: that is what an index can serve, however many there are."""
 
     list_name = "subscribers"
+    list_always_of = _CHANNEL
     list_before_template = "console/subscribers/channel.html"
     empty_help = "Browsers and phones come in by subscribing: add the channel to a site or an app."
     list_display = (

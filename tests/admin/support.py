@@ -116,14 +116,15 @@ INSERT INTO subscriptions_app_subscription
   (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
    attributes, created_at, registered_at, expired_code)
 SELECT
-  (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+  (lpad(to_hex((extract(epoch FROM created) * 1000)::bigint), 12, '0')
     || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid,
   %(channel)s, %(platform)s, address, sha256(address::bytea), '', '', %(vapid)s, %(service)s,
   jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60,
     'city', (ARRAY['Berlin', 'Lima', 'Osaka', 'Accra'])[1 + n %% 4]),
-  now() - make_interval(hours => n %% 2000), now() - make_interval(hours => n %% 1000), ''
+  created, now() - make_interval(hours => n %% 1000), ''
 FROM (
-  SELECT n, format('https://push.example/%%s/%%s', gen_random_uuid(), n) AS address
+  SELECT n, format('https://push.example/%%s/%%s', gen_random_uuid(), n) AS address,
+    now() - make_interval(hours => n %% 2000) AS created
   FROM generate_series(1, %(count)s) AS n
 ) AS made
 """

@@ -12,6 +12,7 @@ from notifications_app.statistics import Changes, Outcomes, report
 from pushsvc.common.windows import window
 from subscriptions_app.services import subscription_register, subscription_unsubscribe
 from tests.admin.dashboards import all_of, hour, html, page, stat
+from tests.hours import stay_in_one_hour
 
 
 @pytest.mark.parametrize(("days", "unit", "entries"), [(1, "hour", 24), (7, "day", 7)])
@@ -26,6 +27,7 @@ def test_a_window_ends_with_the_hour_or_day_that_is_running(days, unit, entries)
 
 
 def test_figures_are_the_sums_of_the_hours_of_the_window_and_of_the_one_before(alice):
+    stay_in_one_hour()
     stat(alice.channel, back=0, recipients=10, delivered=8, bounced=2, clicked=1)
     stat(alice.channel, back=0, platform="ios", recipients=5, delivered=5)
     stat(alice.channel, back=23, recipients=1, delivered=1, clicked=1)
@@ -56,6 +58,7 @@ def test_shares_of_nothing_are_not_told(alice):
 
 
 def test_the_history_of_subscribers_leads_back_from_what_there_is_now(alice):
+    stay_in_one_hour()
     Channel.objects.update(android_enabled=True)
     alice.channel.refresh_from_db()
     for number in range(3):

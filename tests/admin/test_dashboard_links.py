@@ -2,7 +2,7 @@
 
 import re
 from datetime import timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from django.urls import reverse
@@ -112,6 +112,20 @@ def test_the_lists_behind_a_platforms_numbers_count_that_platform_alone(busy_day
     assert sums(found) == (7, 1)
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"outcome": "bounced", "platform": "ios"}, {"today"}),
+        ({"outcome": "bounced", "platform": "web"}, {"today", "across", "before", "goes on"}),
+        ({"outcome": "delivered", "platform": "android"}, set()),
+    ],
+)
+def test_an_outcome_on_a_platform_is_looked_for_there_at_any_time(busy_day, query, expected):
+    client = signed_in(busy_day.members["viewer"])
+
+    assert titles(listed(client, f"{NOTIFICATIONS}?{urlencode(query)}")) == expected
+
+
 def test_a_longer_window_has_a_longer_list(busy_day):
     user = busy_day.members["viewer"]
     shown = figures(page(user, days=7).context)
@@ -137,8 +151,9 @@ def test_the_page_says_what_its_columns_count(busy_day):
     assert "45 delivered" not in text
     assert re.search(r"47 delivered, 6 bounced", text)
     assert "What was being sent at some time since" in text
-    assert "whenever they came" not in text
-    assert "whenever they came" in signed_in(user).get(shown["Clicked"]["url"]).content.decode()
+    assert "Clicks are counted by notification" not in text
+    clicked = signed_in(user).get(shown["Clicked"]["url"]).content.decode()
+    assert "Clicks are counted by notification" in clicked
     assert "being sent at some time" not in signed_in(user).get(NOTIFICATIONS).content.decode()
 
 
@@ -152,10 +167,12 @@ def test_the_lists_behind_who_came_and_went_are_of_the_window(alice):
     Subscription.objects.filter(pk=gone.pk).update(expired_at=now - timedelta(hours=2))
     Subscription.objects.filter(pk=long_gone.pk).update(expired_at=now - timedelta(days=30))
 
-    (web,) = page(user, channel=alice.channel.pk, days=7).context["platforms"]
+    context = page(user, channel=alice.channel.pk, days=7).context
+    (web,), in_all = context["platforms"], figures(context)["Subscribers"]
 
-    assert [row.pk for row in listed(signed_in(user), web["came_url"])] == [new.pk]
-    assert [row.pk for row in listed(signed_in(user), web["went_url"])] == [gone.pk]
+    for links in (web, in_all):
+        assert [row.pk for row in listed(signed_in(user), links["came_url"])] == [new.pk]
+        assert [row.pk for row in listed(signed_in(user), links["went_url"])] == [gone.pk]
     assert old in listed(signed_in(user), web["url"])
 
 
@@ -166,7 +183,6 @@ def test_where_a_window_begins_among_ids_is_before_all_that_are_made_in_it():
 
 def test_of_all_channels_no_list_pretends_to_be_that_of_their_subscribers(alice):
     fill_subscribers(alice.channel, 3)
-    Subscription.objects.filter(platform="web").first()
     counter_add(alice.channel.id, ios_subscribers=4)
     ChannelHour.objects.all().delete()
     user = alice.members["viewer"]

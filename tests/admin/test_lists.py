@@ -1,5 +1,7 @@
 """What the console's lists say of themselves: how much there is, and what to do about nothing."""
 
+from html.parser import HTMLParser
+
 import pytest
 from django.urls import reverse
 
@@ -53,6 +55,65 @@ def test_a_list_that_filters_leave_empty_can_be_shown_whole(alice):
 
     assert "Only what fits the filters" in empty
     assert "Only what fits" not in text_of(alice.members["viewer"], NOTIFICATIONS)
+
+
+def test_the_whole_list_of_an_empty_channel_is_its_own(alice):
+    empty = channel_create(name="The empty one", account=alice.account)
+    own = {"channel__id__exact": empty.pk}
+
+    whole = text_of(alice.members["viewer"], SUBSCRIBERS, **own)
+    narrowed = text_of(alice.members["viewer"], SUBSCRIBERS, **own, state="expired")
+
+    assert "Only what fits" not in whole
+    assert f'href="?channel__id__exact={empty.pk}">Show all' in narrowed
+
+
+class Filters(HTMLParser):
+    """`fields`: what the form of filters would send, by name."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.fields, self._form, self._select = {}, None, None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag == "form":
+            self._form = given.get("id")
+        elif self._form == "filter-form" and tag == "input" and "value" in given:
+            self.fields[given["name"]] = given["value"]
+        elif self._form == "filter-form" and tag == "select":
+            self._select = given["name"]
+        elif self._select and tag == "option" and "selected" in given:
+            self.fields[self._select] = given["value"]
+
+    def handle_endtag(self, tag):
+        self._form = None if tag == "form" else self._form
+        self._select = None if tag == "select" else self._select
+
+
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        (
+            NOTIFICATIONS,
+            {
+                "within": "7",
+                "show": "bounces",
+                "outcome": "bounced",
+                "platform": "ios",
+                "status__exact": "sent",
+            },
+        ),
+        (SUBSCRIBERS, {"platform__exact": "ios", "state": "expired", "within": "30"}),
+    ],
+)
+def test_a_filter_that_is_applied_keeps_the_others(alice, address, asked):
+    asked = {**asked, "channel__id__exact": str(alice.channel.pk)}
+
+    fields = Filters(text_of(alice.members["viewer"], address, **asked)).fields
+
+    assert {name: value for name, value in fields.items() if value} == asked
 
 
 def test_who_belongs_to_no_account_is_told_so_and_led_nowhere(alice):

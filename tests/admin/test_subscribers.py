@@ -171,6 +171,7 @@ def rows_read(plan):
         "&platform__exact=ios",
         "&state=active",
         "&state=expired",
+        "&within=7&state=expired",
         "&q=plan%3Dpro",
         "&q=plan%3Dnone-such",
         "&q=none-such",
