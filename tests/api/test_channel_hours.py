@@ -18,6 +18,7 @@ from subscriptions_app.services import (
     subscriptions_expire,
 )
 from tests.factories import make_channel
+from tests.hours import stay_in_one_hour
 from tests.pipeline.support import in_threads
 
 TOKEN = "token-of-the-phone-{}"
@@ -101,6 +102,7 @@ def test_a_count_that_no_hour_keeps_makes_no_row(channel):
 
 
 def test_merging_leaves_one_row_for_an_hour_that_is_over_and_the_same_sums(channel):
+    stay_in_one_hour()
     for hours in (0, 1, 5, 6):
         for shard in range(4):
             ChannelHour.objects.create(

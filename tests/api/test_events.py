@@ -15,6 +15,7 @@ from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
 from tests.api.events import counts, reached, report
+from tests.hours import stay_in_one_hour
 from tests.pipeline.support import add_rows
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +77,7 @@ def test_a_click_is_in_every_total_of_the_interface(alice, bob, sent):
 
 
 def test_a_click_is_in_the_hour_in_which_it_came(alice, sent):
+    stay_in_one_hour()
     _, (one, other) = sent
 
     report((one, "clicked"))

@@ -85,14 +85,10 @@ def test_a_chunked_body_is_read_and_measured(web):
     owner = owner_of(make_channel())
     chunked = "Transfer-Encoding: chunked\r\n"
 
-    body = json.dumps({"body": "x"})
-    assert (
-        ask(web, post(owner.key, f"{len(body):x}\r\n{body}\r\n0\r\n\r\n", extra=chunked))[0] == 202
-    )
+    body = in_chunks(json.dumps({"body": "x"}))
+    assert ask(web, post(owner.key, body, extra=chunked))[0] == 202
 
-    large = " " * 70_000
-    status, problem = ask(
-        web, post(owner.key, f"{len(large):x}\r\n{large}\r\n0\r\n\r\n", extra=chunked)
-    )
+    large = in_chunks(" " * 70_000)
+    status, problem = ask(web, post(owner.key, large, extra=chunked))
     assert (status, problem["code"]) == (413, "body_too_large")
     assert Notification.objects.count() == 1

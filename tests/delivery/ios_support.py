@@ -110,7 +110,7 @@ async def sending(kind, sandbox, **settings):
         await sender.close()
 
 
-async def ended(awaitable, seconds=1.0):
+async def ended(awaitable, seconds=10.0):
     """What the awaitable ends with, as text: its result, its exception's name, or "hangs"."""
     task = asyncio.ensure_future(awaitable)
     done, _ = await asyncio.wait([task], timeout=seconds)

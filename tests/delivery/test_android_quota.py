@@ -7,10 +7,19 @@ from uuid import uuid4
 
 import pytest
 
+from pushsvc.common import quota as quotas
 from pushsvc.common.quota import Grant, Quota
 from pushsvc.common.redis_client import redis_client
 
 FCM = Quota("fcm", 600_000)
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch):
+    """Redis's, standing still: a bucket fills while a slow machine does nothing."""
+    seconds, microseconds = redis_client().time()
+    now = f"{{{seconds}, {microseconds}}}"
+    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
 
 
 @pytest.fixture

@@ -183,7 +183,8 @@ def test_a_refresh_that_fails_is_no_recipients_fault(
     sandbox, project, credentials, device, mode, options, retry_after, outage
 ):
     project.tokens.behave(mode, **options)
-    [outcome] = send(sandbox, credentials, device.token, call_timeout=1.0)
+    seconds = 4.0 if mode == "hang" else 20.0
+    [outcome] = send(sandbox, credentials, device.token, call_timeout=seconds)
     assert isinstance(outcome, Deferred)
     assert outcome.code == "token_unavailable"
     assert (outcome.retry_after, outcome.outage) == (retry_after, outage)
@@ -191,9 +192,9 @@ def test_a_refresh_that_fails_is_no_recipients_fault(
 
 
 def test_the_wait_for_a_token_is_part_of_the_calls_time(sandbox, project, credentials, device):
-    project.tokens.behave("slow", seconds=0.5)
-    device.behave("slow", seconds=1.8)
-    [outcome] = send(sandbox, credentials, device.token, call_timeout=2.0)
+    project.tokens.behave("slow", seconds=1.0)
+    device.behave("slow", seconds=5.5)
+    [outcome] = send(sandbox, credentials, device.token, call_timeout=6.0)
     assert outcome == Deferred("timeout", "", 10.0, outage=True)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from notifications_app.delivery import apns_pool, apns_server, apns_token, ios
+from notifications_app.delivery import apns_connection, apns_pool, apns_server, apns_token, ios
 from notifications_app.delivery.apns_server import Server, tls_for_http2
 from notifications_app.delivery.apns_token import authorization
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
@@ -56,7 +56,8 @@ def test_a_message_arrives(sandbox, key):
     assert 3_590 < left < 3_602
 
 
-def test_a_batch_goes_over_one_connection(sandbox, key):
+def test_a_batch_goes_over_one_connection(sandbox, key, monkeypatch):
+    monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 20.0)
     devices = [sandbox.register() for _ in range(300)]
     outcomes = deliver(sandbox, key, *devices, proven=False)
     assert {type(outcome) for outcome in outcomes} == {Accepted}
@@ -209,6 +210,7 @@ def test_connections_of_keys_no_longer_used_are_closed_and_those_in_use_are_not(
 def test_a_new_provider_token_has_a_connection_of_its_own(sandbox, key, monkeypatch, mode):
     """Apple takes no second one within 20 minutes on the same (TooManyProviderTokenUpdates)."""
     monkeypatch.setattr(apns_token, "GRID", 60)
+    monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 20.0)
     clock = [time.time()]
     monkeypatch.setattr(ios, "authorization", lambda key, _: authorization(key, clock[0]))
     first = behaving(sandbox, mode, **({"seconds": 0.3} if mode == "slow" else {}))

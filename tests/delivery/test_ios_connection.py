@@ -41,7 +41,8 @@ def key(sandbox):
 # One stream until a good token was seen
 
 
-def test_the_first_request_goes_alone(sandbox, key):
+def test_the_first_request_goes_alone(sandbox, key, monkeypatch):
+    monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 20.0)
     first = behaving(sandbox, "slow", seconds=0.3)
     others = [sandbox.register() for _ in range(20)]
     outcomes = deliver(sandbox, key, first, *others, proven=False)
@@ -55,7 +56,7 @@ def test_refused_credentials_do_not_open_the_connection_for_more(sandbox, key):
     refused = behaving(sandbox, "error", status=403, body={"reason": "InvalidProviderToken"})
     hanging = [behaving(sandbox, "hang") for _ in range(3)]
     outcomes = deliver(
-        sandbox, key, refused, *hanging, proven=False, max_connections=1, call_timeout=2.0
+        sandbox, key, refused, *hanging, proven=False, max_connections=1, call_timeout=4.0
     )
     assert outcomes == [
         Misconfigured("key_refused", "403 InvalidProviderToken"),
@@ -69,10 +70,10 @@ def test_refused_credentials_do_not_open_the_connection_for_more(sandbox, key):
 def test_a_first_request_that_hangs_holds_up_the_others_no_longer_than_a_new_connection_takes(
     sandbox, key, monkeypatch
 ):
-    monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 0.1)
+    monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 1.5)
     first = behaving(sandbox, "hang")
     others = [sandbox.register() for _ in range(5)]
-    outcomes = deliver(sandbox, key, first, *others, proven=False, call_timeout=3.0)
+    outcomes = deliver(sandbox, key, first, *others, proven=False, call_timeout=5.0)
     assert outcomes[0] == Deferred("timeout", outage=True)
     assert {type(outcome) for outcome in outcomes[1:]} == {Accepted}
     assert sandbox.connection_count == 2
@@ -173,7 +174,7 @@ def test_a_connection_that_answers_no_ping_is_given_up(tmp_path, monkeypatch):
 
     async def whole():
         async with mute_server(tmp_path) as (server, ca_file, heard):
-            client = ios.Client(server=server, ca_file=ca_file, call_timeout=1.0)
+            client = ios.Client(server=server, ca_file=ca_file, call_timeout=2.0)
             outcomes = []
             for _ in range(2):
                 outcomes.append(await client.send(make_message(), target_of(DEVICE), CREDENTIALS))
@@ -208,8 +209,8 @@ def test_after_long_silence_the_next_request_goes_out_with_a_ping(sandbox, key, 
     monkeypatch.setattr(
         apns_connection.Connection, "_ping", lambda self: (pings.append(1), original(self))
     )
-    monkeypatch.setattr(apns_connection, "PING_SECONDS", 0.2)
-    devices = [sandbox.register(), behaving(sandbox, "slow", seconds=0.5)]
+    monkeypatch.setattr(apns_connection, "PING_SECONDS", 2.0)
+    devices = [sandbox.register(), behaving(sandbox, "slow", seconds=2.5)]
     outcomes = deliver(sandbox, key, *devices)
     assert {type(outcome) for outcome in outcomes} == {Accepted}
     assert pings

@@ -5,6 +5,7 @@ from notifications_app import connections
 from pushsvc.common.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
 from tests.pipeline import phones, support
+from tests.pipeline.processes import Processes
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,17 @@ def other_sandbox(sandbox, _other_sandbox):
     """Another push service."""
     _other_sandbox.reset()
     return _other_sandbox
+
+
+@pytest.fixture
+def processes(channel, tmp_path):
+    """Those of the Procfile, to be started; they end with the test."""
+    with (tmp_path / "processes.log").open("w+") as log:
+        processes = Processes(log)
+        yield processes
+        processes.stop()
+        log.seek(0)
+        print(log.read())  # noqa: T201 (pytest shows it where a test failed)
 
 
 @pytest.fixture(params=["android", "ios"])

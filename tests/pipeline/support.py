@@ -188,6 +188,11 @@ def lapse(batch_id):
     batches.free_lapsed()
 
 
+def is_sent(notification):
+    notification.refresh_from_db()
+    return notification.status == "sent"
+
+
 def counts(notification):
     notification.refresh_from_db()
     return (

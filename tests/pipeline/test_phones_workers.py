@@ -6,24 +6,8 @@ import pytest
 
 from notifications_app.models import Batch
 from tests.pipeline import phones, support
-from tests.pipeline.processes import Processes
 
 PLATFORMS = ["android", "ios"]
-
-
-@pytest.fixture
-def processes(channel, tmp_path):
-    with (tmp_path / "processes.log").open("w+") as log:
-        processes = Processes(log)
-        yield processes
-        processes.stop()
-        log.seek(0)
-        print(log.read())  # noqa: T201 (pytest shows it where a test failed)
-
-
-def is_sent(notification):
-    notification.refresh_from_db()
-    return notification.status == "sent"
 
 
 def test_a_worker_for_each_platform_delivers_to_its_devices(sandbox, fcm, apns, channel, processes):
@@ -38,7 +22,7 @@ def test_a_worker_for_each_platform_delivers_to_its_devices(sandbox, fcm, apns, 
 
     for name in ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat"):
         processes.start(name)
-    support.until(lambda: is_sent(notification), seconds=60)
+    support.until(lambda: support.is_sent(notification), seconds=60)
 
     assert support.counts(notification) == ("sent", 15, 15, 0)
     assert phones.received(browsers + androids + iphones) == [1] * 15
@@ -83,5 +67,5 @@ def test_the_workers_of_a_platform_resume_when_its_credentials_are_replaced(
 
     phones.store_google(fcm, channel)
 
-    support.until(lambda: is_sent(notification), seconds=30)
+    support.until(lambda: support.is_sent(notification), seconds=30)
     assert phones.received(devices) == [1] * 5

@@ -7,33 +7,18 @@ import pytest
 
 from notifications_app.models import Batch
 from tests.pipeline import support
-from tests.pipeline.processes import Processes, kill
-
-
-@pytest.fixture
-def processes(sandbox, channel, tmp_path):
-    with (tmp_path / "processes.log").open("w+") as log:
-        processes = Processes(log)
-        yield processes
-        processes.stop()
-        log.seek(0)
-        print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+from tests.pipeline.processes import kill
 
 
 def slow_devices(sandbox, channel, count):
     devices = support.subscribe(sandbox, channel, count)
     for device, _ in devices[count // 3 :]:
-        device.behave("slow", seconds=1.0)
+        device.behave("slow", seconds=3.0)
     return devices
 
 
 def received(devices):
     return [len(device.receipts) for device, _ in devices]
-
-
-def is_sent(notification):
-    notification.refresh_from_db()
-    return notification.status == "sent"
 
 
 def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbox, channel):
@@ -42,10 +27,10 @@ def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbo
     for name in ("worker-plan", "worker-web", "beat", "beat"):
         processes.start(name)
 
-    support.until(lambda: is_sent(now), seconds=40)
+    support.until(lambda: support.is_sent(now), seconds=40)
     devices[0][0].behave("throttled", times=1)
     later = support.notify(channel)  # nobody rings: a tick finds it, and its retry
-    support.until(lambda: is_sent(later), seconds=40)
+    support.until(lambda: support.is_sent(later), seconds=40)
 
     assert support.counts(now) == support.counts(later) == ("sent", 5, 5, 0)
     assert received(devices) == [3, 2, 2, 2, 2]
@@ -65,10 +50,12 @@ def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sa
     written = set(
         support.deliveries(notification).filter(status=1).values_list("subscription_id", flat=True)
     )
+    for device, _ in devices:
+        device.behave("accept")
     support.lapse(batch.id)
     support.tick()
     processes.start("worker-web")
-    support.until(lambda: is_sent(notification), seconds=40)
+    support.until(lambda: support.is_sent(notification), seconds=40)
 
     assert support.counts(notification) == ("sent", 150, 150, 0)
     assert set(received(devices)) <= {1, 2}

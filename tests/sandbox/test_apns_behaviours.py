@@ -140,7 +140,7 @@ def test_a_refused_request_uses_up_no_time(provider, token, device):
 
 
 def test_a_slow_answer_holds_up_no_other(provider, token, sandbox, device):
-    device.behave("slow", seconds=0.3)
+    device.behave("slow", seconds=2.0)
     slow = provider.post(headers_of(device, token))
     assert provider.send(headers_of(sandbox.register(), token)).status == 200
     assert not provider.answers[slow].ended
@@ -223,7 +223,7 @@ def test_goaway_names_the_last_request_that_is_answered(
 
 def test_goaway_can_leave_a_request_aside_and_answer_those_before(provider, token, sandbox, device):
     slow = sandbox.register()
-    slow.behave("slow", seconds=0.1)
+    slow.behave("slow", seconds=2.0)
     device.behave("goaway_unprocessed")
     before = provider.post(headers_of(slow, token))
     provider.post(headers_of(device, token))

@@ -107,9 +107,9 @@ def test_a_redirect_points_to_the_given_place(sender, device):
 
 
 def test_a_slow_device_accepts_in_the_end(sandbox, sender, device):
-    device.behave("slow", seconds=0.2)
+    device.behave("slow", seconds=2.0)
     with pytest.raises(TimeoutError):
-        post(device.endpoint, sender.headers(device), encoded(device), timeout=0.05)
+        post(device.endpoint, sender.headers(device), encoded(device), timeout=0.5)
     answered = post(device.endpoint, sender.headers(device), encoded(device))
     assert answered.status == 201
     assert [receipt.accepted for receipt in sandbox.messages(device.id)] == [False, True]
@@ -118,7 +118,7 @@ def test_a_slow_device_accepts_in_the_end(sandbox, sender, device):
 def test_a_hanging_device_never_answers(sandbox, sender, device):
     device.behave("hang", times=1)
     with pytest.raises(TimeoutError):
-        post(device.endpoint, sender.headers(device), encoded(device), timeout=0.3)
+        post(device.endpoint, sender.headers(device), encoded(device), timeout=2.0)
     receipt = last(sandbox, device)
     assert (receipt.status, receipt.plaintext, receipt.accepted) == (None, TEXT, False)
 

@@ -134,16 +134,14 @@ def test_a_body_of_4096_bytes_is_accepted_and_of_4097_too_large(sender, device):
     assert refusal(sender.send(device, b"x" * 1_000_000)) == (413, 104)
 
 
-@pytest.mark.parametrize(
-    "claims",
-    [
-        pytest.param({"aud": "https://push.example.com"}, id="other audience"),
-        pytest.param({"exp": int(time.time()) - 10}, id="expired"),
-        pytest.param({"exp": int(time.time()) + 25 * 3600}, id="more than a day"),
-    ],
-)
-def test_a_token_for_another_place_or_time_is_refused(sender, device, claims):
-    authorization = sender.authorization(device, **claims)
+def test_a_token_for_another_place_is_refused(sender, device):
+    authorization = sender.authorization(device, aud="https://push.example.com")
+    assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
+
+
+@pytest.mark.parametrize("seconds", [-10, 25 * 3600], ids=["expired", "more than a day"])
+def test_a_token_for_another_time_is_refused(sender, device, seconds):
+    authorization = sender.authorization(device, exp=int(time.time()) + seconds)
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
 
 

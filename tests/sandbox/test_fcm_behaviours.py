@@ -82,9 +82,9 @@ def test_any_answer_can_be_chosen(sandbox, sender, device):
 
 
 def test_a_slow_device_accepts_in_the_end(sandbox, sender, device):
-    device.behave("slow", seconds=0.5)
+    device.behave("slow", seconds=2.0)
     with pytest.raises(TimeoutError):
-        sender.send(device, timeout=0.2)
+        sender.send(device, timeout=0.5)
     assert sender.send(device).status == 200
     assert [receipt.accepted for receipt in sandbox.messages(device.id)] == [False, True]
 
@@ -92,7 +92,7 @@ def test_a_slow_device_accepts_in_the_end(sandbox, sender, device):
 def test_a_hanging_device_never_answers(sandbox, sender, device):
     device.behave("hang", times=1)
     with pytest.raises(TimeoutError):
-        sender.send(device, timeout=0.3)
+        sender.send(device, timeout=2.0)
     [receipt] = sandbox.messages(device.id)
     assert (receipt.status, receipt.accepted) == (None, False)
 
