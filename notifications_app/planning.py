@@ -6,7 +6,6 @@ that locks the plan, checks its attempt and moves its cursor, so that a planner 
 the next one goes on.
 """
 
-import contextlib
 import json
 import math
 import time
@@ -15,7 +14,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 
 from channels_app.counters import counter_add
 from notifications_app import doorbell
@@ -95,8 +94,7 @@ def run_slice(lease: PlanLease, *, until: float = math.inf) -> None:
         while plan_window(lease) and time.monotonic() < until and not worker.is_stopping():
             pass
     except Exception:
-        with contextlib.suppress(OperationalError, InterfaceError):  # then the lease lapses
-            _release(lease, wait=_FAILED_PLAN_WAIT)
+        _release(lease, wait=_FAILED_PLAN_WAIT)
         raise
     _release(lease, wait=timedelta())
 
@@ -161,7 +159,13 @@ def _count_window(lease: PlanLease, window: Window, *, is_last: bool) -> None:
 
 
 def _release(lease: PlanLease, *, wait: timedelta) -> None:
-    sql.execute(_RELEASE, {"plan": lease.plan_id, "attempt": lease.attempt, "wait": wait})
+    """Over a new connection where this one broke; while the database is away the lease lapses."""
+    for _ in range(2):
+        try:
+            sql.execute(_RELEASE, {"plan": lease.plan_id, "attempt": lease.attempt, "wait": wait})
+            return
+        except (OperationalError, InterfaceError):
+            connection.close()
 
 
 # A segment that is missing is nobody, never the whole channel.

@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from notifications_app import planning
 from notifications_app.models import Batch, Delivery, Plan
+from pushsvc.common import sql
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support
 
@@ -160,6 +161,40 @@ def test_a_window_that_fails_is_tried_again_later_and_others_go_on(
     Plan.objects.filter(notification=broken).update(due_at=Now())
     support.plan()
     assert len(planned(broken)) == 2
+
+
+@pytest.fixture
+def cut(transactional_db):
+    """The first that gives a plan back ends its own connection."""
+    sql.execute(_CUT, {})
+    yield
+    sql.execute("DROP FUNCTION cut_once CASCADE", {})
+    sql.execute("DROP SEQUENCE cuts", {})
+
+
+_CUT = """
+CREATE SEQUENCE cuts;
+CREATE FUNCTION cut_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF nextval('cuts') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+  RETURN new;
+END $$;
+CREATE TRIGGER cut_once BEFORE UPDATE OF lease_until ON notifications_app_plan
+FOR EACH ROW WHEN (new.lease_until IS NULL) EXECUTE FUNCTION cut_once()
+"""
+
+
+def test_a_plan_whose_connection_is_cut_as_it_is_given_back_goes_on_at_once(cut, channel, settings):
+    settings.PLAN_SLICE_SECONDS = 0
+    rows = support.add_rows(channel, 6)
+    notification = support.notify(channel)
+    planning.start_due()
+
+    planning.run_slice(planning.claim_plan())
+
+    assert len(planned(notification)) == 4
+    assert sql.rows("SELECT last_value FROM cuts", {}) == [(2,)]
+    support.plan()
+    assert planned(notification) == ids(rows)
 
 
 def test_slices_let_a_later_notification_overtake_a_large_one(channel, other_channel, settings):
