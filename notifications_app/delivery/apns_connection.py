@@ -4,7 +4,7 @@ It stands in for the connection layer of aioapns 4.0, of whose protocol class no
 been kept: it acknowledges no DATA, finds answers by a header that may be missing, parses single
 DATA frames as JSON, knows neither RST_STREAM nor answers without a body, closes under requests that
 are slower than ten seconds, and loses count of its streams when SETTINGS change their number.
-tests/delivery/test_ios_faults.py shows each fault with the library and its absence here.
+tests/delivery/ios/test_ios_faults.py shows each fault with the library and its absence here.
 """
 
 import asyncio

@@ -10,7 +10,8 @@ from notifications_app.delivery import engine, web
 from notifications_app.delivery.engine import PatientLoop
 from notifications_app.delivery.types import Accepted, Deferred
 from pushsvc.sandbox import running_apns_sandbox, running_sandbox
-from tests.delivery import ios_support, support
+from tests.delivery import support
+from tests.delivery.ios import support as ios_support
 
 CALL_SECONDS = 2.0
 

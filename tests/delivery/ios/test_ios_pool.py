@@ -8,8 +8,7 @@ import pytest
 from notifications_app.delivery import apns_pool
 from notifications_app.delivery.apns_connection import Connection
 from notifications_app.delivery.types import Accepted
-from pushsvc.sandbox.apns import running_apns_sandbox
-from tests.delivery.ios_support import (
+from tests.delivery.ios.support import (
     behaving,
     client_of,
     credentials_of,
@@ -19,19 +18,6 @@ from tests.delivery.ios_support import (
     target_of,
 )
 from tests.delivery.support import make_message
-
-
-@pytest.fixture
-def sandbox():
-    with running_apns_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def narrow():
-    """Takes one request at a time on each connection."""
-    with running_apns_sandbox(streams=1) as running:
-        yield running
 
 
 @pytest.mark.parametrize("_time", range(4))

@@ -8,21 +8,7 @@ import selectors
 
 import pytest
 
-from pushsvc.sandbox.apns import running_apns_sandbox
-from tests.delivery.ios_support import Ours, Plain, ended, received, sending
-
-
-@pytest.fixture
-def sandbox():
-    with running_apns_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def narrow_sandbox():
-    """Takes one request at a time on each connection."""
-    with running_apns_sandbox(streams=1) as running:
-        yield running
+from tests.delivery.ios.support import Ours, Plain, ended, received, sending
 
 
 def patience(kind):
@@ -146,8 +132,8 @@ def test_goaway_lets_what_is_under_way_be_answered(sandbox, kind, expected):
 
 
 @pytest.mark.parametrize(("kind", "tokens"), [(Plain, 2), (Ours, 1)])
-def test_all_connections_present_one_token(narrow_sandbox, kind, tokens):
-    hanging, other = narrow_sandbox.register(), narrow_sandbox.register()
+def test_all_connections_present_one_token(narrow, kind, tokens):
+    hanging, other = narrow.register(), narrow.register()
     hanging.behave("hang")
 
     async def scenario(sender):
@@ -156,7 +142,7 @@ def test_all_connections_present_one_token(narrow_sandbox, kind, tokens):
         assert await ended(sender.send(other)) == "accepted"
         occupying.cancel()
 
-    run(scenario, kind, narrow_sandbox, max_connections=2)
+    run(scenario, kind, narrow, max_connections=2)
     sent = [*hanging.receipts, *other.receipts]
     assert len({receipt.connection for receipt in sent}) == 2
     assert len({receipt.headers["authorization"] for receipt in sent}) == tokens
@@ -174,16 +160,16 @@ class CountingSelector(selectors.DefaultSelector):
     ("kind", "expected", "is_polling"), [(Plain, "hangs", True), (Ours, "accepted", False)]
 )
 def test_who_waits_for_room_sleeps_until_the_one_ahead_is_given_up(
-    narrow_sandbox, kind, expected, is_polling
+    narrow, kind, expected, is_polling
 ):
-    hanging = narrow_sandbox.register()
+    hanging = narrow.register()
     hanging.behave("hang")
 
     async def whole():
-        async with sending(kind, narrow_sandbox, max_connections=1) as sender:
+        async with sending(kind, narrow, max_connections=1) as sender:
             ahead = asyncio.ensure_future(sender.send(hanging))
             await received(hanging)
-            waiting = asyncio.ensure_future(sender.send(narrow_sandbox.register()))
+            waiting = asyncio.ensure_future(sender.send(narrow.register()))
             before = selector.wakes
             await asyncio.sleep(0.5)
             wakes = selector.wakes - before

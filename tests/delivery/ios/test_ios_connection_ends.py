@@ -10,8 +10,7 @@ from hyperframe.frame import GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
 from notifications_app.delivery import apns_connection, ios
 from notifications_app.delivery.apns_frames import GoawayFilter
 from notifications_app.delivery.types import Accepted, Deferred
-from pushsvc.sandbox.apns import running_apns_sandbox
-from tests.delivery.ios_support import (
+from tests.delivery.ios.support import (
     CREDENTIALS,
     DEVICE,
     behaving,
@@ -22,17 +21,6 @@ from tests.delivery.ios_support import (
     target_of,
 )
 from tests.delivery.support import make_message
-
-
-@pytest.fixture
-def sandbox():
-    with running_apns_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def key(sandbox):
-    return sandbox.key()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from notifications_app.delivery import apns_connection, ios
 from notifications_app.delivery.apns_server import Server, tls_for_http2
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from pushsvc.sandbox.apns import running_apns_sandbox
-from tests.delivery.ios_support import (
+from tests.delivery.ios.support import (
     CREDENTIALS,
     DEVICE,
     behaving,
@@ -25,18 +25,6 @@ from tests.delivery.ios_support import (
     target_of,
 )
 from tests.delivery.support import make_message
-
-
-@pytest.fixture
-def sandbox():
-    with running_apns_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def key(sandbox):
-    return sandbox.key()
-
 
 # One stream until a good token was seen
 
