@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "django_otp",
     "django_otp.plugins.otp_totp",
     "django_otp.plugins.otp_static",
+    "pushsvc",
     "channels_app",
     "subscriptions_app",
     "notifications_app",
@@ -103,7 +104,6 @@ USE_TZ = True
 USE_I18N = False
 UNFOLD = THEME
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "pushsvc" / "static"]
 WHITENOISE_USE_FINDERS = True  # served from the packages: no collectstatic, nothing on a local disk
 WHITENOISE_AUTOREFRESH = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
