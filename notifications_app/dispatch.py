@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 
 from channels_app.services import platform_pause
-from notifications_app import batches, breakers, connections, outcomes, verdicts
+from notifications_app import batches, breakers, connections, fcm_rate, outcomes, verdicts
 from notifications_app.addressing import (
     Addressed,
     CredentialsMissing,
@@ -34,7 +34,6 @@ from notifications_app.outcomes import RowsRefused
 from notifications_app.verdicts import Limits, Recipient, Verdict
 from pushsvc.common import sql, worker
 from pushsvc.common.crypto import SecretUnreadable
-from pushsvc.common.quota import Quota
 
 logger = logging.getLogger(__name__)
 
@@ -189,8 +188,7 @@ class _Delivery:
         credentials = self.addressed.credentials
         if not targets or not isinstance(credentials, android.Credentials):
             return targets, 0.0
-        quota = Quota(self.lease.push_service, settings.FCM_CALLS_PER_MINUTE)
-        grant = quota.take(credentials.project_id, len(targets))
+        grant = fcm_rate.take(self.lease.channel_id, credentials, len(targets))
         if grant.wait_seconds:
             key = (self.lease.platform, self.lease.channel_id)
             _over_quota[key] = time.monotonic() + grant.wait_seconds
@@ -309,6 +307,7 @@ class _Delivery:
                 self._pause(outcome)
         self._write([self._judge(target.subscription_id, outcome) for target, outcome in answers])
         self._tell_breaker(answers)
+        self._tell_rate(answers)
         self._warn_of_refused_keys(answers)
 
     def _judge(self, subscription_id: UUID, outcome: Outcome) -> Verdict:
@@ -363,6 +362,11 @@ class _Delivery:
         breakers.record(service, answered=len(counted) - outages, outages=outages)
         if outages:
             self.service_waits = breakers.seconds_open(service)
+
+    def _tell_rate(self, answers: Answers) -> None:
+        credentials = self.addressed.credentials
+        if isinstance(credentials, android.Credentials):
+            fcm_rate.learn(self.lease.channel_id, credentials, (outcome for _, outcome in answers))
 
     def _warn_of_refused_keys(self, answers: Answers) -> None:
         refusals = Counter(o.code for _, o in answers if isinstance(o, Rejected))

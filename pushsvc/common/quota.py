@@ -16,7 +16,7 @@ from pushsvc.common.redis_client import redis_client
 
 logger = logging.getLogger(__name__)
 
-_BEGIN: Final = 0.1  # of the full rate
+BEGIN: Final = 0.1  # of the full rate
 _PAUSE_SECONDS: Final = 5.0  # between two calls of one send; what is longer counts as idle
 _LONGEST_WAIT: Final = 1.0  # seconds after which a caller asks again, because others ask too
 _MEMORY_SECONDS: Final = 600
@@ -68,11 +68,12 @@ class Grant(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Quota:
     """`per_minute` calls for each project of `service`; the full rate is reached after
-    `ramp_seconds` of use, from a tenth of it."""
+    `ramp_seconds` of use, from the share `begin` of it (0 to 1)."""
 
     service: str
-    per_minute: int
+    per_minute: float
     ramp_seconds: float = 60.0
+    begin: float = BEGIN
 
     def take(self, project: str, wanted: int) -> Grant:
         """Some or all of `wanted` calls, in one round trip. What is granted counts as used."""
@@ -80,7 +81,7 @@ class Quota:
             str(wanted),
             str(self.per_minute / 60),
             str(self.ramp_seconds),
-            str(_BEGIN),
+            str(self.begin),
             str(_PAUSE_SECONDS),
             str(_MEMORY_SECONDS),
         )

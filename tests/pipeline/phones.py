@@ -11,7 +11,7 @@ from channels_app.models import ProviderCredential
 from channels_app.services import provider_credentials_store
 from notifications_app import connections, dispatch, tasks
 from pushsvc.sandbox.apns_devices import DEFAULT_TEAM, DEFAULT_TOPIC
-from subscriptions_app.services import subscription_register
+from subscriptions_app.services import subscription_register, subscription_unsubscribe
 from tests.pipeline import support
 
 PROJECT = "alices-shop"
@@ -55,6 +55,14 @@ def register(channel, platform, device):
         channel=channel, platform=platform, address=device.token
     )
     return device, subscription
+
+
+def prove(fcm, channel, project=PROJECT):
+    """FCM takes a message of the channel's service account for the project, to a phone that then
+    leaves: from now on the account is granted what the project has."""
+    ((device, _),) = android(fcm, channel, 1, project)
+    assert send(channel, "android").delivered_count == 1
+    subscription_unsubscribe(channel=channel, platform="android", address=device.token)
 
 
 def plan(channel, *platforms, **fields):

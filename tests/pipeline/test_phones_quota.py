@@ -19,6 +19,7 @@ def google(fcm, channel, settings):
     """A project that is granted BURST calls at first, and more of them little by little."""
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
     phones.store_google(fcm, channel)
+    phones.prove(fcm, channel)
     return fcm
 
 
@@ -56,7 +57,7 @@ def test_a_batch_is_cut_to_what_is_granted_and_the_rest_comes_later(google, chan
     notification = phones.send(channel, "android")
 
     assert support.counts(notification) == ("processing", BURST + 30, BURST, 0)
-    batch = Batch.objects.get()
+    batch = Batch.objects.get(notification=notification)
     assert (batch.status, batch.lapses) == ("ready", 0)
     waiting = support.deliveries(notification).filter(status=0)
     assert set(waiting.values_list("attempts", "code", "first_attempt_at")) == {(0, "", None)}
@@ -74,7 +75,7 @@ def test_nobody_is_called_while_the_quota_is_used_up(google, channel, settings):
 
     assert phones.received(devices) == [0, 0, 0]
     assert support.counts(notification) == ("processing", 3, 0, 0)
-    batch = Batch.objects.get()
+    batch = Batch.objects.get(notification=notification)
     assert batch.due_at - batch.claimed_at >= timedelta(seconds=1)  # the longest of a quota's waits
     refill(settings)
     phones.send_again(notification, "android")
@@ -139,12 +140,13 @@ def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * 3  # three at first
     devices = phones.android(google, channel, 5)
     notification = phones.plan(channel, "android")
-    Batch.objects.update(lapses=CAREFUL_AFTER_LAPSES)
+    Batch.objects.filter(notification=notification).update(lapses=CAREFUL_AFTER_LAPSES)
 
     phones.deliver(notification, "android")
 
     assert sum(phones.received(devices)) == 3
-    assert Batch.objects.get().lapses == CAREFUL_AFTER_LAPSES  # it is not over
+    batch = Batch.objects.get(notification=notification)
+    assert batch.lapses == CAREFUL_AFTER_LAPSES  # it is not over
     assert set(support.deliveries(notification).values_list("solo_attempts", flat=True)) == {0}
     phones.deliver_to_the_end(notification, "android")
     assert phones.received(devices) == [1] * 5

@@ -1,0 +1,100 @@
+"""Who only claims to belong to a Google project uses up none of its calls."""
+
+import json
+
+import pytest
+
+from channels_app.services import provider_credentials_store
+from pushsvc.common import quota as quotas
+from pushsvc.common.redis_client import redis_client
+from pushsvc.sandbox.fcm_accounts import new_key_file
+from tests.pipeline import phones, support
+
+BURST = 40
+
+
+@pytest.fixture
+def google(fcm, channel, settings, monkeypatch):
+    """A project that is granted BURST calls and no more: Redis's clock stands still."""
+    settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
+    seconds, microseconds = redis_client().time()
+    now = f"{{{seconds}, {microseconds}}}"
+    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
+    phones.store_google(fcm, channel)
+    phones.prove(fcm, channel)
+    return fcm
+
+
+def store(channel, account):
+    provider_credentials_store(channel=channel, fcm_service_account=json.dumps(account))
+    channel.refresh_from_db()
+
+
+def storm(google, channel, account):
+    """More calls than the project is granted are due with an account that is refused."""
+    store(channel, account)
+    phones.android(google, channel, 2 * BURST, "strangers-shop")
+    notification = phones.send(channel, "android")
+    assert support.counts(notification) == ("processing", 2 * BURST, 0, 0)
+    assert phones.credential(channel).paused_at
+
+
+def granted_at_once(google, channel):
+    """How many calls the project is granted, when it wants more than all."""
+    phones.android(google, channel, BURST + 1)
+    notification = phones.send(channel, "android")
+    return notification.delivered_count
+
+
+def test_a_made_up_account_uses_up_nothing(google, channel, other_channel):
+    storm(google, other_channel, new_key_file(phones.PROJECT, google.token_uri))
+
+    assert granted_at_once(google, channel) == BURST
+
+
+def test_a_genuine_account_of_another_project_uses_up_nothing(google, channel, other_channel):
+    own = google.service_account("strangers-shop")
+
+    storm(google, other_channel, own | {"project_id": phones.PROJECT})
+
+    assert google.project("strangers-shop").tokens.receipts  # Google did grant it access tokens
+    assert granted_at_once(google, channel) == BURST
+
+
+def test_a_made_up_account_with_a_good_ones_address_uses_up_nothing(google, channel, other_channel):
+    good = google.service_account(phones.PROJECT)
+    store(channel, good)
+    phones.prove(google, channel)
+    made_up = new_key_file(phones.PROJECT, google.token_uri)
+
+    storm(google, other_channel, good | {"private_key": made_up["private_key"]})
+
+    assert granted_at_once(google, channel) == BURST
+
+
+def test_accounts_that_fcm_let_into_the_project_share_its_calls(google, channel, other_channel):
+    phones.store_google(google, other_channel)
+    phones.prove(google, other_channel)
+    phones.android(google, other_channel, 10)
+
+    assert phones.send(other_channel, "android").delivered_count == 10
+    assert granted_at_once(google, channel) == BURST - 10
+
+
+def test_what_was_proven_of_one_account_says_nothing_of_the_next(google, channel, other_channel):
+    storm(google, channel, new_key_file(phones.PROJECT, google.token_uri))
+
+    phones.store_google(google, other_channel)
+    phones.prove(google, other_channel)
+
+    assert granted_at_once(google, other_channel) == BURST
+
+
+def test_an_account_without_proof_has_no_more_than_a_beginners_rate(google, other_channel):
+    """Else many channels of a project, none of which ever reached a device, would flood it."""
+    phones.store_google(google, other_channel)
+    phones.android(google, other_channel, BURST + 10)
+
+    notification = phones.send(other_channel, "android")
+
+    assert support.counts(notification) == ("processing", BURST + 10, BURST, 0)
