@@ -14,7 +14,7 @@ from channels_app.models import ApiKey, Channel
 from channels_app.selectors import ChannelNotFound, FoundKey, api_key_find, channel_get
 from channels_app.services import api_key_note_use
 from pushsvc.common import ratelimit
-from pushsvc.common.client_address import client_address
+from pushsvc.common.client_address import counted_address
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
 from pushsvc.common.ids import parse_uuid
 
@@ -62,7 +62,7 @@ class ApiKeyAuthentication(BaseAuthentication):
             found = _accepted(text)
         except MissingKey:
             limit = settings.REFUSED_KEYS_PER_MINUTE
-            ratelimit.enforce("refused-keys", client_address(request._request), limit, 60)
+            ratelimit.enforce("refused-keys", counted_address(request._request), limit, 60)
             raise
         api_key_note_use(found)
         return None, found.api_key

@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from channels_app import audit, two_step
 from pushsvc.common.admin import SignInForm
-from pushsvc.common.client_address import client_ip
+from pushsvc.common.client_address import counted_ip
 from pushsvc.common.handlers import is_console
 
 
@@ -121,7 +121,7 @@ def locked_out(
 ) -> HttpResponse:
     """django-axes' answer for a name and address with too many failures: 429, and until when."""
     name = (credentials or {}).get("username") or request.POST.get("username", "")
-    wait = _wait(name, client_ip(request))
+    wait = _wait(name, counted_ip(request))
     answer = render(request, "console/locked.html", {"minutes": ceil(wait / 60)}, status=429)
     answer.headers["Retry-After"] = str(wait)
     answer.headers["Cache-Control"] = "no-store"

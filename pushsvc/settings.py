@@ -134,7 +134,7 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
 AXES_ENABLE_ADMIN = False  # channels_app/admin/lockouts.py
-AXES_CLIENT_IP_CALLABLE = "pushsvc.common.client_address.client_ip"
+AXES_CLIENT_IP_CALLABLE = "pushsvc.common.client_address.counted_ip"
 AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.locked_out"
 # It keeps the rest of a form whose password was wrong: sign-in's, and those of a user's own pages.
 AXES_SENSITIVE_PARAMETERS = [

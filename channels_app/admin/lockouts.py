@@ -20,14 +20,14 @@ from pushsvc.common.figures import moment
 class LockOutAdmin(SuperuserAdmin):
     list_name = "lock-outs"
     empty_help = "Nobody failed to sign in lately."
-    list_display = ("username", "ip_address", "failures_since_start", "last_try", "state")
+    list_display = ("username", "address", "failures_since_start", "last_try", "state")
     list_display_links = None
     search_fields = ("username", "=ip_address")
     ordering = ("-attempt_time",)
     actions = ("clear",)
     fields = readonly_fields = (
         "username",
-        "ip_address",
+        "address",
         "failures_since_start",
         "last_try",
         "state",
@@ -42,6 +42,12 @@ class LockOutAdmin(SuperuserAdmin):
         )
         rows: QuerySet[Any] = super().get_queryset(request).annotate(is_locked=is_locked)
         return rows.defer("get_data", "post_data")
+
+    @admin.display(description="From", ordering="ip_address")
+    def address(self, attempt: AccessAttempt) -> str:
+        """An IPv6 address stands for its network (pushsvc/common/client_address.py)."""
+        network = "/64" if ":" in (attempt.ip_address or "") else ""
+        return f"{attempt.ip_address or 'unknown'}{network}"
 
     @admin.display(description="Last try", ordering="attempt_time")
     def last_try(self, attempt: AccessAttempt) -> str:

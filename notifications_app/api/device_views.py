@@ -15,7 +15,7 @@ from notifications_app.api.serializers import EventsInput
 from notifications_app.events import Event, Report, click_follow, events_record, genuine
 from notifications_app.tracking import TOKEN_LENGTH
 from pushsvc.common import ratelimit
-from pushsvc.common.client_address import client_address
+from pushsvc.common.client_address import counted_address
 from pushsvc.common.drf import ApiView
 from pushsvc.common.openapi import problem_responses
 from pushsvc.common.strict_json import StrictJSONParser
@@ -119,5 +119,5 @@ def _limit_forged(request: Request, reports: Sequence[Report]) -> None:
     """Only requests without any genuine token are limited, by their address: nobody can use up what
     others who share it need for theirs."""
     if not reports:
-        address = client_address(request._request)
+        address = counted_address(request._request)
         ratelimit.enforce("forged-events", address, settings.FORGED_EVENTS_PER_MINUTE, 60)

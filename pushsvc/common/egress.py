@@ -23,6 +23,8 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 from typing_extensions import override
 
+from pushsvc.common.addresses import translated
+
 MAX_RESPONSE_BODY: Final = 4_096
 
 # Not reachable over the public internet although `is_global` (up to Python 3.13) says so.
@@ -44,7 +46,6 @@ _DENIED_V6: Final = tuple(
         "3fff::/20",  # documentation
     )
 )
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class AddressRefused(OSError):
@@ -71,16 +72,17 @@ class Response:
 def address_is_public(address: str) -> bool:
     """Whether an IP address is one that anybody on the internet can reach.
 
-    IPv4 inside IPv6 is judged by the IPv4 address where the network really translates (mapped,
-    RFC 4291; NAT64, RFC 6052). All other transition formats are refused, also the local NAT64
-    prefix 64:ff9b:1::/48 (RFC 8215), whose layout only its own network knows.
+    IPv4 inside IPv6 is judged by the IPv4 address where the network really translates. All other
+    transition formats are refused, and every address with a zone.
     """
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = _inner_v4(ip)
+        if ip.scope_id is not None:
+            return False
+        inner = translated(ip)
         if inner is None:
             return ip in _UNICAST_V6 and not any(ip in network for network in _DENIED_V6)
         ip = inner
@@ -89,12 +91,6 @@ def address_is_public(address: str) -> bool:
         and not (ip.is_multicast or ip.is_reserved)
         and not any(ip in network for network in _DENIED_V4)
     )
-
-
-def _inner_v4(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if ip in _NAT64:
-        return ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
-    return ip.ipv4_mapped
 
 
 def public_socket(addr_info: aiohttp.AddrInfoType) -> socket.socket:

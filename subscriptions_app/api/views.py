@@ -10,7 +10,7 @@ from channels_app.models import Channel
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
 from pushsvc.common import ratelimit
-from pushsvc.common.client_address import client_address
+from pushsvc.common.client_address import counted_address
 from pushsvc.common.drf import ApiView
 from pushsvc.common.openapi import problem_responses
 from subscriptions_app.api.serializers import (
@@ -123,7 +123,7 @@ class UnsubscribeView(ApiView):
 
 def _limit(name: str, request: Request, channel: Channel) -> None:
     """A channel with a limit of its own is counted by itself."""
-    address = client_address(request._request)
+    address = counted_address(request._request)
     own = channel.subscribes_per_minute
     if own is None:
         ratelimit.enforce(name, address, settings.SUBSCRIBES_PER_MINUTE, 60)

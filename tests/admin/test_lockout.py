@@ -72,6 +72,26 @@ def test_only_this_name_from_this_address_is_locked_out(alice, settings):
     assert AccessAttempt.objects.get().ip_address == "192.0.2.7"
 
 
+def test_a_lock_out_counts_the_network_of_an_ipv6_address(alice, settings):
+    settings.TRUSTED_PROXIES = 1
+    near = [{"headers": {"X-Forwarded-For": f"2001:db8:1:2::{n}"}} for n in range(1, 7)]
+    far = {"headers": {"X-Forwarded-For": "2001:db8:1:3::1"}}
+    failures = [fail("alice-viewer", 1, **more)[0] for more in near[:5]]
+
+    assert failures == [200] * 4 + [429]
+    assert sign_in("alice-viewer", **near[5]).status_code == 429
+    assert sign_in("alice-viewer", **far).status_code == 302
+    attempt = AccessAttempt.objects.get()
+    assert (attempt.ip_address, attempt.failures_since_start) == ("2001:db8:1:2::", 5)
+
+
+def test_the_audit_log_keeps_the_whole_address(alice, settings):
+    settings.TRUSTED_PROXIES = 1
+    sign_in("alice-viewer", headers={"X-Forwarded-For": "[2001:DB8:1:2::7]:4711"})
+
+    assert LogEntry.objects.get(actor=alice.members["viewer"]).remote_addr == "2001:db8:1:2::7"
+
+
 def test_a_success_forgets_the_failures_before_it(alice):
     fail("alice-viewer", 4)
     sign_in("alice-viewer")

@@ -3,7 +3,7 @@ import socket
 import ssl
 import threading
 from functools import partial
-from ipaddress import ip_network
+from ipaddress import IPv6Address, ip_network
 
 import aiohttp
 import pytest
@@ -62,7 +62,8 @@ def test_an_address_of_the_internet_is_public(address):
         "64:ff9b:1::7f00:1", "64:ff9b:1::8.8.8.8", "100::1", "2001::1", "2001:0:7f00:1::1",
         "2001:10::1", "2001:20::1", "2001:2::1", "2001:db8::1", "2002:7f00:1::", "2002:808:808::1",
         "2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd12:3456::1", "fe80::1",
-        "fe80::1%eth0", "fec0::1", "ff02::1", "4000::1", "e000::1",
+        "fe80::1%eth0", "2606:4700:4700::1111%eth0", "::ffff:8.8.8.8%eth0", "64:ff9b::8.8.8.8%1",
+        "fec0::1", "ff02::1", "4000::1", "e000::1",
         "", "localhost", "0x7f000001",
     ],
 )  # fmt: skip
@@ -79,6 +80,16 @@ PRIVATE_V4 = st.sampled_from(
 @given(PRIVATE_V4, st.sampled_from(["::ffff:{}", "64:ff9b::{}", "64:ff9b:1::{}", "::{}"]))
 def test_no_private_ipv4_address_becomes_public_inside_ipv6(inner, spelling):
     assert not address_is_public(spelling.format(inner))
+
+
+@given(st.ip_addresses(v=4), st.integers(0, 2**32 - 1))
+def test_no_tunnel_is_public_whoever_owns_its_end(inner, server):
+    """6to4 and Teredo: whoever runs a relay decides where they lead."""
+    sixtofour = (0x2002 << 112) | int(inner) << 80
+    teredo = (0x20010000 << 96) | server << 64 | (int(inner) ^ 0xFFFF_FFFF)
+
+    assert not address_is_public(str(IPv6Address(sixtofour)))
+    assert not address_is_public(str(IPv6Address(teredo)))
 
 
 def test_a_socket_is_made_only_for_a_public_address():

@@ -1,0 +1,20 @@
+"""What an IP address stands for: IPv4 that is written inside IPv6."""
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from typing import Final
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+
+
+def translated(ip: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that the network itself puts in place of `ip`: mapped (RFC 4291) and NAT64's
+    well-known prefix (RFC 6052). The local prefix 64:ff9b:1::/48 (RFC 8215) is not read: only its
+    own network knows its layout."""
+    if ip in _NAT64:
+        return IPv4Address(int(ip) & 0xFFFF_FFFF)
+    return ip.ipv4_mapped
+
+
+def tunnelled(ip: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address whose owner `ip` belongs to: 6to4 (RFC 3056) and Teredo (RFC 4380)."""
+    return ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
