@@ -25,6 +25,7 @@ from channels_app.models import Account, Membership, Role
 from pushsvc.common.errors import Fault, Invalid
 
 _KNOWN_ELSEWHERE = "There is a user of this name: a superuser must add them."
+_OWN_PASSWORD = "Change your own with the present one, under “Change password”."  # noqa: S105 - prose
 _LAST_OWNER = "An account needs an owner: make somebody else one first."
 
 
@@ -177,12 +178,23 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
     audit.record(user, audit.Action.UPDATE, before, audit.fields_of(user))
 
 
-def may_reset_password(*, by: User, user: User) -> bool:
-    """Superusers anybody's; an owner that of a user who belongs to the owner's accounts only."""
-    if by.is_superuser:
-        return True
+def check_may_link(*, by: User, user: User) -> None:
+    """Whether `by` may make a link for `user` to set a password; Invalid, with what to do, if not.
+
+    Superusers for anybody else, an owner for a user who belongs to the owner's accounts only.
+    Nobody for themselves: who finds an unlocked desk would have the account for good.
+    """
+    if user.pk == by.pk:
+        raise Invalid([Fault("", "not_a_choice", _OWN_PASSWORD)])
+    if not (by.is_superuser or _belongs_to_owner(by, user)):
+        detail = f"{user} also belongs elsewhere: a superuser must make the link."
+        raise Invalid([Fault("", "not_a_choice", detail)])
+
+
+def _belongs_to_owner(owner: User, user: User) -> bool:
+    """Whether all accounts of the user are the owner's."""
     held = set(user.memberships.values_list("account_id", flat=True))
-    owned = by.memberships.filter(role=Role.OWNER, account_id__in=held)
+    owned = owner.memberships.filter(role=Role.OWNER, account_id__in=held)
     owned_ids = set(owned.values_list("account_id", flat=True))
     return not user.is_superuser and user.is_active and bool(held) and held <= owned_ids
 

@@ -24,7 +24,7 @@ from channels_app.console import (
 from channels_app.members import (
     account_create,
     account_rename,
-    may_reset_password,
+    check_may_link,
     member_add,
     member_remove,
     member_role_set,
@@ -199,12 +199,9 @@ class MembersPage(ConsolePage):
         return get_object_or_404(own, pk=number)
 
     def _with_link(self, membership: Membership) -> HttpResponseBase:
-        """The link is in this answer and nowhere else."""
+        """The link is in this answer and nowhere else. Raises Invalid."""
         user = membership.user
-        if not may_reset_password(by=self.request.user, user=user):  # type: ignore[arg-type] # staff
-            detail = f"{user} also belongs elsewhere: a superuser must make the link."
-            messages.error(self.request, detail)
-            return _to_members(self.account)
+        check_may_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
         path = set_password_path(user=user, account_id=self.account.pk)
         link = f"{own_origin(self.request)}{path}"
         context = self.get_context_data(link=link, linked=user)

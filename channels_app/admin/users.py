@@ -18,11 +18,14 @@ from channels_app import two_step
 from channels_app.access import is_superuser
 from channels_app.admin.own_sign_in import SetPasswordView, TwoStepPage
 from channels_app.console import SuperuserAdmin, SuperuserPage, chosen_act, number_or_404
-from channels_app.members import set_password_path, user_change, user_create
+from channels_app.members import check_may_link, set_password_path, user_change, user_create
 from pushsvc.common.admin import badge, site
+from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.figures import moment
 from pushsvc.common.forms import ConsoleForm
 from pushsvc.common.origin import own_origin
+
+_OWN_SECOND_STEP = "Turn your own off with password and code, under “Two-step sign-in”."
 
 for model in (User, Group, TOTPDevice, StaticDevice):
     site.unregister(
@@ -145,7 +148,12 @@ class UserPage(SuperuserPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         acts = {"change": self._change, "link": self._link, "reset": self._reset}
-        return chosen_act(request, acts)(request)
+        act = chosen_act(request, acts)
+        try:
+            return act(request)
+        except Invalid as error:
+            messages.error(request, " ".join(fault.detail for fault in error.faults))
+            return self._to_user()
 
     def _change(self, request: HttpRequest) -> HttpResponseBase:
         form = UserForm(request.POST)
@@ -156,16 +164,22 @@ class UserPage(SuperuserPage):
         return self.render_to_response(self.get_context_data(form=form), status=400)
 
     def _link(self, request: HttpRequest) -> HttpResponseBase:
+        check_may_link(by=request.user, user=self.shown)  # type: ignore[arg-type] # staff
         link = f"{own_origin(request)}{set_password_path(user=self.shown)}"
         return self.render_to_response(self.get_context_data(link=link))
 
     def _reset(self, request: HttpRequest) -> HttpResponseBase:
+        if self.shown == request.user:
+            raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
         note = "Two-step sign-in was turned off by a superuser."
         two_step.turn_off(user=self.shown, note=note)
         return self._back("Two-step sign-in is off: the password alone is enough again.")
 
     def _back(self, message: str) -> HttpResponseBase:
         messages.success(self.request, message)
+        return self._to_user()
+
+    def _to_user(self) -> HttpResponseBase:
         return HttpResponseRedirect(reverse("admin:auth_user_change", args=[self.shown.pk]))
 
     @override
@@ -178,6 +192,7 @@ class UserPage(SuperuserPage):
         return super().get_context_data(
             shown=self.shown,
             linked=self.shown,
+            is_own=self.shown == self.request.user,
             memberships=held[:500],
             has_second_step=two_step.is_on(self.shown),
             content_title=self.shown.get_username(),

@@ -1,12 +1,16 @@
 """Users, for superusers; and what everybody may do about their own password."""
 
 import pytest
+from auditlog.models import LogEntry
 from django.contrib.auth.models import User
+from django.test import Client
 from django.urls import reverse
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from channels_app import two_step
 from channels_app.models import Account
 from tests.admin.support import PASSWORD, signed_in
+from tests.admin.test_otp import code_of, sign_in, turned_on
 
 USERS = "/admin/auth/user/"
 NEW_PASSWORD = "another-long-battery-staple"
@@ -33,6 +37,30 @@ def test_a_superuser_deactivates_a_user_whose_session_ends_at_once(alice, root):
 
     assert User.objects.get(pk=viewer.pk).is_active is False
     assert "/admin/login/" in session.get("/admin/")["Location"]
+
+
+def test_a_superuser_makes_a_link_for_anybody_else(alice, root):
+    answer = signed_in(root).post(change_page(alice.members["owner"]), {"do": "link"})
+
+    assert "/set-password/" in answer.context["link"]
+
+
+@pytest.mark.parametrize("do", ["link", "reset"])
+def test_a_superuser_gets_around_no_proof_of_their_own(root, do):
+    """Neither the present password nor the code: the user's own pages ask for both."""
+    turned_on(root)
+    client = Client()
+    sign_in(root, code_of(root), client=client)
+    shown = client.get(change_page(root)).content.decode()
+    assert f'name="do" value="{do}"' not in shown
+    assert "Change your password</a> with the present one" in shown
+
+    answer = client.post(change_page(root), {"do": do}, follow=True)
+
+    assert "link" not in answer.context
+    assert "under “" in answer.content.decode()
+    assert two_step.is_on(root)
+    assert not LogEntry.objects.filter(additional_data__note__contains="link").exists()
 
 
 @pytest.mark.parametrize("kept", [{"is_active": "on"}, {"is_superuser": "on"}])

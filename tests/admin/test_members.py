@@ -174,6 +174,21 @@ def test_an_owner_gets_a_password_link_for_a_member_of_their_own(alice):
     assert choose_password(link_in(answer)) is not None
 
 
+def test_an_owner_gets_no_password_link_for_themselves(alice):
+    """Nor by a forged form: who finds an unlocked desk would have the account for good."""
+    owner = membership(alice, "owner")
+    client = signed_in(owner.user)
+    assert f'name="membership" value="{owner.pk}"><button class="ps-button">Password link' not in (
+        client.get(page(alice)).content.decode()
+    )
+
+    answer = act(client, alice, "link", membership=owner.pk)
+
+    assert "link" not in answer.context
+    assert "with the present one" in answer.content.decode()
+    assert not LogEntry.objects.filter(additional_data__note__contains="link").exists()
+
+
 def test_only_superusers_make_and_rename_accounts(alice, root):
     new = reverse("admin:channels_app_account_add")
     assert signed_in(alice.members["owner"]).post(new, {"name": "Mine"}).status_code == 403
