@@ -1,8 +1,10 @@
 """Audiences, moments and sizes that the fault suite's tests share."""
 
+import itertools
 import os
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 from tests.faults.scale import SCALE
@@ -43,22 +45,54 @@ def await_part(channel, part, *, since=0):
     until(lambda: requests(channel) >= wanted, f"{wanted:.0f} requests came")
 
 
+@contextmanager
 def each_in_the_middle(channel, platforms, act):
-    """`act(platform)` for each as soon as a tenth to three tenths of its devices were sent
-    something. One by one: while a platform is waited for, another might come to its end."""
+    """`act(platform)` for each platform, while it answers the first request to one of its devices:
+    a tenth to three tenths of them were called before. So the moment never passes unseen, however
+    busy the machine is: that answer is not given before `act` returns.
+
+    Sends inside the block; its end waits until all have acted, and raises what they raised.
+    """
     part = channel.system.random.uniform(0.1, 0.3)
-    wanted = {
-        platform: part * sum(of == platform for of in channel.platform_of.values())
-        for platform in platforms
-    }
+    acts = {platform: _act_in_the_middle(channel, platform, part, act) for platform in platforms}
+    yield
+    for platform, done in acts.items():
+        until(done.done, f"{platform} is in the middle of its calls")
+        done.result()
 
-    def have_acted():
-        for platform in [p for p in wanted if requests(channel, [p]) >= wanted[p]]:
-            act(platform)
-            del wanted[platform]
-        return not wanted
 
-    until(have_acted, "each platform has begun")
+def _act_in_the_middle(channel, platform, part, act):
+    """A future of what `act` returns, in the sandbox's thread."""
+    devices = [
+        device for id_, device in channel.devices.items() if channel.platform_of[id_] == platform
+    ]
+    done = Future()
+    called = itertools.count(1)
+    nth = max(1, round(part * len(devices)))
+
+    def note_first_call():
+        if next(called) == nth:
+            try:
+                done.set_result(act(platform))
+            except Exception as error:  # noqa: BLE001 (raised where the test waits)
+                done.set_exception(error)
+
+    for device in devices:
+        device.receipts = _Receipts(note_first_call)
+    return done
+
+
+class _Receipts(list):
+    """Of a device that nobody has called yet. The sandbox adds a receipt before it answers."""
+
+    def __init__(self, at_first):
+        super().__init__()
+        self._at_first = at_first
+
+    def append(self, receipt):
+        super().append(receipt)
+        if len(self) == 1:
+            self._at_first()
 
 
 def wait_at_random(system, longest):

@@ -21,6 +21,7 @@ import redis
 from cryptography.fernet import Fernet
 
 from pushsvc import embedded
+from pushsvc.embedded.processes import ProcessRecord
 from pushsvc.embedded.server import free_port
 from pushsvc.supervisor.http import Origin, UnreachableError
 from tests import leftovers
@@ -144,8 +145,10 @@ class System:
         return [process.wait(timeout=patience(_STOP_SECONDS)) for process in processes]
 
     def pause(self, name):
+        """Returns when none of them moves any more."""
         for process in self.alive(name):
             self._signal(process, signal.SIGSTOP)
+            until(lambda pid=process.pid: _is_stopped(pid), f"{name} has stopped")
 
     def wake(self, name):
         for process in self.alive(name):
@@ -352,6 +355,13 @@ def _catches_sigterm(pid):
     status = Path(f"/proc/{pid}/status").read_text()  # proc_pid_status(5)
     (caught,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
     return int(caught, 16) >> (signal.SIGTERM - 1) & 1
+
+
+def _is_stopped(leader):
+    """Whether every thread of the process group is; proc_pid_stat(5)."""
+    members = ProcessRecord.of(leader).group()
+    stats = [each for m in members for each in Path(f"/proc/{m.pid}/task").glob("*/stat")]
+    return all(each.read_text().rpartition(") ")[2].startswith("T") for each in stats)
 
 
 def _commands():

@@ -23,9 +23,8 @@ def revoked(system, channel):
         pairs = [pair for platform in PHONES for pair in channel.subscribe(many(300), platform)]
         for _, device in pairs:
             device.behave("slow", seconds=0.5)
-        notification = channel.send(*PHONES, **fields)
-        each_in_the_middle(channel, PHONES, lambda platform: end[platform]())
-        return notification
+        with each_in_the_middle(channel, PHONES, lambda platform: end[platform]()):
+            return channel.send(*PHONES, **fields)
 
     return send
 
