@@ -14,14 +14,17 @@ from io import BytesIO
 from typing import Any
 
 from asgiref.wsgi import WsgiToAsgiInstance
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+
+# Before our own modules, which read settings while they load.
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings
 from pushsvc.common import errors
 from pushsvc.common.handlers import problem_json
 from pushsvc.common.strict_json import MAX_BODY_BYTES
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
+from pushsvc.sockets import end_unread_connections, require_files
 
 THREADS = 16
 BODY_SECONDS = 10.0
@@ -49,6 +52,7 @@ class BufferedApplication:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        end_unread_connections()
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _body(scope, receive)
@@ -176,3 +180,4 @@ async def _refuse(send: _Send, error: errors.PushsvcError) -> None:
 
 application = BufferedApplication(get_wsgi_application())
 require_working_settings()
+require_files(settings.WEB_CONNECTIONS)

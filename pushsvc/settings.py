@@ -284,6 +284,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # the Procfile's
 WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
+WEB_CONNECTIONS = ENV.whole("WEB_CONNECTIONS", 4096, least=64, most=65_536)
 WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
 
 # --- Secrets at rest ------------------------------------------------------------------------------

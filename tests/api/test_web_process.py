@@ -20,7 +20,7 @@ def web(transactional_db, tmp_path):
 
 
 def connect(port, text):
-    connection = socket.create_connection(("127.0.0.1", port), timeout=8)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     connection.sendall(text.encode())
     return connection
 

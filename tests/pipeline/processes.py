@@ -17,6 +17,7 @@ from django.db import connection
 from pushsvc.embedded.server import free_port
 from tests import leftovers
 
+_OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -91,7 +92,8 @@ def _environment():
     """The test's settings, and its test database instead of the one that it was made beside."""
     database = urlsplit(os.environ["DATABASE_URL"])
     name = connection.settings_dict["NAME"]
-    return os.environ | {
+    deployed = {name: value for name, value in os.environ.items() if name not in _OF_PYTEST}
+    return deployed | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "DATABASE_URL": database._replace(path=f"/{name}").geturl(),
         "WEBPUSH_TRUSTED_ORIGINS": ",".join(settings.WEBPUSH_TRUSTED_ORIGINS),

@@ -1,0 +1,167 @@
+"""Connections to the Procfile's web process that cost more than they say, over real sockets."""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from hyperframe.frame import ContinuationFrame, HeadersFrame, RstStreamFrame, SettingsFrame
+
+from tests.api.support import browser, owner_of
+from tests.api.test_web_process import ask
+from tests.factories import make_channel
+from tests.pipeline.processes import CHECKOUT, running_web
+from tests.pipeline.support import until
+
+MANY = 2_100
+HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LARGE = "GET /static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js HTTP/1.1\r\n"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame().serialize()
+
+
+@pytest.fixture
+def web(transactional_db, tmp_path):
+    """The port of a running web process."""
+    with running_web(tmp_path / "web.log") as address:
+        yield urlsplit(address).port
+
+
+@pytest.fixture
+def opened(web):
+    """Opens connections that send `data` and no more; they are closed with the test."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with ExitStack() as stack:
+
+        def open_(count, data=b"", receive_buffer=0):
+            made = [stack.enter_context(socket.socket()) for _ in range(count)]
+            for connection in made:
+                _connect(connection, web, receive_buffer)
+                connection.sendall(data)
+            return made
+
+        yield open_
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _connect(connection, port, receive_buffer):
+    connection.settimeout(60)
+    if receive_buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.connect(("127.0.0.1", port))
+
+
+def heard(connection):
+    """All that comes until the server closes."""
+    found = b""
+    with suppress(ConnectionError):
+        while part := connection.recv(65_536):
+            found += part
+    return found
+
+
+def assert_serves(port):
+    """A browser subscribes and its owner sends."""
+    owner = owner_of(make_channel())
+    body = browser()
+    assert post(port, "/subscribe", body, f"X-Channel-ID: {owner.channel.id}") == 201
+    assert post(port, "/send-notification", {"body": "x"}, f"Authorization: Key {owner.key}") == 202
+
+
+def post(port, path, body, header):
+    text = json.dumps(body)
+    return ask(
+        port,
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}",
+    )[0]
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHos"], ids=["silent", "half"])
+def test_connections_that_make_no_request_are_cheap_and_closed(web, opened, said):
+    silent = opened(MANY, said)
+
+    assert_serves(web)
+
+    for connection in silent:
+        assert b" 200 " not in heard(connection)
+
+
+def test_connections_that_say_nothing_after_a_request_are_cheap_and_closed(web, opened):
+    idle = opened(MANY, HEALTH.encode())
+
+    assert_serves(web)
+
+    for connection in idle:
+        assert heard(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_connections_that_read_no_answer_are_closed(web, opened):
+    asked = f"{LARGE}Host: localhost\r\n\r\n".encode() * 8  # more than the kernel keeps for them
+    assert ask(web, HEALTH)[0] == 200
+    unread = opened(4, asked, receive_buffer=2048)
+
+    ports = {connection.getsockname()[1] for connection in unread}
+    assert held(web) >= ports
+
+    until(lambda: not held(web) & ports, seconds=120)
+    assert_serves(web)
+
+
+def held(port):
+    """The client's ports of what the server has open here: it ends them without a word."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ends = [[end.partition(":")[2] for end in row[1:3]] for row in rows]
+    return {int(remote, 16) for local, remote in ends if int(local, 16) == port}
+
+
+def requests_reset(count):
+    for number in range(1, 2 * count, 2):
+        yield HeadersFrame(number, b"\x82\x86\x84\x41\x09localhost", flags=["END_HEADERS"])
+        yield RstStreamFrame(number)
+
+
+def headers_without_end(count):
+    yield HeadersFrame(1, b"\x82\x86\x84\x41\x09localhost")
+    for _ in range(count):
+        yield ContinuationFrame(1, b"\x00\x01x\x01y" * 200)
+
+
+@pytest.mark.parametrize("flood", [requests_reset(2_000), headers_without_end(100)])
+def test_http_2_is_not_spoken(web, opened, flood):
+    frames = PREFACE + b"".join(frame.serialize() for frame in flood)
+    (connection,) = opened(1)
+
+    with suppress(ConnectionError):  # closed at the preface already
+        connection.sendall(frames)
+
+    answer = heard(connection)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    assert_serves(web)
+
+
+def test_nobody_is_upgraded_to_http_2(web, opened):
+    upgrade = "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: \r\n\r\n"
+    (connection,) = opened(1, HEALTH.removesuffix("\r\n").encode() + upgrade.encode())
+
+    assert heard(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_a_web_process_that_may_not_open_its_connections_does_not_start():
+    started = subprocess.run(
+        ["/bin/sh", "-c", f"ulimit -n 512; exec {sys.executable} -c 'import pushsvc.asgi'"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert started.returncode == 1
+    assert "WEB_CONNECTIONS=4096" in started.stderr
+    assert "Traceback" not in started.stderr
