@@ -3,7 +3,7 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pg16 lint format requirements openapi \
+.PHONY: help run test test-pg16 lint format audit sbom requirements openapi \
 	soak bench-latency bench-lateness bench-throughput bench-events bench-console screenshots
 
 BIN := .venv/bin
@@ -30,6 +30,14 @@ format: .venv/dev.stamp ## put the code into the form that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+audit: .venv/audit.stamp .venv/base.stamp ## check what is installed: licences, known vulnerabilities (ARGS="--ignore-vuln ID")
+	@.venv/audit/bin/pip-licenses --python .venv/base/bin/python
+	@.venv/audit/bin/python .ci/audit.py $(ARGS)
+
+sbom: .venv/audit.stamp .venv/base.stamp ## write sbom.cdx.json, the bill of materials of production (CycloneDX)
+	@.venv/audit/bin/python -W ignore::UserWarning -m cyclonedx_py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file sbom.cdx.json .venv/base/bin/python
+
 soak: .venv/dev.stamp ## break everything at random moments, for long (ARGS="--seed 7 --count 100")
 	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
 
@@ -55,7 +63,7 @@ openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
 requirements: .venv/dev.stamp ## pin requirements/*.txt anew from *.in
-	@for name in uv base run dev; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@for name in uv base run dev audit; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 .venv/%.stamp: requirements/uv.txt requirements/%.txt
 	@.ci/install $*

@@ -1,0 +1,81 @@
+"""`make audit`: looks every pinned package up in the advisories that pip-audit knows.
+
+Ends with 1 where a known vulnerability is found or the requirements cannot be read. What could not
+be looked up is said and does not fail: without a network nothing is known, good or bad.
+Arguments are pip-audit's own.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+# Together every package of every file: dev.txt holds what base.txt and run.txt hold.
+FILES = ("dev.txt", "audit.txt", "uv.txt")
+
+Package = dict[str, Any]
+
+
+def main(options: list[str]) -> int:
+    results = [_audit(name, options) for name in FILES]
+    return 0 if all(results) else 1
+
+
+def _audit(name: str, options: list[str]) -> bool:
+    """Prints what is known of the packages in this file; False if that must be mended."""
+    done = _pip_audit(name, *options)
+    try:
+        packages: list[Package] = json.loads(done.stdout)["dependencies"]
+    except ValueError:
+        return _without_answer(name, done.stderr)
+    unknown = [package["name"] for package in packages if "skip_reason" in package]
+    vulnerable = [package for package in packages if package.get("vulns")]
+    for package in vulnerable:
+        _show(package)
+    if len(unknown) == len(packages):
+        _say(name, f"no advisories can be had, nothing is known of the {len(packages)} packages")
+        return True
+    counted = f"{len(packages) - len(unknown)} of {len(packages)} packages looked up"
+    _say(name, f"{counted}, {len(vulnerable)} with a known vulnerability")
+    if unknown:
+        _say(name, f"no advisories can be had of {', '.join(unknown)}")
+    return not vulnerable
+
+
+def _without_answer(name: str, words: str) -> bool:
+    """Whether the requirements at least can be read: then it is the advisories that are missing."""
+    dry = _pip_audit(name, "--dry-run")
+    if dry.returncode:
+        _say(name, f"the requirements cannot be audited\n{dry.stderr}")
+        return False
+    reason = words.strip().splitlines()[-1:]
+    _say(name, f"the advisories cannot be reached, nothing was looked up: {' '.join(reason)}")
+    return True
+
+
+def _show(package: Package) -> None:
+    for found in package["vulns"]:
+        fixed = ", ".join(found["fix_versions"]) or "no version yet"
+        known = ", ".join([found["id"], *found["aliases"]])
+        print(f"VULNERABLE {package['name']} {package['version']}: {known}; fixed in {fixed}")
+
+
+def _say(name: str, text: str) -> None:
+    print(f"audit: requirements/{name}: {text}")
+
+
+def _pip_audit(name: str, *options: str) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("pip-audit")
+    fixed = ["--format=json", "--progress-spinner=off", "--disable-pip", "--require-hashes"]
+    return subprocess.run(
+        [program, *fixed, "--requirement", CHECKOUT / "requirements" / name, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
