@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import MAX_UNKNOWN, Fault, Invalid
 from pushsvc.common.strict_json import MalformedJSON, loads_strict
 
 _CONFIG = "providers_config"
@@ -147,6 +147,9 @@ class _Values:
         return text
 
     def refuse_others(self, known: set[str]) -> None:
+        if len(self.values) > len(known) + MAX_UNKNOWN:
+            detail = f"Must have at most {len(known)} fields."
+            raise Invalid([Fault(self.path, "too_many", detail)])
         for name in self.values.keys() - known:
             self.fault(name, "unknown_field", "There is no such field.")
 

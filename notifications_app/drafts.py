@@ -26,6 +26,7 @@ MAX_TITLE: Final = 100
 MAX_BODY: Final = 255
 MAX_TTL: Final = 28 * 24 * 3600
 DEFAULT_TTL: Final = 3 * 24 * 3600
+MAX_PLATFORMS: Final = 20  # given, with duplicates
 _TOPIC: Final = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
 
 
@@ -55,7 +56,10 @@ class SendInput(StrictSerializer):
     )
     segment_id = Id(default=None, allow_null=True, help_text="null is the whole channel.")
     target_platforms = ListOf(
-        Choice(Platform.values), default=[Platform.WEB.value], help_text="Duplicates are folded."
+        Choice(Platform.values),
+        max_length=MAX_PLATFORMS,
+        default=[Platform.WEB.value],
+        help_text="Duplicates are folded.",
     )
     data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
         default={}, help_text="Handed to the device as it is."

@@ -87,8 +87,8 @@ def _rule_schema() -> dict[str, Any]:
     return {
         "description": "What it means is in docs/segments.md.",
         "oneOf": [
-            _object({"all": _list(_REF)}),
-            _object({"any": _list(_REF)}),
+            _object({"all": _group()}),
+            _object({"any": _group()}),
             _object({"not": _REF}),
             _leaf({"attribute": name}, comparing, _SCALAR),
             _leaf({"attribute": name}, ["in"], _choices(_SCALAR)),
@@ -118,6 +118,10 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": 1}
+
+
+def _group() -> dict[str, Any]:
+    return {**_list(_REF), "maxItems": rules.MAX_LEAVES}
 
 
 def _choices(items: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pushsvc.common.fields import (
     StrictSerializer,
     Text,
     Timestamp,
-    refuse,
 )
 from pushsvc.common.platforms import Platform
 
@@ -42,20 +41,10 @@ class EventInput(StrictSerializer):
     event = Choice(Event.values)
 
 
-class Events(ListOf):
-    """At most MAX_EVENTS, counted before they are looked at."""
-
-    @override
-    def to_internal_value(self, data: object) -> list[Any]:
-        if isinstance(data, list) and len(data) > MAX_EVENTS:
-            refuse("too_many", f"Must have at most {MAX_EVENTS} entries.")
-        return super().to_internal_value(data)
-
-
 class EventsInput(StrictSerializer):
     """Unknown fields are refused: who writes them is our SDK, or an app that misspells one."""
 
-    events = Events(EventInput(), min_length=1, max_length=MAX_EVENTS)
+    events = ListOf(EventInput(), max_length=MAX_EVENTS)
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

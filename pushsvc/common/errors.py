@@ -8,9 +8,15 @@ that raises them. Knows nothing of HTTP frameworks, so that services may raise w
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from itertools import accumulate
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
+
+# Together they bound an answer: whatever 64 KiB of input hold, it has at most 16 KiB.
+MAX_FAULTS: Final = 50
+_PATH_BYTES: Final = 160
+MAX_UNKNOWN: Final = 10  # an object with more unknown names than this is a fault as a whole
 
 
 class PushsvcError(Exception):
@@ -54,24 +60,42 @@ class Fault:
 
 
 class Invalid(PushsvcError):
+    """The first MAX_FAULTS of the faults are kept; `detail` says where there were more."""
+
     status = 400
     code = "validation_error"
     title = "The input is not valid"
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = list(faults)
-        super().__init__(_summary(self.faults))
+        self.faults = list(faults[:MAX_FAULTS])
+        super().__init__(_summary(faults))
 
     @override
     def problem(self) -> dict[str, Any]:
-        return {**super().problem(), "errors": [asdict(fault) for fault in self.faults]}
+        shown = [{**asdict(fault), "attr": _shortened(fault.attr)} for fault in self.faults]
+        return {**super().problem(), "errors": shown}
 
 
 def _summary(faults: Sequence[Fault]) -> str:
+    if len(faults) > MAX_FAULTS:
+        return f"{MAX_FAULTS} faults shown; there are more."
     if len(faults) != 1:
         return f"{len(faults)} faults; see errors."
     fault = faults[0]
-    return f"{fault.attr[:100]}: {fault.detail}" if fault.attr else fault.detail
+    return f"{_shortened(fault.attr)}: {fault.detail}" if fault.attr else fault.detail
+
+
+def _shortened(path: str) -> str:
+    """A path may hold names that the client chose: what is over _PATH_BYTES of JSON is cut off."""
+    sizes = accumulate(map(_json_bytes, path[: _PATH_BYTES + 1]))
+    fitting = sum(size <= _PATH_BYTES for size in sizes)
+    return path if fitting == len(path) else f"{path[:fitting]}…"
+
+
+def _json_bytes(char: str) -> int:
+    if not char.isprintable():
+        return 6
+    return 2 if char in '"\\' else len(char.encode())
 
 
 class MissingKey(PushsvcError):

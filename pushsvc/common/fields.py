@@ -3,9 +3,9 @@
 Length counts Unicode code points. `null` is refused unless `allow_null` is given.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -15,10 +15,12 @@ from rest_framework import serializers
 from rest_framework.fields import empty
 from typing_extensions import override
 
+from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
+MAX_TEXTS = 600  # names of an object of texts: no message of 4 KiB could hold more
 
 
 def refuse(code: str, detail: str) -> NoReturn:
@@ -164,22 +166,27 @@ class Choice(serializers.ChoiceField):
 
 
 class ListOf(serializers.ListField):
-    """A list of `child`; may be empty only where `allow_empty` says so."""
+    """1 to `max_length` of `child`, counted before they are looked at."""
 
     def __init__(
-        self, child: serializers.Field[Any, Any, Any, Any], *, allow_empty: bool = False, **kw: Any
+        self, child: serializers.Field[Any, Any, Any, Any], *, max_length: int, **kw: Any
     ) -> None:
-        super().__init__(child=child, allow_empty=allow_empty, **kw)
+        super().__init__(child=child, min_length=1, max_length=max_length, **kw)
 
     @override
     def to_internal_value(self, data: object) -> list[Any]:
         if not isinstance(data, list):
             refuse("not_a_list", "Must be a list.")
-        if not data and not self.allow_empty:
+        if not data:
             refuse("empty", "Must not be empty.")
-        return super().to_internal_value(data)
+        if self.max_length is not None and len(data) > self.max_length:
+            refuse("too_many", f"Must have at most {self.max_length} entries.")
+        return list(_children(self.child, enumerate(data)).values())
 
 
+@extend_schema_field(
+    {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": MAX_TEXTS}
+)
 class StringMap(serializers.DictField):
     """An object whose values are all strings."""
 
@@ -189,7 +196,37 @@ class StringMap(serializers.DictField):
     def to_internal_value(self, data: object) -> dict[str, str]:
         if not isinstance(data, dict):
             refuse("not_an_object", "Must be an object.")
-        return super().to_internal_value(data)
+        if len(data) > MAX_TEXTS:
+            refuse("too_many", f"Must have at most {MAX_TEXTS} names.")
+        return _children(self.child, data.items())
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def _children(
+    child: serializers.Field[Any, Any, Any, Any], items: Iterable[tuple[_Key, object]]
+) -> dict[_Key, Any]:
+    """Each item as `child` reads it. Stops as soon as there are more faults than are shown."""
+    values: dict[_Key, Any] = {}
+    faults: dict[Any, Any] = {}
+    for key, item in items:
+        try:
+            values[key] = child.run_validation(item)
+        except serializers.ValidationError as error:
+            faults[key] = error.detail
+            if _count(faults) > MAX_FAULTS:
+                break
+    if faults:
+        raise serializers.ValidationError(faults)
+    return values
+
+
+def _count(detail: Any) -> int:
+    """How many faults a ValidationError's `detail` holds."""
+    if isinstance(detail, dict):
+        return sum(map(_count, detail.values()))
+    return len(detail)
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -199,16 +236,20 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
-        """The validated input; every fault at once as a ValidationError."""
-        serializer = cls(data=data)
-        serializer.is_valid(raise_exception=True)
-        return dict(serializer.validated_data)
+        """The validated input. Raises ValidationError with the faults; those over MAX_FAULTS may
+        be left out."""
+        return dict(cls().run_validation(data))
 
     @override
     def run_validation(self, data: Any = empty) -> Any:
         if data is not empty and data is not None and not isinstance(data, dict):
             refuse("not_an_object", "Must be an object.")
+        if isinstance(data, dict) and self._has_too_many(data):
+            refuse("too_many", f"Must have at most {len(self.fields)} fields.")
         return super().run_validation(data)
+
+    def _has_too_many(self, data: Mapping[str, Any]) -> bool:
+        return self.refuse_unknown and len(data) > len(self.fields) + MAX_UNKNOWN
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:

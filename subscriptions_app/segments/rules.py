@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
-from pushsvc.common.errors import Fault
+from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
 from pushsvc.common.platforms import Platform
 from pushsvc.common.timestamps import parse_timestamp
 
@@ -36,24 +37,31 @@ _Check = Callable[[object, str], None]
 
 
 def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
-    """Every fault of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
+    """The faults of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
 
     None: it is a rule, and may be stored, compiled and put into words. `attr` is the path to it.
+    The walk ends where there are too many conditions, or more faults than are shown.
     """
-    checker = _Checker()
-    checker.rule(data, attr, depth=1)
-    if checker.leaves > MAX_LEAVES:
-        checker.fault(attr, "too_many", f"Must have at most {MAX_LEAVES} conditions.")
+    checker = _Checker(attr)
+    with suppress(_Enough):
+        checker.rule(data, attr, depth=1)
     return checker.faults
 
 
+class _Enough(Exception):
+    """What is known already refuses the rule: the rest need not be looked at."""
+
+
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, root: str) -> None:
         self.faults: list[Fault] = []
-        self.leaves = 0
+        self._root = root
+        self._leaves = 0
 
     def fault(self, attr: str, code: str, detail: str) -> None:
         self.faults.append(Fault(attr, code, detail))
+        if len(self.faults) > MAX_FAULTS:
+            raise _Enough
 
     def rule(self, data: object, attr: str, depth: int) -> None:
         if not isinstance(data, dict):
@@ -77,11 +85,13 @@ class _Checker:
         if kind == "not":
             self.rule(data[kind], inner, depth + 1)
         elif self._is_filled_list(data[kind], inner):
+            self._expect_leaves(len(data[kind]))  # each entry holds one at least
             for place, rule in enumerate(data[kind]):
                 self.rule(rule, f"{inner}.{place}", depth + 1)
 
     def _leaf(self, data: dict[str, Any], attr: str, kind: str) -> None:
-        self.leaves += 1
+        self._leaves += 1
+        self._expect_leaves(self._leaves)
         self._refuse_others(data, attr, {kind, "operator", "value"})
         for name in ("operator", "value"):
             if name not in data:
@@ -92,6 +102,11 @@ class _Checker:
         if self._is_choice(data["operator"], f"{attr}.operator", operators) and "value" in data:
             field = data[kind] if kind == "field" else None
             self._value_check(field, data["operator"])(data["value"], f"{attr}.value")
+
+    def _expect_leaves(self, number: int) -> None:
+        if number > MAX_LEAVES:
+            self.fault(self._root, "too_many", f"Must have at most {MAX_LEAVES} conditions.")
+            raise _Enough
 
     def _operators(self, subject: object, attr: str, kind: str) -> tuple[str, ...] | None:
         """Those that fit what is tested; None where there is no such field."""
@@ -117,6 +132,9 @@ class _Checker:
         return special.get(operator, one)
 
     def _refuse_others(self, data: dict[str, Any], attr: str, known: set[str]) -> None:
+        if len(data) > len(known) + MAX_UNKNOWN:
+            self.fault(attr, "too_many", f"Must have at most {len(known)} fields.")
+            raise _Enough
         for name in data:
             if name not in known:
                 self.fault(f"{attr}.{name}", "unknown_field", "There is no such field.")

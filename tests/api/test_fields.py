@@ -36,7 +36,7 @@ class Everything(StrictSerializer):
     id = Id(required=False)
     url = HttpUrl(required=False)
     choice = Choice(["web", "ios"], required=False)
-    many = ListOf(Choice(["web", "ios"]), required=False)
+    many = ListOf(Choice(["web", "ios"]), max_length=60, required=False)
     strings = StringMap(required=False)
     inner = Inner(required=False)
     nullable = Id(required=False, allow_null=True)

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from channels_app.models import ChannelCounter
 from pushsvc.common import sql
+from pushsvc.common.errors import MAX_FAULTS
 from subscriptions_app.models import Subscription
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
 from subscriptions_app.segments.wording import rule_text
@@ -177,10 +178,42 @@ def nested(depth):
         ),
         (nested(MAX_DEPTH + 1), [("rule" + ".not" * MAX_DEPTH, "too_deep")]),
         ({"all": [PLAN] * (MAX_LEAVES + 1)}, [("rule", "too_many")]),
+        ({"all": [{"any": [PLAN] * 2}] * 26}, [("rule", "too_many")]),
+        ({"all": [{"any": [PLAN] * 26}, {"any": [PLAN] * 26}, 5]}, [("rule", "too_many")]),
     ],
 )
 def test_every_fault_has_its_path(rule, expected):
     assert faults(rule) == expected
+
+
+class Watched(dict):
+    """Notes that it was looked into."""
+
+    is_seen = False
+
+    def __contains__(self, name):
+        self.is_seen = True
+        return super().__contains__(name)
+
+
+def test_the_walk_ends_where_the_conditions_are_too_many():
+    last = Watched(PLAN)
+
+    assert faults({"all": [{"any": [PLAN] * 26}, {"any": [PLAN] * 26}, last]})
+
+    assert not last.is_seen
+
+
+def test_the_walk_ends_where_more_faults_are_known_than_are_shown():
+    choices = attribute("a", "in", [None] * 30)
+    last = Watched(PLAN)
+
+    assert len(faults({"all": [choices, last, choices]})) > MAX_FAULTS
+    assert last.is_seen
+
+    last = Watched(PLAN)
+    assert faults({"all": [choices, choices, last]})
+    assert not last.is_seen
 
 
 def test_all_faults_are_told_at_once():

@@ -259,7 +259,7 @@ def test_attributes_up_to_their_limits_are_stored_as_sent(alice, attributes):
     [
         ({f"k{n}": n for n in range(11)}, [("attributes", "too_many")]),
         ({"k" * 51: "v"}, [("attributes." + "k" * 51, "too_long")]),
-        ({"😀" * 51: 1}, [("attributes." + "😀" * 51, "too_long")]),
+        ({"é" * 51: 1}, [("attributes." + "é" * 51, "too_long")]),
         ({"plan": "v" * 256}, [("attributes.plan", "too_long")]),
         ({"plan": "😀" * 256}, [("attributes.plan", "too_long")]),
         ({"plan": True}, [("attributes.plan", "not_a_string_or_number")]),
