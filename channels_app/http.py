@@ -10,11 +10,12 @@ from rest_framework.request import Request
 from typing_extensions import override
 
 from channels_app import keys
-from channels_app.models import ApiKey, Channel
+from channels_app.models import ApiKey, Channel, Scope
 from channels_app.selectors import ChannelNotFound, FoundKey, api_key_find, channel_get
 from channels_app.services import api_key_note_use
 from pushsvc.common import ratelimit
 from pushsvc.common.client_address import counted_address
+from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
 from pushsvc.common.ids import parse_uuid
 
@@ -52,7 +53,8 @@ class ChannelIdMalformed(BadRequest):
 class ApiKeyAuthentication(BaseAuthentication):
     """`Authorization: Key <API_KEY>`; `request.auth` is the key with its channel.
 
-    An address with too many refused keys is told so instead of 401; its good keys go on working.
+    An address with too many refused keys, or keys without the scope that was needed, is told so
+    instead of 401 and 403; its good keys go on working.
     """
 
     @override
@@ -61,11 +63,15 @@ class ApiKeyAuthentication(BaseAuthentication):
         try:
             found = _accepted(text)
         except MissingKey:
-            limit = settings.REFUSED_KEYS_PER_MINUTE
-            ratelimit.enforce("refused-keys", counted_address(request._request), limit, 60)
+            _count_refused(request)
             raise
         api_key_note_use(found)
         return None, found.api_key
+
+
+def _count_refused(request: Request) -> None:
+    address, quota = counted_address(request._request), settings.REFUSED_KEYS_PER_MINUTE
+    ratelimit.enforce(ratelimit.Limit("refused-keys", address, quota, 60))
 
 
 def _key_text(header: str) -> str:
@@ -94,6 +100,7 @@ def require_scope(scope: str) -> type[BasePermission]:
         @override
         def has_permission(self, request: Request, view: Any) -> bool:
             if scope not in key_of(request).scopes:
+                _count_refused(request)
                 raise MissingScope(scope)
             return True
 
@@ -106,6 +113,28 @@ def key_of(request: Request) -> ApiKey:
     if not isinstance(key, ApiKey):
         raise MissingKey
     return key
+
+
+def channel_limit(request: Request, name: str, quota: int, seconds: int = 60) -> ratelimit.Limit:
+    """One for all keys of the key's channel: another key is no way around it."""
+    return ratelimit.Limit(name, str(key_of(request).channel_id), quota, seconds)
+
+
+class KeyedView(ApiView):
+    # No docstring, as ApiView. The limit is that of what changes a channel.
+    authentication_classes = (ApiKeyAuthentication,)
+
+    @override
+    def limit(self, request: Request) -> ratelimit.Limit | None:
+        return channel_limit(request, "manage", settings.MANAGE_PER_MINUTE)
+
+
+class ReadingView(KeyedView):
+    permission_classes = (require_scope(Scope.READ),)
+
+    @override
+    def limit(self, request: Request) -> ratelimit.Limit | None:
+        return channel_limit(request, "reads", settings.READS_PER_MINUTE)
 
 
 def own_channel(request: Request, channel_id: UUID) -> Channel:

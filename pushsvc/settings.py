@@ -163,7 +163,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["pushsvc.common.strict_json.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "pushsvc.common.negotiation.AlwaysJSON",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "pushsvc.common.openapi.Schema",
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "pushsvc.common.drf.problem_handler",
     "UNAUTHENTICATED_USER": None,
@@ -197,14 +197,21 @@ CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]
 CORS_ALLOW_HEADERS = ["content-type", "x-channel-id"]
+CORS_EXPOSE_HEADERS = ["ratelimit", "ratelimit-policy", "retry-after"]
 CORS_PREFLIGHT_MAX_AGE = 86_400
 
 METRICS_TOKEN = ENV.text("METRICS_TOKEN")
 DEMO_RECORD = ENV.text("DEMO_RECORD")
+
+# For each channel
+SENDS_PER_SECOND = 100
+READS_PER_MINUTE = 3_000
+MANAGE_PER_MINUTE = 600
+# For each address
 REFUSED_KEYS_PER_MINUTE = 60
 SUBSCRIBES_PER_MINUTE = 600
-FORGED_EVENTS_PER_MINUTE = 3_000
-SENDS_PER_SECOND = 100
+WEB_PUSH_KEYS_PER_MINUTE = 6_000
+FORGED_EVENTS_PER_MINUTE = 600
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 

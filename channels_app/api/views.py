@@ -1,8 +1,10 @@
 from uuid import UUID
 
+from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from typing_extensions import override
 
 from channels_app.api.serializers import (
     ChannelStatisticsOutput,
@@ -12,8 +14,9 @@ from channels_app.api.serializers import (
     channel_statistics,
 )
 from channels_app.http import (
-    ApiKeyAuthentication,
     ChannelIdMissing,
+    KeyedView,
+    ReadingView,
     channel_from_header,
     own_channel,
     require_scope,
@@ -21,9 +24,11 @@ from channels_app.http import (
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound, channel_totals, current_vapid_key
 from channels_app.services import provider_credentials_store
+from pushsvc.common.client_address import counted_address
 from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.openapi import problem_responses
+from pushsvc.common.ratelimit import Limit
 
 _STATISTICS = {
     "channel_info": {
@@ -59,10 +64,7 @@ _MISSPELT = Invalid(
 )
 
 
-class ChannelView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
-    permission_classes = (require_scope("read"),)
-
+class ChannelView(ReadingView):
     @extend_schema(
         operation_id="channel_read",
         summary="Get channel statistics",
@@ -76,8 +78,7 @@ class ChannelView(ApiView):
         return Response(channel_statistics(channel, channel_totals(channel.id)))
 
 
-class ProvidersView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
+class ProvidersView(KeyedView):
     permission_classes = (require_scope("manage"),)
 
     @extend_schema(
@@ -110,6 +111,11 @@ class ProvidersView(ApiView):
 class WebPushKeyView(ApiView):
     """Public: browsers need the key before they can subscribe."""
 
+    @override
+    def limit(self, request: Request) -> Limit | None:
+        address = counted_address(request._request)
+        return Limit("web-push-keys", address, settings.WEB_PUSH_KEYS_PER_MINUTE, 60)
+
     @extend_schema(
         operation_id="web_push_key_read",
         summary="Get the channel's public key for web push",
@@ -117,7 +123,7 @@ class WebPushKeyView(ApiView):
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
         responses={200: WebPushKeyOutput}
-        | problem_responses(ChannelIdMissing(), ChannelNotFound(), 503),
+        | problem_responses(ChannelIdMissing(), ChannelNotFound(), 429, 503),
         examples=[
             OpenApiExample(
                 "A key",

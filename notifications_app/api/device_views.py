@@ -1,6 +1,5 @@
 """What devices report, and the link that records a click: public, a token says for what."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from django.conf import settings
@@ -10,17 +9,27 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from typing_extensions import override
 
 from notifications_app.api.serializers import EventsInput
-from notifications_app.events import Event, Report, click_follow, events_record, genuine
+from notifications_app.events import (
+    Event,
+    Report,
+    click_follow,
+    events_record,
+    genuine,
+    holds_genuine,
+)
 from notifications_app.tracking import TOKEN_LENGTH
-from pushsvc.common import ratelimit
 from pushsvc.common.client_address import counted_address
 from pushsvc.common.drf import ApiView
+from pushsvc.common.errors import BodyTooLarge
 from pushsvc.common.openapi import problem_responses
+from pushsvc.common.ratelimit import Limit
 from pushsvc.common.strict_json import StrictJSONParser
 
 _TAG: Final = "events"
+_MAX_BODY: Final = 8 * 1024  # thrice what 20 events take
 _EXAMPLE: Final = OpenApiExample(
     "A click",
     {
@@ -46,6 +55,13 @@ class BeaconParser(StrictJSONParser):
 
 class EventsView(ApiView):
     parser_classes = (StrictJSONParser, BeaconParser)
+    is_limit_told = False  # it would tell a stranger whose tokens are ours
+
+    @override
+    def limit(self, request: Request) -> Limit | None:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > _MAX_BODY:
+            raise BodyTooLarge("A report of events may hold at most 8 KiB.")
+        return None if holds_genuine(request._request.body) else _strangers_limit(request)
 
     @extend_schema(
         operation_id="events_report",
@@ -62,13 +78,17 @@ class EventsView(ApiView):
         },
     )
     def post(self, request: Request) -> Response:
-        reports = genuine(EventsInput.checked(request.data)["events"])
-        _limit_forged(request, reports)
-        events_record(reports)
+        events_record(genuine(EventsInput.checked(request.data)["events"]))
         return Response(status=204)
 
 
 class ClickView(ApiView):
+    is_limit_told = False  # as EventsView
+
+    @override
+    def limit(self, request: Request) -> Limit | None:
+        return None if _clicked(self.kwargs["token"]) else _strangers_limit(request)
+
     @extend_schema(
         operation_id="click_follow",
         summary="Record a click and lead to the notification's url",
@@ -98,9 +118,7 @@ class ClickView(ApiView):
         },
     )
     def get(self, request: Request, token: str) -> HttpResponse:
-        reports = genuine([(token, Event.CLICKED)])
-        _limit_forged(request, reports)
-        url = click_follow(reports, is_counted=_is_click(request))
+        url = click_follow(_clicked(token), is_counted=_is_click(request))
         headers = {
             "Location": iri_to_uri(url),
             "Cache-Control": "no-store",
@@ -109,15 +127,18 @@ class ClickView(ApiView):
         return HttpResponse(status=302, headers=headers)
 
 
+def _clicked(token: str) -> list[Report]:
+    return genuine([(token, Event.CLICKED)])
+
+
 def _is_click(request: Request) -> bool:
     """False for HEAD, and for a request that says it was made ahead of a click."""
     said = " ".join(request.headers.get(name, "") for name in _AHEAD_HEADERS).lower()
     return request.method == "GET" and not any(word in said for word in _AHEAD_WORDS)
 
 
-def _limit_forged(request: Request, reports: Sequence[Report]) -> None:
-    """Only requests without any genuine token are limited, by their address: nobody can use up what
-    others who share it need for theirs."""
-    if not reports:
-        address = counted_address(request._request)
-        ratelimit.enforce("forged-events", address, settings.FORGED_EVENTS_PER_MINUTE, 60)
+def _strangers_limit(request: Request) -> Limit:
+    """For requests without any token of ours. Others are not limited: nobody can use up what those
+    who share the address need for theirs."""
+    address, quota = counted_address(request._request), settings.FORGED_EVENTS_PER_MINUTE
+    return Limit("forged-events", address, quota, 60)

@@ -10,14 +10,13 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from channels_app.http import ApiKeyAuthentication, own_channel, require_scope
+from channels_app.http import KeyedView, own_channel, require_scope
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app.api.paging import MAX_LIMIT, PAGE_PARAMETERS, read_page
 from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
 from notifications_app.errors import SegmentInUse
 from notifications_app.services import segment_delete
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.openapi import problem_responses
 from subscriptions_app import selectors
@@ -51,8 +50,7 @@ _BAD_RULE: Final = Invalid(
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
 
 
-class _OwnersView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
+class _OwnersView(KeyedView):
     permission_classes = (require_scope(Scope.MANAGE),)
 
 

@@ -7,9 +7,17 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from typing_extensions import override
 
-from channels_app.http import ApiKeyAuthentication, key_of, own_channel, require_scope
-from channels_app.models import ApiKey, Scope
+from channels_app.http import (
+    KeyedView,
+    ReadingView,
+    channel_limit,
+    key_of,
+    own_channel,
+    require_scope,
+)
+from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app import selectors
 from notifications_app.api import examples
@@ -39,18 +47,21 @@ from notifications_app.services import (
     notification_cancel,
     notification_try,
 )
-from pushsvc.common import ratelimit
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.openapi import problem_responses
+from pushsvc.common.ratelimit import Limit
 from subscriptions_app.errors import PlatformNotEnabled
 
 _TAG: Final = "notifications"
 
 
-class SendView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
+class SendView(KeyedView):
     permission_classes = (require_scope(Scope.SEND),)
+
+    @override
+    def limit(self, request: Request) -> Limit | None:
+        own = key_of(request).channel.sends_per_second
+        return channel_limit(request, "sends", settings.SENDS_PER_SECOND if own is None else own, 1)
 
     @extend_schema(
         operation_id="notification_send",
@@ -91,7 +102,6 @@ class SendView(ApiView):
     )
     def post(self, request: Request) -> Response:
         channel = key_of(request).channel
-        _limit_sends(key_of(request))
         once = _idempotency_key(request)
         fields = SendInput.checked(request.data)
         is_trial = fields.pop("dry_run")
@@ -104,8 +114,7 @@ class SendView(ApiView):
         return Response(answer, status=202)
 
 
-class CancelView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
+class CancelView(KeyedView):
     permission_classes = (require_scope(Scope.SEND),)
 
     @extend_schema(
@@ -139,10 +148,7 @@ class CancelView(ApiView):
         )
 
 
-class NotificationListView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
-    permission_classes = (require_scope(Scope.READ),)
-
+class NotificationListView(ReadingView):
     @extend_schema(
         operation_id="notification_list",
         summary="List the channel's notifications, newest first",
@@ -161,10 +167,7 @@ class NotificationListView(ApiView):
         return Response([listed.to_representation(each) for each in found], headers=links)
 
 
-class NotificationView(ApiView):
-    authentication_classes = (ApiKeyAuthentication,)
-    permission_classes = (require_scope(Scope.READ),)
-
+class NotificationView(ReadingView):
     @extend_schema(
         operation_id="notification_read",
         summary="Get notification statistics",
@@ -186,9 +189,3 @@ class NotificationView(ApiView):
 def _idempotency_key(request: Request) -> str | None:
     key = request.headers.get(IDEMPOTENCY_HEADER)
     return None if key is None else checked_key(key)
-
-
-def _limit_sends(key: ApiKey) -> None:
-    own = key.channel.sends_per_second
-    limit = settings.SENDS_PER_SECOND if own is None else own
-    ratelimit.enforce("send", str(key.id), limit, 1)

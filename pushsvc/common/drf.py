@@ -15,7 +15,7 @@ from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 from typing_extensions import override
 
-from pushsvc.common import errors
+from pushsvc.common import errors, ratelimit
 from pushsvc.common.strict_json import MalformedJSON
 
 PROBLEM_TYPE = "application/problem+json"
@@ -27,6 +27,13 @@ logger = logging.getLogger(__name__)
 class ApiView(APIView):
     # No docstring: the API reference would show it for every view.
     http_method_names = ["get", "head", "post", "put", "delete"]
+    is_limit_told = True  # with every answer; else with a refusal only
+    _standing: ratelimit.Standing | None = None
+
+    def limit(self, request: Request) -> ratelimit.Limit | None:
+        """How often whoever asks may do so; None: as often as they like. Counted before the body
+        is read."""
+        return None
 
     @override
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -37,6 +44,20 @@ class ApiView(APIView):
         super().initial(request, *args, **kwargs)
         if method in {"post", "put"}:
             _refuse_empty(request)
+
+    @override
+    def check_throttles(self, request: Request) -> None:
+        limit = self.limit(request)
+        self._standing = None if limit is None else ratelimit.enforce(limit)
+
+    @override
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        if self._standing is not None and self.is_limit_told:
+            for name, value in self._standing.headers.items():
+                response.headers[name] = value
+        return super().finalize_response(request, response, *args, **kwargs)
 
 
 def _refuse_empty(request: Request) -> None:

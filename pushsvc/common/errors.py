@@ -167,11 +167,11 @@ class TooManyRequests(PushsvcError):
     code = "rate_limited"
     title = "Too many requests"
 
-    def __init__(self, wait: float) -> None:
+    def __init__(self, wait: float, *, headers: Mapping[str, str] | None = None) -> None:
         seconds = max(1, math.ceil(wait))
         super().__init__(
             f"Wait {seconds} seconds before the next request of this kind.",
-            headers={"Retry-After": str(seconds)},
+            headers={"Retry-After": str(seconds), **(headers or {})},
         )
 
 

@@ -1,12 +1,20 @@
-"""Parts of the OpenAPI document that all views share: errors, and an example of each."""
+"""Parts of the OpenAPI document that all views share: errors, an example of each, and limits."""
 
-from typing import Any
+from typing import Any, Final, cast
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, inline_serializer
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    inline_serializer,
+)
 from rest_framework import serializers
+from typing_extensions import override
 
 from pushsvc.common import errors
-from pushsvc.common.drf import PROBLEM_TYPE
+from pushsvc.common.drf import PROBLEM_TYPE, ApiView
 
 _SAMPLES: dict[int, errors.PushsvcError] = {
     400: errors.Invalid([errors.Fault("body", "required", "This field is required.")]),
@@ -42,6 +50,36 @@ _PROBLEM = inline_serializer(
         ),
     },
 )
+
+
+class Schema(AutoSchema):
+    """Adds the headers of a view that has a limit to its answers."""
+
+    @override
+    def get_override_parameters(self) -> list[Any]:
+        found = super().get_override_parameters()
+        view = cast(ApiView, self.view)
+        if type(view).limit is ApiView.limit:
+            return found
+        told = [200, 201, 202, 204, 429] if view.is_limit_told else [429]
+        return [
+            *found,
+            _header("RateLimit-Policy", told, _POLICY),
+            _header("RateLimit", told, _LEFT),
+            _header("Retry-After", [429, 503], "Seconds to wait.", OpenApiTypes.INT),
+        ]
+
+
+_POLICY: Final = 'The limit that holds: `"sends";q=100;w=1` is 100 sends in a second.'
+_LEFT: Final = 'What is left of it, and for how long: `"sends";r=99;t=1` is 99 for a second.'
+
+
+def _header(
+    name: str, statuses: list[int], meaning: str, kind: OpenApiTypes = OpenApiTypes.STR
+) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, kind, OpenApiParameter.HEADER, response=statuses, description=meaning
+    )
 
 
 def problem_responses(*problems: int | errors.PushsvcError) -> dict[tuple[int, str], Any]:

@@ -1,18 +1,22 @@
 """What devices call: public, for the channel that X-Channel-ID names."""
 
+from functools import cached_property
+from typing import ClassVar
+
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from typing_extensions import override
 
 from channels_app.http import ChannelIdMissing, channel_from_header
 from channels_app.models import Channel
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
-from pushsvc.common import ratelimit
 from pushsvc.common.client_address import counted_address
 from pushsvc.common.drf import ApiView
 from pushsvc.common.openapi import problem_responses
+from pushsvc.common.ratelimit import Limit
 from subscriptions_app.api.serializers import (
     DeviceInput,
     SubscribeInput,
@@ -35,7 +39,26 @@ _PHONE = {"platform": "ios", "provider_token": "00fc13adff785122b4ad28809a342098
 _ID = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
 
 
-class SubscribeView(ApiView):
+class _DeviceView(ApiView):
+    limit_name: ClassVar[str]
+
+    @cached_property
+    def channel(self) -> Channel:
+        return channel_from_header(self.request)
+
+    @override
+    def limit(self, request: Request) -> Limit | None:
+        """A channel with a limit of its own is counted by itself."""
+        address = counted_address(request._request)
+        own = self.channel.subscribes_per_minute
+        if own is None:
+            return Limit(self.limit_name, address, settings.SUBSCRIBES_PER_MINUTE, 60)
+        return Limit(self.limit_name, f"{self.channel.id}:{address}", own, 60)
+
+
+class SubscribeView(_DeviceView):
+    limit_name = "subscribes"
+
     @extend_schema(
         operation_id="subscribe",
         summary="Create or update a subscription",
@@ -83,17 +106,17 @@ class SubscribeView(ApiView):
         },
     )
     def post(self, request: Request) -> Response:
-        channel = channel_from_header(request)
-        _limit("subscribe", request, channel)
         subscription, is_new = subscription_register(
-            channel=channel, **SubscribeInput.checked(request.data)
+            channel=self.channel, **SubscribeInput.checked(request.data)
         )
         message = "Subscription created." if is_new else "Subscription updated."
         answer = {"message": message, "subscriptionId": str(subscription.id)}
         return Response(answer, status=201 if is_new else 200)
 
 
-class UnsubscribeView(ApiView):
+class UnsubscribeView(_DeviceView):
+    limit_name = "unsubscribes"
+
     @extend_schema(
         operation_id="unsubscribe",
         summary="End a subscription",
@@ -115,17 +138,5 @@ class UnsubscribeView(ApiView):
         },
     )
     def post(self, request: Request) -> Response:
-        channel = channel_from_header(request)
-        _limit("unsubscribe", request, channel)
-        subscription_unsubscribe(channel=channel, **DeviceInput.checked(request.data))
+        subscription_unsubscribe(channel=self.channel, **DeviceInput.checked(request.data))
         return Response({"message": "Unsubscribed."})
-
-
-def _limit(name: str, request: Request, channel: Channel) -> None:
-    """A channel with a limit of its own is counted by itself."""
-    address = counted_address(request._request)
-    own = channel.subscribes_per_minute
-    if own is None:
-        ratelimit.enforce(name, address, settings.SUBSCRIBES_PER_MINUTE, 60)
-    else:
-        ratelimit.enforce(name, f"{channel.id}:{address}", own, 60)

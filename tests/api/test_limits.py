@@ -18,62 +18,76 @@ def key():
     return str(uuid4())
 
 
+def limit(key, quota=1, seconds=60, name="x"):
+    return ratelimit.Limit(name, key, quota, seconds)
+
+
 def test_the_limit_is_allowed_and_one_more_is_told_how_long_to_wait(key):
-    assert [ratelimit.take("x", key, 3, 60) for _ in range(3)] == [None] * 3
+    standings = [ratelimit.take(limit(key, 3)) for _ in range(4)]
 
-    wait = ratelimit.take("x", key, 3, 60)
-
-    assert wait is not None
-    assert 0 < wait <= 60
+    assert [standing.remaining for standing in standings] == [2, 1, 0, -1]
+    assert [standing.is_refused for standing in standings] == [False, False, False, True]
+    assert all(0 < standing.reset_seconds <= 60 for standing in standings)
 
 
 def test_names_and_keys_are_counted_apart(key):
-    assert ratelimit.take("x", key, 1, 60) is None
-    assert ratelimit.take("y", key, 1, 60) is None
-    assert ratelimit.take("x", key + "b", 1, 60) is None
-    assert ratelimit.take("x", key, 1, 60) is not None
+    assert not ratelimit.take(limit(key)).is_refused
+    assert not ratelimit.take(limit(key, name="y")).is_refused
+    assert not ratelimit.take(limit(key + "b")).is_refused
+    assert ratelimit.take(limit(key)).is_refused
 
 
 def test_a_limit_of_nothing_allows_nothing(key):
-    assert ratelimit.take("x", key, 0, 60) == 60
+    standing = ratelimit.take(limit(key, 0))
+
+    assert (standing.is_refused, standing.reset_seconds) == (True, 60)
 
 
 def test_when_the_window_is_over_counting_starts_anew(key):
-    ratelimit.take("x", key, 1, 60)
+    ratelimit.take(limit(key))
     assert redis_client().pexpire(f"limit:x:{key}", 1)
     while redis_client().exists(f"limit:x:{key}"):
         time.sleep(0.001)
 
-    assert ratelimit.take("x", key, 1, 60) is None
+    assert not ratelimit.take(limit(key)).is_refused
     assert 0 < redis_client().pttl(f"limit:x:{key}") <= 60_000
 
 
 def test_a_window_ends_however_often_it_is_asked(key):
-    ratelimit.take("x", key, 3, 60)
+    ratelimit.take(limit(key, 3))
     redis_client().pexpire(f"limit:x:{key}", 5_000)
 
-    waits = [ratelimit.take("x", key, 3, 60) for _ in range(5)]
+    standings = [ratelimit.take(limit(key, 3)) for _ in range(5)]
 
-    assert waits[:2] == [None, None]
-    assert all(wait is not None and wait <= 5 for wait in waits[2:])
+    assert [standing.is_refused for standing in standings] == [False] * 2 + [True] * 3
+    assert all(standing.reset_seconds <= 5 for standing in standings)
 
 
 def test_from_many_sides_at_once_exactly_the_limit_is_allowed(key):
     def takes():
-        return [ratelimit.take("x", key, 25, 60) for _ in range(10)]
+        return [ratelimit.take(limit(key, 25)).remaining for _ in range(10)]
 
-    answers = at_once(*[takes] * 4)
+    answers = [each for answer in at_once(*[takes] * 4) for each in answer]
 
-    assert sum(answer.count(None) for answer in answers) == 25
+    assert sorted(answers, reverse=True) == [*range(24, -1, -1), *[-1] * 15]
 
 
 def test_who_must_wait_is_told_so_in_whole_seconds(key):
-    ratelimit.enforce("x", key, 1, 60)
+    ratelimit.enforce(limit(key))
 
     with pytest.raises(TooManyRequests) as refusal:
-        ratelimit.enforce("x", key, 1, 60)
+        ratelimit.enforce(limit(key))
 
     assert 1 <= int(refusal.value.headers["Retry-After"]) <= 60
+
+
+def test_where_a_client_stands_is_told_as_structured_fields(key):
+    standing = ratelimit.Standing(limit(key, 100, 1, name="sends"), 99, 0.2)
+
+    assert standing.headers == {
+        "RateLimit-Policy": '"sends";q=100;w=1',
+        "RateLimit": '"sends";r=99;t=1',
+    }
 
 
 def nobody_listens():
@@ -85,7 +99,7 @@ def nobody_listens():
 def test_while_redis_is_away_all_is_allowed(key, settings):
     settings.REDIS_URL = nobody_listens()
 
-    assert [ratelimit.take("x", key, 1, 60) for _ in range(3)] == [None] * 3
+    assert [ratelimit.take(limit(key)) for _ in range(3)] == [None] * 3
 
 
 def test_a_redis_that_hangs_is_asked_once_and_then_left_alone(key, settings):
@@ -94,7 +108,7 @@ def test_a_redis_that_hangs_is_asked_once_and_then_left_alone(key, settings):
         assert TIMEOUT_SECONDS < 1 < BACK_OFF_SECONDS
 
         for _ in range(50):
-            assert ratelimit.take("x", key, 1, 60) is None
+            assert ratelimit.take(limit(key)) is None
 
         silent.settimeout(1)
         silent.accept()[0].close()

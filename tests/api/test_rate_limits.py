@@ -1,0 +1,292 @@
+"""Which routes are limited, for whom, before what, and what clients are told of it."""
+
+import json
+import re
+
+import pytest
+from django.test import Client
+from django.urls import get_resolver
+
+from channels_app.http import ApiKeyAuthentication
+from notifications_app.models import Notification
+from pushsvc.common.drf import ApiView
+from pushsvc.common.redis_client import redis_client
+from tests.api.events import report
+from tests.api.support import NOWHERE, browser, code, owner_of
+
+pytestmark = pytest.mark.django_db
+
+JSON = "application/json"
+# RFC 9651: a list of one string with whole numbers as its parameters.
+POLICY = re.compile(r'"([a-z-]+)";q=(\d+);w=(\d+)', re.ASCII)
+LEFT = re.compile(r'"([a-z-]+)";r=(\d+);t=(\d+)', re.ASCII)
+
+
+def policy(response):
+    """(name, quota, window), and that the other field fits to it."""
+    name, quota, window = POLICY.fullmatch(response.headers["RateLimit-Policy"]).groups()
+    same_name, left, reset = LEFT.fullmatch(response.headers["RateLimit"]).groups()
+    assert same_name == name
+    assert int(left) < max(1, int(quota))
+    assert 0 <= int(reset) <= int(window)
+    return name, int(quota), int(window)
+
+
+def left(response):
+    return int(LEFT.fullmatch(response.headers["RateLimit"])[2])
+
+
+def views():
+    """Every view of the API, by its route."""
+    found = {str(each.pattern): getattr(each.callback, "cls", None) for each in _patterns()}
+    return {route: cls for route, cls in found.items() if cls and issubclass(cls, ApiView)}
+
+
+def _patterns():
+    return [each for each in get_resolver().url_patterns if hasattr(each, "callback")]
+
+
+def test_every_route_that_takes_a_key_has_a_limit():
+    keyed = [cls for cls in views().values() if ApiKeyAuthentication in cls.authentication_classes]
+
+    assert len(keyed) == 9
+    assert all(cls.limit is not ApiView.limit and cls.is_limit_told for cls in keyed)
+
+
+def test_of_the_others_those_have_none_that_cost_next_to_nothing():
+    free = {route for route, cls in views().items() if cls.limit is ApiView.limit}
+
+    assert free == {
+        *("", "docs", "docs/errors", "openapi.json", "sdk/<str:name>", "healthz", "readyz"),
+        "metrics",  # needs a token, or a peer on this machine
+        # Served on a developer's machine only.
+        *("demo", "demo/sw.js", "demo/send", "demo/notifications/<id:notification_id>"),
+    }
+
+
+def requests(owner):
+    here = f"/channel/{owner.channel.id}"
+    gone = f"{here}/segments/{NOWHERE}"
+    segment = {"name": "a", "rule": {"attribute": "a", "operator": "eq", "value": 1}}
+    return [
+        ("sends", 202, lambda: owner.send({"body": "x"})),
+        ("sends", 400, lambda: owner.send({"bdoy": "x"})),
+        ("reads", 200, lambda: owner.call("GET", here)),
+        ("reads", 404, lambda: owner.call("GET", f"/channel/{NOWHERE}")),
+        ("reads", 200, lambda: owner.call("GET", f"/notifications/{owner.channel.id}")),
+        ("reads", 404, lambda: owner.call("GET", f"/notification/{NOWHERE}")),
+        ("manage", 404, lambda: owner.call("DELETE", f"/cancel-notification/{NOWHERE}")),
+        ("manage", 400, lambda: owner.call("PUT", f"{here}/providers", {})),
+        ("manage", 200, lambda: owner.call("GET", f"{here}/segments")),
+        ("manage", 201, lambda: owner.call("POST", f"{here}/segments", segment)),
+        ("manage", 404, lambda: owner.call("GET", gone)),
+        ("manage", 400, lambda: owner.call("PUT", gone, {})),
+        ("manage", 404, lambda: owner.call("DELETE", gone)),
+        ("manage", 404, lambda: owner.call("GET", f"{gone}/size")),
+        ("subscribes", 201, lambda: owner.subscribe(browser())),
+        ("subscribes", 400, lambda: owner.subscribe({})),
+        (
+            "unsubscribes",
+            200,
+            lambda: owner.device("/unsubscribe", {"endpoint": "https://a.example"}),
+        ),
+        ("web-push-keys", 200, lambda: key_of(owner)),
+    ]
+
+
+def key_of(owner):
+    headers = {"X-Channel-ID": str(owner.channel.id), "Origin": "https://shop.example"}
+    return Client().get("/web-push-key", headers=headers)
+
+
+def test_a_client_is_told_where_it_stands_with_every_answer(alice):
+    for name, status, ask in requests(alice):
+        response = ask()
+
+        assert (response.status_code, policy(response)[0]) == (status, name)
+        assert "Retry-After" not in response.headers
+
+
+def test_what_is_left_counts_down_and_a_refusal_says_so_too(alice, settings):
+    settings.READS_PER_MINUTE = 2
+    ask = lambda: alice.call("GET", f"/channel/{alice.channel.id}")  # noqa: E731
+
+    assert [left(ask()) for _ in range(2)] == [1, 0]
+    refused = ask()
+
+    assert code(refused, 429) == "rate_limited"
+    assert policy(refused) == ("reads", 2, 60)
+    assert left(refused) == 0
+    # The draft: it should not name a point in time before the reset.
+    assert refused.headers["RateLimit"].endswith(f";t={refused.headers['Retry-After']}")
+
+
+@pytest.mark.parametrize("setting", ["SENDS_PER_SECOND", "READS_PER_MINUTE", "MANAGE_PER_MINUTE"])
+def test_another_key_of_the_channel_shares_its_limit_and_another_channel_does_not(
+    alice, bob, settings, setting
+):
+    name = setting.partition("_")[0].lower()
+    other_key = owner_of(alice.channel)
+
+    def asked(owner):
+        return next(ask for limited, _, ask in requests(owner) if limited == name)().status_code
+
+    setattr(settings, setting, 1)
+    assert asked(alice) != 429
+    redis_client().persist(f"limit:{name}:{alice.channel.id}")  # the window does not end meanwhile
+    assert asked(other_key) == 429
+    assert asked(bob) != 429
+
+
+def test_a_key_without_the_scope_uses_up_nothing_of_those_that_have_it(alice, settings):
+    settings.SENDS_PER_SECOND = 1
+    settings.REFUSED_KEYS_PER_MINUTE = 2
+    reader = owner_of(alice.channel, ["read"])
+
+    assert [code(reader.send({"body": "x"}), 403) for _ in range(2)] == ["missing_scope"] * 2
+    assert code(reader.send({"body": "x"}), 429) == "rate_limited"
+
+    assert alice.send({"body": "x"}).status_code == 202
+
+
+BROKEN = b'{"' * 100
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "setting"),
+    [
+        ("POST", "/send-notification", "SENDS_PER_SECOND"),
+        ("PUT", "/channel/{}/providers", "MANAGE_PER_MINUTE"),
+        ("POST", "/channel/{}/segments", "MANAGE_PER_MINUTE"),
+        ("POST", "/subscribe", "SUBSCRIBES_PER_MINUTE"),
+        ("POST", "/unsubscribe", "SUBSCRIBES_PER_MINUTE"),
+        ("POST", "/events", "FORGED_EVENTS_PER_MINUTE"),
+    ],
+)
+@pytest.mark.parametrize("body", [BROKEN, b"", b"\xff"])
+def test_who_is_over_the_limit_is_told_so_before_the_body_is_looked_at(
+    alice, settings, method, path, setting, body
+):
+    headers = {"X-Channel-ID": str(alice.channel.id), "Authorization": f"Key {alice.key}"}
+
+    def ask():
+        where = path.format(alice.channel.id)
+        return Client().generic(method, where, body, content_type=JSON, headers=headers)
+
+    assert code(ask(), 400) == "malformed_json"
+    setattr(settings, setting, 0)
+    assert code(ask(), 429) == "rate_limited"
+
+
+@pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
+def test_for_a_channel_that_is_not_there_one_row_is_looked_up_and_no_body_read(
+    path, django_assert_num_queries
+):
+    with django_assert_num_queries(1):
+        answer = Client().post(path, BROKEN, content_type=JSON, headers={"X-Channel-ID": NOWHERE})
+
+    assert code(answer, 404) == "channel_not_found"
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/openapi.json", "/sdk/push.js"])
+def test_pages_and_files_ask_neither_the_database_nor_redis(path, django_assert_num_queries):
+    before = redis_client().info("stats")["total_commands_processed"]
+
+    with django_assert_num_queries(0):
+        assert Client().get(path).status_code == 200
+
+    assert redis_client().info("stats")["total_commands_processed"] == before + 1
+
+
+def test_a_send_asks_redis_once_for_its_limits(alice):
+    alice.send({"body": "x"})
+    before = redis_client().info("commandstats")["cmdstat_eval"]["calls"]
+
+    alice.send({"body": "x"})
+
+    assert redis_client().info("commandstats")["cmdstat_eval"]["calls"] == before + 1
+    assert Notification.objects.count() == 2
+
+
+# --- Devices --------------------------------------------------------------------------------------
+
+
+def test_a_malformed_report_with_a_token_of_ours_is_not_counted_against_its_address(sent, settings):
+    settings.FORGED_EVENTS_PER_MINUTE = 0
+    _, (token, _) = sent
+
+    assert code(report((token, "nonsense")), 400) == "validation_error"
+    assert report((token, "clicked"), ("forged", "clicked")).status_code == 204
+    assert code(report(("forged", "clicked")), 429) == "rate_limited"
+
+
+def test_the_token_is_seen_whatever_stands_around_it(sent, settings):
+    settings.FORGED_EVENTS_PER_MINUTE = 0
+    _, (token, _) = sent
+    forged = [{"token": "A" * 64, "event": "clicked"}] * 19
+    body = json.dumps({"events": [*forged, {"event": "clicked", "token": token}]}, indent=8)
+
+    answer = Client().post("/events", body, content_type="text/plain")
+
+    assert answer.status_code == 204
+
+
+def test_a_report_is_of_8_kib_at_most(sent):
+    _, (token, _) = sent
+    body = json.dumps({"events": [{"token": token, "event": "clicked"}]})
+
+    answers = [
+        Client().post("/events", body.ljust(size), content_type=JSON) for size in (8192, 8193)
+    ]
+
+    assert answers[0].status_code == 204
+    assert code(answers[1], 413) == "body_too_large"
+
+
+def test_no_report_is_told_by_its_headers_whether_its_token_is_ours(sent):
+    """Only a refusal says where its address stands."""
+    _, (token, _) = sent
+    forged = Client().get("/c/forged")
+
+    for response in (report((token, "clicked")), report(("forged", "clicked")), forged):
+        assert "RateLimit" not in response.headers
+        assert "RateLimit-Policy" not in response.headers
+
+
+def test_a_refused_report_says_when_to_come_back(settings):
+    settings.FORGED_EVENTS_PER_MINUTE = 0
+
+    for refused in (report(("forged", "clicked")), Client().get("/c/forged")):
+        assert code(refused, 429) == "rate_limited"
+        assert policy(refused) == ("forged-events", 0, 60)
+
+
+def test_the_web_push_key_is_limited_for_each_address_before_the_channel_is_looked_up(
+    alice, settings, django_assert_num_queries
+):
+    settings.WEB_PUSH_KEYS_PER_MINUTE = 1
+    assert key_of(alice).status_code == 200
+
+    with django_assert_num_queries(0):
+        assert code(key_of(alice), 429) == "rate_limited"
+
+
+def test_pages_of_any_origin_may_read_where_they_stand(alice, settings):
+    allowed = key_of(alice)
+    settings.WEB_PUSH_KEYS_PER_MINUTE = 0
+    refused = key_of(alice)
+
+    for response in (allowed, refused):
+        shown = response.headers["Access-Control-Expose-Headers"].split(", ")
+        assert sorted(shown) == ["ratelimit", "ratelimit-policy", "retry-after"]
+
+
+def test_the_reference_names_the_headers():
+    paths = Client().get("/openapi.json").json()["paths"]
+
+    send = paths["/send-notification"]["post"]["responses"]
+    assert {"RateLimit", "RateLimit-Policy"} == set(send["202"]["headers"])
+    assert {"RateLimit", "RateLimit-Policy", "Retry-After"} == set(send["429"]["headers"])
+    events = paths["/events"]["post"]["responses"]
+    assert "headers" not in events["204"]
+    assert {"RateLimit", "RateLimit-Policy", "Retry-After"} == set(events["429"]["headers"])
