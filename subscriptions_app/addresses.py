@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 
 from pushsvc.common.platforms import Platform
 
-ANDROID_TOKEN: Final = re.compile(r"\S{1,4096}")
+ANDROID_TOKEN: Final = re.compile(r"[!-~]{1,4096}")
 IOS_TOKEN: Final = re.compile(r"[0-9a-fA-F]{32,200}", re.ASCII)
 POINT_BYTES: Final = 65
 AUTH_BYTES: Final = 16

@@ -16,13 +16,17 @@ MAX_SEGMENT_NAME: Final = 100
 
 class Subscription(models.Model):
     """Known by (channel, platform, address). Active while `expired_at` is null; never deleted
-    while active, so that its id, attributes and history outlive an expiry."""
+    while active, so that its id, attributes and history outlive an expiry.
+
+    Where somebody registered the address without proof that it is the same device, the row that was
+    there is set aside: it has expired, and waits for whoever proves to be its device."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="subscriptions")
     platform = models.CharField(max_length=7, choices=Platform.choices)
     address = models.TextField(help_text="The push endpoint (web) or the provider's token.")
     address_sha256 = models.BinaryField(max_length=32, editable=False)
+    is_set_aside = models.BooleanField(default=False, db_default=False, editable=False)
     p256dh = models.CharField(max_length=255, blank=True, default="")
     auth = models.CharField(max_length=255, blank=True, default="")
     vapid_key = models.ForeignKey(VapidKey, null=True, on_delete=models.PROTECT, related_name="+")
@@ -40,7 +44,12 @@ class Subscription(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["channel", "platform", "address_sha256"], name="subscription_address_once"
+                fields=["channel", "platform", "address_sha256", "is_set_aside"],
+                name="subscription_place_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(is_set_aside=False) | models.Q(expired_at__isnull=False),
+                name="subscription_set_aside_expired",
             ),
             models.CheckConstraint(
                 condition=models.Q(platform__in=Platform.values), name="subscription_platform"

@@ -28,6 +28,7 @@ from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.claims import Claim, Proof
 from subscriptions_app.errors import (
     EndpointRefused,
     PlatformNotEnabled,
@@ -61,13 +62,18 @@ def subscription_register(
     attributes: Mapping[str, Any] | None = None,
     vapid_public_key: str | None = None,
     previous_endpoint: str | None = None,
+    previous_auth: str = "",
+    previous_subscription_id: UUID | None = None,
 ) -> tuple[Subscription, bool]:
     """The device's active subscription, and whether it was not known before.
 
-    Known by its address, else by `previous_endpoint`, whose subscription then moves to the new
-    address. Where both are known the old one expires. `attributes` None keeps what is stored.
-    Safe to repeat, also at the same time. Raises PlatformNotEnabled, EndpointRefused,
-    VapidKeyUnknown.
+    Known by its address and `auth`; else by proof that it is the device of a subscription at
+    `previous_endpoint` (by default the address itself), which then moves to the address. Proof is
+    that subscription's `auth`, here as `auth` or `previous_auth`, or its id. Where both are known
+    the previous one expires. A stranger's subscription at the address is replaced.
+
+    `attributes` None keeps what is stored. Safe to repeat, also at the same time. Raises
+    PlatformNotEnabled, EndpointRefused, VapidKeyUnknown.
     """
     if not channel.platforms[platform]:
         raise PlatformNotEnabled("platform", platform)
@@ -76,13 +82,14 @@ def subscription_register(
     if attributes is not None:
         facts["attributes"] = dict(attributes)
     previous = device_address(platform, previous_endpoint or address)
+    proof = Proof((auth, previous_auth), previous_subscription_id)
     with sql.brief_transaction():
         digests = sorted({facts["address_sha256"], address_digest(previous)})
         facts["registered_at"] = _lock_addresses(channel.id, platform, digests)
-        known = _known(channel.id, platform, digests)
-        here = known.pop(facts["address_sha256"], None)
-        facts["vapid_key_id"] = _vapid_key_id(channel, platform, vapid_public_key, here)
-        return _settle(channel.id, platform, here, next(iter(known.values()), None), facts)
+        rows = _rows_at(channel.id, platform, digests)
+        claim = Claim.of(rows, facts["address_sha256"], auth, proof)
+        facts["vapid_key_id"] = _vapid_key_id(channel, platform, vapid_public_key, claim)
+        return _settle(channel.id, platform, claim, facts)
 
 
 def subscription_unsubscribe(*, channel: Channel, platform: str, address: str) -> None:
@@ -228,17 +235,15 @@ def _lock_addresses(channel_id: UUID, platform: str, digests: Sequence[bytes]) -
     return moment
 
 
-def _known(channel_id: UUID, platform: str, digests: Sequence[bytes]) -> dict[bytes, Subscription]:
+def _rows_at(channel_id: UUID, platform: str, digests: Sequence[bytes]) -> list[Subscription]:
     rows = Subscription.objects.filter(
         channel_id=channel_id, platform=platform, address_sha256__in=digests
     )
-    locked = rows.select_for_update(no_key=True).order_by("id")
-    return {bytes(row.address_sha256): row for row in locked}
+    return list(rows.select_for_update(no_key=True).order_by("id"))
 
 
-def _vapid_key_id(
-    channel: Channel, platform: str, given: str | None, here: Subscription | None
-) -> UUID | None:
+def _vapid_key_id(channel: Channel, platform: str, given: str | None, claim: Claim) -> UUID | None:
+    """An address is bound to its key, whoever registers it."""
     if platform != Platform.WEB:
         return None
     if given is not None:
@@ -246,30 +251,38 @@ def _vapid_key_id(
         if key_id is None:
             raise VapidKeyUnknown
         return key_id
+    here = claim.own or claim.current
     return here.vapid_key_id if here else current_vapid_key(channel).id
 
 
 def _settle(
-    channel_id: UUID,
-    platform: str,
-    here: Subscription | None,
-    previous: Subscription | None,
-    facts: dict[str, Any],
+    channel_id: UUID, platform: str, claim: Claim, facts: dict[str, Any]
 ) -> tuple[Subscription, bool]:
-    known = here or previous
+    known, left = claim.known, claim.left
     change = 0 if known and known.expired_at is None else 1
-    if here and previous and previous.expired_at is None:
-        _write(previous, {"expired_at": facts["registered_at"], "expired_code": REPLACED})
-        change -= 1
-    facts |= {"expired_at": None, "expired_code": ""}
+    change -= sum(each.expired_at is None for each in left)
+    _leave(claim, facts["registered_at"])
+    facts |= {"expired_at": None, "expired_code": "", "is_set_aside": False}
     if known:
-        subscription = _write(known, facts)
+        subscription = _write(known, claim.inherited | facts)
     else:
         subscription = Subscription.objects.create(
             channel_id=channel_id, platform=platform, **facts
         )
     _count(channel_id, {platform: change})
     return subscription, known is None
+
+
+def _leave(claim: Claim, now: datetime) -> None:
+    """Ends those that the device, or another one, was known by. Of those that were at the address
+    the oldest is set aside: whoever came later without proof may be anybody."""
+    for each in claim.left:
+        if each.expired_at is None:
+            _write(each, {"expired_at": now, "expired_code": REPLACED})
+    if claim.displaced and claim.aside:
+        claim.displaced.delete()
+    elif claim.displaced:
+        _write(claim.displaced, {"is_set_aside": True})
 
 
 def _write(subscription: Subscription, values: Mapping[str, Any]) -> Subscription:

@@ -18,7 +18,7 @@
 
   const text = (value) => (typeof value === "string" ? value : undefined);
 
-  // --- what is kept: { baseUrl, channel, endpoint, reports }, one record for each scope ---
+  // --- what is kept: { baseUrl, channel, endpoint, id, reports }, one record for each scope ---
 
   let memory = NOBODY; // where IndexedDB is blocked
 
@@ -150,9 +150,12 @@
 
   // --- another endpoint ---
 
-  /** Subscribes anew and says which endpoint this replaces. What fails here, push.js mends. */
+  /**
+   * Subscribes anew, says which endpoint this replaces, and proves it by what only this browser was
+   * told. What fails here, push.js mends.
+   */
   const resubscribe = async (before) => {
-    const { baseUrl, channel, endpoint } = await load();
+    const { baseUrl, channel, endpoint, id } = await load();
     if (!baseUrl) return;
     await navigator.locks.request(`pushsvc:${channel}`, async () => {
       const headers = { "X-Channel-ID": channel, "Content-Type": "application/json" };
@@ -160,16 +163,23 @@
       const { public_key: key } = await answer.json();
       const subscription = await registration.pushManager.subscribe(
         { userVisibleOnly: true, applicationServerKey: key });
-      const { ok } = await call(`${baseUrl}/subscribe`, {
+      const subscribed = await call(`${baseUrl}/subscribe`, {
         method: "POST",
         headers,
         body: JSON.stringify({
           ...subscription.toJSON(),
           vapid_public_key: key,
           previous_endpoint: before?.endpoint ?? endpoint,
+          previous_auth: before?.toJSON().keys?.auth,
+          previous_subscription_id: id,
         }),
       });
-      if (ok) await inTurn(async () => save({ ...await load(), endpoint: subscription.endpoint }));
+      if (!subscribed.ok) return;
+      const known = {
+        endpoint: subscription.endpoint,
+        id: (await subscribed.json()).subscriptionId,
+      };
+      await inTurn(async () => save({ ...await load(), ...known }));
     });
   };
 

@@ -213,6 +213,7 @@
         vapid_public_key: key,
         attributes,
         previous_endpoint: isChanged ? before : undefined,
+        previous_subscription_id: id, // proof that this browser is the one from before
       });
       const result = { subscriptionId: answer.subscriptionId, endpoint };
       this.#note({
@@ -222,7 +223,8 @@
         isPending: false,
         settledAt: Date.now(),
       });
-      await introduce(registration.active, { ...this.#about, endpoint }).catch(() => {});
+      const known = { endpoint, id: answer.subscriptionId };
+      await introduce(registration.active, { ...this.#about, ...known }).catch(() => {});
       if (!id) this.#emit("subscribed", result);
       else if (isChanged) this.#emit("changed", { ...result, previousEndpoint: before });
       return result;

@@ -1,6 +1,8 @@
 """The demo channel of `make run`, used as a client would: over HTTP only."""
 
 import json
+import os
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -113,7 +115,8 @@ class Demo:
         if known and self.is_proven and _is_there(sandbox, maker, known):
             return
         key = {"application_server_key": self.vapid_public_key} if platform == "web" else {}
-        self.devices[platform] = _expect(sandbox.request("POST", maker.devices, key), 201)
+        made = _expect(sandbox.request("POST", maker.devices, key), 201)
+        self.devices[platform] = {"auth": _new_auth()} | made
         if maker.credentials:
             made = _expect(sandbox.request("POST", maker.credentials), 201)
             self.credentials[platform] = made
@@ -130,7 +133,7 @@ class Demo:
         device = self.devices[platform]
         body = _as_client(platform, device)
         if before and before != device:
-            body["previous_endpoint"] = _address(before)
+            body |= _proof(before)
         _expect(self._call_as_device("/subscribe", body), 200, 201)
 
     def _call_as_device(self, path: str, body: object) -> Reply:
@@ -159,11 +162,22 @@ def _address(device: Device) -> str:
     return str(device.get("endpoint") or device["token"])
 
 
+def _proof(before: Device) -> dict[str, str]:
+    """That the device of before was ours; by an `auth` that older records of phones lack."""
+    auth = (before.get("keys") or before).get("auth")
+    return {"previous_endpoint": _address(before)} | ({"previous_auth": auth} if auth else {})
+
+
+def _new_auth() -> str:
+    return urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+
+
 def _as_client(platform: str, device: Device) -> dict[str, Any]:
     """The device as it names itself to the service."""
     if platform == "web":
         return {"endpoint": device["endpoint"], "keys": device["keys"]}
-    return {"platform": platform, "provider_token": device["token"]}
+    own = {"auth": device["auth"]} if "auth" in device else {}
+    return {"platform": platform, "provider_token": device["token"]} | own
 
 
 def _is_there(sandbox: Origin, maker: _Maker, device: Device) -> bool:

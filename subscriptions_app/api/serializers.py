@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
-from pushsvc.common.fields import Choice, StrictSerializer, Text, refuse
+from pushsvc.common.fields import Choice, Id, StrictSerializer, Text, refuse
 from pushsvc.common.platforms import Platform
 from subscriptions_app.addresses import (
     ANDROID_TOKEN,
@@ -23,13 +23,13 @@ MAX_KEY: Final = 255
 MAX_TOKEN: Final = 4096
 
 _TOKENS: Final = {
-    Platform.ANDROID.value: (ANDROID_TOKEN, "Must be 1 to 4096 characters without blanks."),
+    Platform.ANDROID.value: (ANDROID_TOKEN, "Must be 1 to 4096 ASCII characters without blanks."),
     Platform.IOS.value: (IOS_TOKEN, "Must be 32 to 200 hexadecimal digits."),
 }
 
 
 class WebKey(Text):
-    """A key of the browser's, in the spelling it is stored in: base64url without padding."""
+    """A key of the device's, in the spelling it is stored in: base64url without padding."""
 
     def __init__(self, check: Callable[[str], str], code: str, detail: str, **kw: Any) -> None:
         super().__init__(min_length=1, max_length=MAX_KEY, **kw)
@@ -44,6 +44,13 @@ class WebKey(Text):
             refuse(*self._fault)
 
 
+class Auth(WebKey):
+    """RFC 8291 section 3.2; by it the device can prove later that it is the same."""
+
+    def __init__(self, **kw: Any) -> None:
+        super().__init__(checked_auth, "not_16_bytes", "Must be 16 bytes, as base64url.", **kw)
+
+
 class KeysInput(StrictSerializer):
     refuse_unknown = False
 
@@ -52,7 +59,7 @@ class KeysInput(StrictSerializer):
         "not_a_p256_point",
         "Must be an uncompressed point on P-256 (65 bytes), as base64url.",
     )
-    auth = WebKey(checked_auth, "not_16_bytes", "Must be 16 bytes, as base64url.")
+    auth = Auth()
 
 
 class AttributeValue(serializers.Field[Any, Any, Any, Any]):
@@ -153,11 +160,32 @@ class SubscribeInput(DeviceInput):
     keys = KeysInput(required=False)
     attributes = Attributes(required=False)
     vapid_public_key = Text(min_length=1, max_length=MAX_KEY, required=False)
-    previous_endpoint = Text(min_length=1, max_length=MAX_TOKEN, required=False)
+    auth = Auth(
+        required=False,
+        help_text="Of a phone: 16 random bytes that the app makes once and keeps. It is to a phone"
+        " what `keys.auth` is to a browser.",
+    )
+    previous_endpoint = Text(
+        min_length=1,
+        max_length=MAX_TOKEN,
+        required=False,
+        help_text="Where the device was subscribed before. It counts only with proof:"
+        " `previous_auth` or `previous_subscription_id`.",
+    )
+    previous_auth = Text(
+        min_length=1,
+        max_length=MAX_KEY,
+        required=False,
+        help_text="The `auth` of the previous subscription.",
+    )
+    previous_subscription_id = Id(
+        required=False, help_text="The `subscriptionId` that the previous subscription was told."
+    )
 
     @override
     def narrow(self, name: str, platform: Any) -> None:
         if platform == Platform.WEB:
+            del self.fields["auth"]
             self.fields["keys"].required = True
         else:
             del self.fields["keys"]
@@ -166,6 +194,8 @@ class SubscribeInput(DeviceInput):
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
         known = super().to_internal_value(data)
+        if "previous_auth" in known:
+            known["previous_auth"] = known["previous_auth"].rstrip("=")
         return known | known.pop("keys", {})
 
 

@@ -63,7 +63,10 @@ class SubscribeView(_DeviceView):
         operation_id="subscribe",
         summary="Create or update a subscription",
         description="To be called at every visit. `attributes` given replaces what is stored."
-        " A browser whose endpoint changed names the old one in `previous_endpoint`.",
+        " A browser whose endpoint changed names the old one in `previous_endpoint`, and proves"
+        " that it was its own by `previous_auth` or `previous_subscription_id`: so id, attributes"
+        " and history stay. Without proof it is a new subscription, and so is a known endpoint with"
+        " another `auth`.",
         tags=["subscriptions"],
         auth=[],
         parameters=[CHANNEL_ID_HEADER],

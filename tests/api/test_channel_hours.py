@@ -66,10 +66,11 @@ def test_a_device_that_says_again_that_it_is_there_changes_nothing(channel):
 
 
 def test_a_device_that_moves_to_another_address_neither_comes_nor_goes(channel):
-    register(channel, 1)
-    register(channel, 2)
-    register(channel, 2, previous_endpoint=TOKEN.format(1))  # both were known: one is left
-    register(channel, 3, previous_endpoint=TOKEN.format(2))
+    auth = {"auth": "its-own"}
+    register(channel, 1, **auth)
+    register(channel, 2, **auth)
+    register(channel, 2, previous_endpoint=TOKEN.format(1), **auth)  # both were known: one is left
+    register(channel, 3, previous_endpoint=TOKEN.format(2), **auth)
 
     assert sums(channel) == (2, 1, 0)
     assert channel_totals(channel.id).android_subscribers == 1

@@ -159,7 +159,7 @@ def test_nothing_reads_a_large_table_whole_and_equality_uses_its_index(channel, 
     sql.execute("ANALYZE subscriptions_app_subscription", {})
 
     by_sample, *_, by_index = plans_of(lambda: web(channel, PRO))
-    assert "subscription_address_once" in by_sample
+    assert "subscription_place_once" in by_sample
     assert "subscription_attributes" in by_index
     for rule in (PRO, OLD, {"any": [PRO, attribute("plan", "eq", "gold")]}):
         recent = plans_of(lambda rule=rule: segment_sample(channel.id, rule))

@@ -47,7 +47,7 @@ def test_a_new_browser_is_stored_and_counted(alice):
 
 def test_a_known_browser_keeps_its_id_and_gets_its_new_keys(alice):
     first = subscribed(alice, browser(HERE))
-    body = browser(HERE)
+    body = browser(HERE, previous_auth=first.auth)
 
     again = subscribed(alice, body, status=200)
 
@@ -58,21 +58,23 @@ def test_a_known_browser_keeps_its_id_and_gets_its_new_keys(alice):
 
 
 def test_attributes_that_are_left_out_are_kept_and_given_ones_replace_all(alice):
-    subscribed(alice, browser(HERE, attributes={"plan": "pro", "city": "Bern"}))
+    body = browser(HERE)
+    subscribed(alice, body | {"attributes": {"plan": "pro", "city": "Bern"}})
 
-    kept = subscribed(alice, browser(HERE), status=200)
+    kept = subscribed(alice, body, status=200)
     assert kept.attributes == {"plan": "pro", "city": "Bern"}
 
-    replaced = subscribed(alice, browser(HERE, attributes={"plan": "free"}), status=200)
+    replaced = subscribed(alice, body | {"attributes": {"plan": "free"}}, status=200)
     assert replaced.attributes == {"plan": "free"}
 
 
 def test_an_expired_subscription_comes_back_with_its_id(alice):
-    first = subscribed(alice, browser(HERE))
+    body = browser(HERE)
+    first = subscribed(alice, body)
     expire(first)
     assert subscribers(alice).web_subscribers == 0
 
-    again = subscribed(alice, browser(HERE), status=200)
+    again = subscribed(alice, body, status=200)
 
     assert again.id == first.id
     assert (again.expired_at, again.expired_code) == (None, "")
@@ -144,6 +146,9 @@ def with_keys(**keys):
         (browser(keys={}), [("keys.p256dh", "required"), ("keys.auth", "required")]),
         (browser(vapid_public_key=1), [("vapid_public_key", "not_a_string")]),
         (browser(previous_endpoint=None), [("previous_endpoint", "null")]),
+        (browser(previous_auth=1), [("previous_auth", "not_a_string")]),
+        (browser(previous_auth="x" * 256), [("previous_auth", "too_long")]),
+        (browser(previous_subscription_id="x"), [("previous_subscription_id", "not_a_uuid")]),
         (browser(attributes=None), [("attributes", "null")]),
         (browser(attributes=[]), [("attributes", "not_an_object")]),
     ],
@@ -317,6 +322,11 @@ def test_an_ios_token_is_the_same_in_either_case(alice):
         ({"platform": "android", "provider_token": "a b"}, [("provider_token", "not_a_token")]),
         ({"platform": "android", "endpoint": "a\nb"}, [("endpoint", "not_a_token")]),
         ({"platform": "android", "endpoint": "x" * 4097}, [("endpoint", "not_a_token")]),
+        ({"platform": "android", "endpoint": "é"}, [("endpoint", "not_a_token")]),
+        (
+            {"platform": "android", "provider_token": ANDROID_TOKEN, "auth": "x"},
+            [("auth", "not_16_bytes")],
+        ),
         ({"platform": "ios", "endpoint": "a" * 31}, [("endpoint", "not_a_token")]),
         ({"platform": "ios", "endpoint": "a" * 201}, [("endpoint", "not_a_token")]),
         ({"platform": "ios", "endpoint": "g" * 64}, [("endpoint", "not_a_token")]),

@@ -21,9 +21,14 @@ def alice(db):
 # --- an endpoint that changed ---------------------------------------------------------------------
 
 
+def moved_body(old, **fields):
+    """Of the browser whose subscription was `old`."""
+    return browser(THERE, previous_endpoint=HERE, previous_auth=old.auth, **fields)
+
+
 def test_a_changed_endpoint_keeps_id_and_attributes(alice):
     old = subscribed(alice, browser(HERE, attributes={"plan": "pro"}))
-    body = browser(THERE, previous_endpoint=HERE)
+    body = moved_body(old)
 
     moved = subscribed(alice, body, status=200)
 
@@ -32,7 +37,7 @@ def test_a_changed_endpoint_keeps_id_and_attributes(alice):
     assert moved.p256dh == body["keys"]["p256dh"]
     assert moved.created_at == old.created_at
     assert subscribers(alice).web_subscribers == 1
-    assert subscribed(alice, browser(THERE), status=200).id == old.id
+    assert subscribed(alice, body, status=200).id == old.id
     assert subscribed(alice, browser(HERE)).id != old.id
 
 
@@ -40,7 +45,7 @@ def test_an_expired_subscription_may_move_and_is_active_then(alice):
     old = subscribed(alice, browser(HERE))
     expire(old)
 
-    moved = subscribed(alice, browser(THERE, previous_endpoint=HERE), status=200)
+    moved = subscribed(alice, moved_body(old), status=200)
 
     assert (moved.id, moved.expired_at) == (old.id, None)
     assert subscribers(alice).web_subscribers == 1
@@ -52,18 +57,21 @@ def test_an_unknown_previous_endpoint_changes_nothing(alice):
 
 
 def test_the_previous_endpoint_may_be_the_same(alice):
-    old = subscribed(alice, browser(HERE))
-    assert subscribed(alice, browser(HERE, previous_endpoint=HERE), status=200).id == old.id
+    body = browser(HERE)
+    old = subscribed(alice, body)
+    assert subscribed(alice, body | {"previous_endpoint": HERE}, status=200).id == old.id
 
 
 def test_where_both_endpoints_are_known_the_old_one_expires(alice):
-    old = subscribed(alice, browser(HERE))
-    new = subscribed(alice, browser(THERE))
+    old = subscribed(alice, browser(HERE, attributes={"plan": "free"}))
+    body = moved_body(old, attributes={"plan": "pro"})
+    new = subscribed(alice, {key: body[key] for key in ("endpoint", "keys", "attributes")})
+    del body["attributes"]
 
-    stays = subscribed(alice, browser(THERE, previous_endpoint=HERE), status=200)
+    stays = subscribed(alice, body, status=200)
 
     old.refresh_from_db()
-    assert stays.id == new.id
+    assert (stays.id, stays.attributes) == (new.id, {"plan": "pro"})
     assert old.expired_at is not None
     assert old.expired_code == "replaced"
     assert subscribers(alice).web_subscribers == 1
@@ -71,10 +79,11 @@ def test_where_both_endpoints_are_known_the_old_one_expires(alice):
 
 def test_an_expired_new_endpoint_takes_over_from_an_active_old_one(alice):
     old = subscribed(alice, browser(HERE))
-    new = subscribed(alice, browser(THERE))
+    body = moved_body(old)
+    new = subscribed(alice, {key: body[key] for key in ("endpoint", "keys")})
     expire(new)
 
-    stays = subscribed(alice, browser(THERE, previous_endpoint=HERE), status=200)
+    stays = subscribed(alice, body, status=200)
 
     old.refresh_from_db()
     assert (stays.id, stays.expired_at) == (new.id, None)
@@ -82,9 +91,19 @@ def test_an_expired_new_endpoint_takes_over_from_an_active_old_one(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
+def test_who_moves_to_an_address_of_another_displaces_it(alice):
+    mine, theirs = subscribed(alice, browser(HERE)), subscribed(alice, browser(THERE))
+
+    assert subscribed(alice, moved_body(mine), status=200).id == mine.id
+
+    theirs.refresh_from_db()
+    assert (theirs.expired_code, theirs.is_set_aside) == ("replaced", True)
+    assert subscribers(alice).web_subscribers == 1
+
+
 def test_a_previous_endpoint_of_another_channel_is_unknown(alice, bob):
     theirs = subscribed(bob, browser(HERE))
-    assert subscribed(alice, browser(THERE, previous_endpoint=HERE)).id != theirs.id
+    assert subscribed(alice, moved_body(theirs)).id != theirs.id
     theirs.refresh_from_db()
     assert theirs.address == HERE
 
@@ -93,10 +112,12 @@ def test_a_previous_endpoint_of_another_channel_is_unknown(alice, bob):
 
 
 def test_a_known_endpoint_keeps_its_key_when_the_channel_rotates(alice):
-    first = subscribed(alice, browser(HERE))
+    body = browser(HERE)
+    first = subscribed(alice, body)
     new_key = vapid_key_rotate(channel=alice.channel)
 
-    assert subscribed(alice, browser(HERE), status=200).vapid_key_id == first.vapid_key_id
+    assert subscribed(alice, body, status=200).vapid_key_id == first.vapid_key_id
+    assert subscribed(alice, browser(HERE)).vapid_key_id == first.vapid_key_id
     assert subscribed(alice, browser(THERE)).vapid_key_id == new_key.id
 
 
@@ -104,9 +125,10 @@ def test_the_key_that_the_browser_names_is_taken(alice):
     old_key = current_vapid_key(alice.channel)
     new_key = vapid_key_rotate(channel=alice.channel)
 
-    row = subscribed(alice, browser(HERE, vapid_public_key=old_key.public_key))
+    body = browser(HERE)
+    row = subscribed(alice, body | {"vapid_public_key": old_key.public_key})
     assert row.vapid_key == old_key
-    named = browser(HERE, vapid_public_key=new_key.public_key + "=")
+    named = body | {"vapid_public_key": new_key.public_key + "="}
     assert subscribed(alice, named, status=200).vapid_key == new_key
 
 
@@ -212,16 +234,20 @@ def test_the_same_device_at_the_same_time_is_one_subscription(alice):
 
 @pytest.mark.django_db(transaction=True)
 def test_devices_that_come_move_and_go_at_the_same_time_are_counted_exactly(alice):
-    endpoints = [f"{HERE}{number}" for number in range(3)]
+    """Three browsers with proof, and a stranger who has none."""
+    browsers = [browser(f"{HERE}{number}") for number in range(3)]
 
     def visit(number):
-        here, there = endpoints[number % 3], endpoints[(number + 1) % 3]
+        body, before = browsers[number % 3], browsers[(number + 1) % 3]
         if number % 4 == 0:
-            return alice.device("/unsubscribe", {"endpoint": here})
-        return alice.subscribe(browser(here, previous_endpoint=there))
+            return alice.device("/unsubscribe", {"endpoint": body["endpoint"]})
+        if number % 4 == 1:
+            return alice.subscribe(browser(body["endpoint"], previous_endpoint=before["endpoint"]))
+        proof = {"previous_auth": before["keys"]["auth"]}
+        return alice.subscribe(body | {"previous_endpoint": before["endpoint"]} | proof)
 
-    for _ in range(4):
-        responses = at_once(*[lambda n=n: visit(n) for n in range(8)])
+    for _ in range(6):
+        responses = at_once(*[lambda n=n: visit(n) for n in range(12)])
         assert {r.status_code for r in responses} <= {200, 201}
 
     active = Subscription.objects.filter(expired_at=None).count()

@@ -76,6 +76,11 @@ class Owner:
         url, headers, body = self.site.curl(self.key)
         return self.service.call(url, headers, body)["notification_id"]
 
+    def subscribes(self, body):
+        """What anybody who knows the channel's id can do."""
+        headers = {"X-Channel-ID": str(self.channel.id), "Content-Type": "application/json"}
+        return self.service.call(f"{self.service.url}/subscribe", headers, body)
+
     def read(self, notification_id):
         """What the interface says of the notification."""
         return self._call(f"/notification/{notification_id}")

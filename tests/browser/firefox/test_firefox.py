@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from django.core.management import call_command
 
+from tests.api.support import browser
 from tests.browser.firefox.site import serving
 from tests.pipeline.support import until
 
@@ -150,6 +151,28 @@ def test_a_changed_endpoint_keeps_the_subscription(firefox, alice):
     sent = alice.send(title="Bread")
     shown(firefox, ("Bread", "Fresh bread"))
     assert alice.outcome(sent) == (1, 1, 0)
+
+
+def test_a_browser_survives_strangers_who_know_its_endpoint(firefox, alice):
+    subscribe(firefox, alice)
+    firefox.in_page('push.setAttributes({plan: "pro"})')
+    own = alice.subscription()
+    theirs = alice.service.push_service.subscribe()
+    alice.subscribes(browser(theirs.endpoint, previous_endpoint=own.address))
+    alice.subscribes(browser(own.address))
+    strangers = [each for each in alice.subscriptions() if each.id != own.id]
+    assert [each.attributes for each in strangers] == [{}, {}]
+
+    firefox.in_page("push.subscribe()")
+
+    active = [each for each in alice.subscriptions() if each.expired_at is None]
+    assert [(each.id, each.attributes) for each in active] == [
+        (own.id, {"plan": "pro"}),
+        (strangers[0].id, {}),
+    ]
+    sent = alice.send(title="Bread")
+    shown(firefox, ("Bread", "Fresh bread"))
+    until(lambda: alice.reports(sent) == (1, 0, 0))
 
 
 def test_after_a_rotation_the_old_key_serves_old_subscriptions_until_they_are_moved(

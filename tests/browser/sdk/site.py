@@ -10,26 +10,27 @@ from pushsvc.sdk import snippet, worker_snippet
 HTML = "text/html; charset=utf-8"
 SCRIPT = "text/javascript; charset=utf-8"
 
+P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+
 # In place of a push service, which Chromium without Google's keys has none of: it subscribes with
-# the key it is given, to an endpoint that the test names.
+# the key it is given, to an endpoint that the test names. As with a real one, each endpoint has an
+# `auth` of its own.
 PUSH_SERVICE = """
 (() => {
-  const KEYS = {
-    p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
-      + "js7Vd8pZGH6SRpkNtoIAiw4",
-    auth: "BTBZMqHH6r4Tts7J_aSIgg",
-  };
+  const p256dh = "{p256dh}";
+  const newAuth = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))))
+    .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   const stored = () => JSON.parse(localStorage.getItem("push-service") ?? "null");
   const store = (value) => localStorage.setItem("push-service", JSON.stringify(value));
   const bytes = (text) => Uint8Array.from(
     atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0)).buffer;
-  const shown = ({endpoint, key}) => ({
+  const shown = ({endpoint, key, auth}) => ({
     endpoint,
     options: {applicationServerKey: bytes(key)},
-    toJSON: () => ({endpoint, expirationTime: null, keys: KEYS}),
+    toJSON: () => ({endpoint, expirationTime: null, keys: {p256dh, auth}}),
     unsubscribe: async () => { store(null); return true; },
   });
-  window.moveTo = (endpoint) => store({...stored(), endpoint});
+  window.moveTo = (endpoint) => store({...stored(), endpoint, auth: newAuth()});
   PushManager.prototype.getSubscription = async () => stored() && shown(stored());
   PushManager.prototype.subscribe = async ({userVisibleOnly, applicationServerKey: key}) => {
     const failure = localStorage.getItem("push-service-fails");
@@ -38,11 +39,12 @@ PUSH_SERVICE = """
     if (stored()) throw new DOMException("another key", "InvalidStateError");
     const count = Number(localStorage.getItem("push-service-count")) + 1;
     localStorage.setItem("push-service-count", count);
-    store({endpoint: `https://updates.push.services.mozilla.com/wpush/${count}`, key});
+    store({endpoint: `https://updates.push.services.mozilla.com/wpush/${count}`, key,
+      auth: newAuth()});
     return shown(stored());
   };
 })();
-"""
+""".replace("{p256dh}", P256DH)
 
 
 class Site:

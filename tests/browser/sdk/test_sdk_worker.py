@@ -4,7 +4,9 @@ import pytest
 
 from pushsvc.sdk import worker_snippet
 from subscriptions_app.models import Subscription
+from tests.api.support import browser_keys
 from tests.browser.sdk.site import attempt, visit
+from tests.browser.sdk.support import next_event, with_events
 from tests.pipeline.support import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -239,30 +241,94 @@ def test_every_page_of_the_site_is_told(worker, allowed, site):
     assert page.evaluate("told") == [["received", shown], ["clicked", shown]]
 
 
-def test_a_browser_that_changes_its_endpoint_by_itself_keeps_its_subscription(allowed, site):
-    page = visit(allowed, site)
-    first, _ = attempt(page, "push.subscribe({attributes: {plan: 'pro'}})")
-    [worker] = allowed.service_workers
+MOVED = "https://updates.push.services.mozilla.com/wpush/moved"
+
+
+def subscribed(context, site):
+    """The worker of a page that subscribed, and its subscription."""
+    page = visit(context, site)
+    attempt(page, "push.subscribe({attributes: {plan: 'pro'}})")
+    [worker] = context.service_workers
+    return worker, Subscription.objects.get()
+
+
+def change_endpoint(worker, old):
+    """The browser ends the endpoint; of the old one it tells what is given as JSON, or nothing."""
     worker.evaluate(
-        """async ([before, after]) => {
+        """async ([old, endpoint, keys]) => {
           PushManager.prototype.subscribe = async ({applicationServerKey}) => {
             self.key = applicationServerKey;
-            return {endpoint: after, toJSON: () => ({endpoint: after, keys: {
-              p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
-                + "js7Vd8pZGH6SRpkNtoIAiw4",
-              auth: "BTBZMqHH6r4Tts7J_aSIgg"}})};
+            return {endpoint, toJSON: () => ({endpoint, keys})};
           };
           const waited = [];
           self.dispatchEvent(Object.assign(new Event("pushsubscriptionchange"), {
-            oldSubscription: before && {endpoint: before},
+            oldSubscription: old && {endpoint: old.endpoint, toJSON: () => old},
             waitUntil: (promise) => waited.push(promise),
           }));
           await Promise.all(waited);
         }""",
-        [None, "https://updates.push.services.mozilla.com/wpush/moved"],
+        [old, MOVED, browser_keys()],
     )
+
+
+def forget_the_id(worker):
+    """Its record as earlier versions of push.js and push-sw.js left it."""
+    worker.evaluate(
+        """() => new Promise((resolve, reject) => {
+          const opening = indexedDB.open("pushsvc", 1);
+          opening.onsuccess = () => {
+            const transaction = opening.result.transaction("scopes", "readwrite");
+            const store = transaction.objectStore("scopes");
+            store.get(registration.scope).onsuccess = ({target}) => {
+              const {id, ...others} = target.result;
+              store.put(others, registration.scope);
+            };
+            transaction.oncomplete = () => { opening.result.close(); resolve(); };
+            transaction.onabort = () => reject(transaction.error);
+          };
+        })"""
+    )
+
+
+def test_a_browser_that_changes_its_endpoint_by_itself_keeps_its_subscription(allowed, site):
+    worker, before = subscribed(allowed, site)
+
+    change_endpoint(worker, None)
+
     moved = Subscription.objects.get()
-    assert str(moved.id) == first["subscriptionId"]
-    assert moved.address == "https://updates.push.services.mozilla.com/wpush/moved"
-    assert moved.attributes == {"plan": "pro"}
+    assert (moved.id, moved.address, moved.attributes) == (before.id, MOVED, {"plan": "pro"})
     assert worker.evaluate("self.key") == moved.vapid_key.public_key
+
+
+def test_a_worker_that_was_told_no_id_proves_itself_by_the_old_auth(allowed, site):
+    worker, before = subscribed(allowed, site)
+    forget_the_id(worker)
+
+    change_endpoint(worker, {"endpoint": before.address, "keys": {"auth": before.auth}})
+
+    moved = Subscription.objects.get()
+    assert (moved.id, moved.address, moved.attributes) == (before.id, MOVED, {"plan": "pro"})
+
+
+def test_a_worker_that_can_prove_nothing_subscribes_and_the_page_brings_the_attributes(
+    allowed, site
+):
+    worker, before = subscribed(allowed, site)
+    forget_the_id(worker)
+
+    change_endpoint(worker, None)
+
+    new = Subscription.objects.get(address=MOVED)
+    assert (new.id != before.id, new.attributes) == (True, {})
+    page = visit(with_events(allowed), site)
+    page.evaluate(
+        """([endpoint, auth]) => {
+          const stored = JSON.parse(localStorage.getItem("push-service"));
+          localStorage.setItem("push-service", JSON.stringify({...stored, endpoint, auth}));
+        }""",
+        [MOVED, new.auth],
+    )
+    page.reload()
+    assert next_event(page)[0] == "changed"
+    active = Subscription.objects.get(expired_at=None)
+    assert (active.id, active.attributes) == (new.id, {"plan": "pro"})

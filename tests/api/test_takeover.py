@@ -1,0 +1,282 @@
+"""Who knows an endpoint or a token, and nothing else, gets nothing of its subscription: over real
+sockets, against the Procfile's web process."""
+
+import json
+import urllib.error
+import urllib.request
+from uuid import uuid4
+
+import pytest
+
+from channels_app.selectors import channel_totals
+from subscriptions_app.models import Subscription
+from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, THERE
+from tests.api.support import base64url, browser, browser_keys, owner_of
+from tests.factories import make_channel
+from tests.pipeline.processes import running_web
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ELSEWHERE = "https://updates.push.services.mozilla.com/wpush/v2/elsewhere"
+GOLD = {"plan": "gold"}
+RULE = {"attribute": "plan", "operator": "eq", "value": "gold"}
+
+
+@pytest.fixture(scope="module")
+def service(django_db_setup, tmp_path_factory):
+    with running_web(tmp_path_factory.mktemp("web") / "log") as address:
+        yield address
+
+
+@pytest.fixture
+def alice(transactional_db):
+    return owner_of(make_channel(android_enabled=True, ios_enabled=True))
+
+
+class Service:
+    """The interface, as anybody calls it; (status, body) of each answer."""
+
+    def __init__(self, url, owner):
+        self._url, self._owner = url, owner
+
+    def subscribe(self, body):
+        return self._call("/subscribe", body, {"X-Channel-ID": str(self._owner.channel.id)})
+
+    def subscribed(self, status, body):
+        answer = self.subscribe(body)
+        assert answer[0] == status, answer
+        return answer[1]["subscriptionId"]
+
+    def gold(self):
+        """To how many a message for the segment of gold customers would go."""
+        key = {"Authorization": f"Key {self._owner.key}"}
+        _, made = self._call(
+            f"/channel/{self._owner.channel.id}/segments",
+            {"name": str(uuid4()), "rule": RULE},
+            key,
+        )
+        body = {
+            "body": "x",
+            "dry_run": True,
+            "segment_id": made["segment_id"],
+            "target_platforms": ["web", "android", "ios"],
+        }
+        status, trial = self._call("/send-notification", body, key)
+        assert status == 200, trial
+        return {name: each["audience"] for name, each in trial["platforms"].items()}
+
+    def _call(self, path, body, headers):
+        headers = {"Content-Type": "application/json"} | headers
+        request = urllib.request.Request(self._url + path, json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+
+@pytest.fixture
+def api(service, alice):
+    return Service(service, alice)
+
+
+def row(id_):
+    return Subscription.objects.get(pk=id_)
+
+
+def active():
+    return {str(each.pk) for each in Subscription.objects.filter(expired_at=None)}
+
+
+def subscribers(alice):
+    return channel_totals(alice.channel.id).subscribers
+
+
+@pytest.fixture
+def hers(api):
+    """The body that Alice's visitor subscribed with, and the id it was told."""
+    body = browser(HERE, attributes=GOLD)
+    return body, api.subscribed(201, body)
+
+
+# --- a stranger ---
+
+
+def test_who_names_a_previous_endpoint_without_proof_has_a_new_subscription(api, hers, alice):
+    body, id_ = hers
+    theirs = api.subscribed(201, browser(THERE, previous_endpoint=HERE))
+
+    assert theirs != id_
+    assert row(theirs).attributes == {}
+    assert (row(id_).address, row(id_).attributes, row(id_).expired_at) == (HERE, GOLD, None)
+    assert api.subscribed(200, body | {"attributes": GOLD}) == id_
+    assert subscribers(alice) == 2
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        {},
+        {"previous_auth": base64url(b"0" * 16)},
+        {"previous_auth": "not even base64 ☂"},
+        {"previous_subscription_id": str(uuid4())},
+    ],
+)
+def test_a_wrong_proof_is_answered_as_for_an_endpoint_that_nobody_has(api, hers, proof):
+    known = api.subscribe(browser(THERE, previous_endpoint=HERE, **proof))
+    unknown = api.subscribe(browser(ELSEWHERE, previous_endpoint=f"{HERE}-not", **proof))
+
+    assert known[0] == unknown[0] == 201
+    assert known[1].pop("subscriptionId") != unknown[1].pop("subscriptionId")
+    assert known == unknown
+    assert row(hers[1]).address == HERE
+
+
+def test_who_registers_a_known_endpoint_with_other_keys_gets_none_of_its_attributes(
+    api, hers, alice
+):
+    _, id_ = hers
+    assert api.gold()["web"] == 1
+
+    theirs = api.subscribed(201, browser(HERE))
+
+    assert theirs != id_
+    assert row(theirs).attributes == {}
+    assert api.gold()["web"] == 0
+    assert active() == {theirs}
+    assert subscribers(alice) == 1
+
+
+def test_the_browser_finds_its_own_again_after_a_stranger_registered_its_endpoint(api, hers, alice):
+    body, id_ = hers
+    for _ in range(5):
+        api.subscribed(201, browser(HERE))
+    assert Subscription.objects.count() == 2
+
+    assert api.subscribed(200, {key: body[key] for key in ("endpoint", "keys")}) == id_
+
+    assert row(id_).attributes == GOLD
+    assert (row(id_).auth, row(id_).is_set_aside) == (body["keys"]["auth"], False)
+    assert active() == {id_}
+    assert (Subscription.objects.count(), subscribers(alice)) == (1, 1)
+    assert api.gold()["web"] == 1
+
+
+def test_the_id_that_a_stranger_is_told_proves_nothing_of_the_browsers_own(api, hers):
+    theirs = browser(HERE)
+    told = api.subscribed(201, theirs)
+    proofs = {"previous_subscription_id": told, "previous_auth": theirs["keys"]["auth"]}
+    body, id_ = hers
+    assert api.subscribed(200, body | {"attributes": GOLD}) == id_
+
+    api.subscribed(201, browser(THERE, previous_endpoint=HERE, **proofs))
+
+    assert (row(id_).address, row(id_).attributes) == (HERE, GOLD)
+    assert api.gold()["web"] == 1
+
+
+def test_the_id_of_one_subscription_proves_nothing_of_another(api, hers):
+    other = api.subscribed(201, browser(THERE))
+    api.subscribed(201, browser(ELSEWHERE, previous_endpoint=HERE, previous_subscription_id=other))
+    assert row(hers[1]).address == HERE
+    assert row(other).address == THERE
+
+
+# --- the browser itself ---
+
+
+@pytest.mark.parametrize("shows", ["auth", "padded auth", "id"])
+def test_who_shows_the_old_auth_or_the_id_keeps_the_subscription(api, hers, alice, shows):
+    old, id_ = hers
+    before = row(id_)
+    proof = {
+        "auth": {"previous_auth": old["keys"]["auth"]},
+        "padded auth": {"previous_auth": old["keys"]["auth"] + "=="},
+        "id": {"previous_subscription_id": id_.upper()},
+    }[shows]
+
+    assert api.subscribed(200, browser(THERE, previous_endpoint=HERE, **proof)) == id_
+
+    after = row(id_)
+    assert (after.address, after.attributes, after.created_at) == (THERE, GOLD, before.created_at)
+    assert subscribers(alice) == 1
+
+
+@pytest.mark.parametrize("named", [{}, {"previous_endpoint": HERE}])
+def test_new_keys_at_the_same_endpoint_keep_the_subscription_with_proof(api, hers, named):
+    body = browser(HERE, previous_subscription_id=hers[1], **named)
+    assert api.subscribed(200, body) == hers[1]
+    assert (row(hers[1]).auth, row(hers[1]).attributes) == (body["keys"]["auth"], GOLD)
+
+
+def test_a_browser_that_a_stranger_displaced_can_still_move(api, hers, alice):
+    theirs = api.subscribed(201, browser(HERE))
+
+    moved = browser(THERE, previous_endpoint=HERE, previous_auth=hers[0]["keys"]["auth"])
+    assert api.subscribed(200, moved) == hers[1]
+
+    assert (row(hers[1]).address, row(hers[1]).attributes) == (THERE, GOLD)
+    assert active() == {hers[1], theirs}
+    assert subscribers(alice) == 2
+
+
+def test_a_new_subscription_takes_over_what_the_proven_old_one_had(api, hers, alice):
+    """A worker that could prove nothing registered the new endpoint before the page did."""
+    new = browser(THERE, previous_endpoint=HERE)
+    id_ = api.subscribed(201, new)
+
+    assert api.subscribed(200, new | {"previous_subscription_id": hers[1]}) == id_
+
+    assert row(id_).attributes == GOLD
+    assert row(hers[1]).expired_code == "replaced"
+    assert subscribers(alice) == 1
+
+
+# --- phones ---
+
+PHONES = [("android", ANDROID_TOKEN, "another-token"), ("ios", IOS_TOKEN, "ab" * 32)]
+
+
+def phone(platform, token, **fields):
+    return {"platform": platform, "provider_token": token} | fields
+
+
+@pytest.mark.parametrize(("platform", "token", "other"), PHONES)
+def test_who_knows_a_token_learns_the_id_and_cannot_move_the_subscription(
+    api, platform, token, other
+):
+    id_ = api.subscribed(201, phone(platform, token, attributes=GOLD))
+    assert api.subscribed(200, phone(platform, token)) == id_
+
+    proof = {"previous_subscription_id": id_, "previous_auth": browser_keys()["auth"]}
+    theirs = api.subscribed(201, phone(platform, other, previous_endpoint=token, **proof))
+
+    assert theirs != id_
+    assert row(theirs).attributes == {}
+    assert (row(id_).address, row(id_).attributes) == (token, GOLD)
+
+
+@pytest.mark.parametrize(("platform", "token", "other"), PHONES)
+def test_a_phone_with_an_auth_of_its_own_keeps_its_subscription(api, platform, token, other):
+    auth = {"auth": browser_keys()["auth"]}
+    id_ = api.subscribed(201, phone(platform, token, attributes=GOLD, **auth))
+    assert api.subscribed(200, phone(platform, token, **auth)) == id_
+
+    moved = phone(platform, other, previous_endpoint=token, **auth)
+    assert api.subscribed(200, moved) == id_
+
+    assert (row(id_).address, row(id_).attributes) == (other, GOLD)
+
+
+@pytest.mark.parametrize("theirs", [{}, {"auth": base64url(b"0" * 16)}])
+def test_a_token_with_an_auth_gives_nothing_to_who_has_another_or_none(api, alice, theirs):
+    auth = {"auth": browser_keys()["auth"]}
+    id_ = api.subscribed(201, phone("ios", IOS_TOKEN, attributes=GOLD, **auth))
+
+    told = api.subscribed(201, phone("ios", IOS_TOKEN, **theirs))
+
+    assert told != id_
+    assert api.gold()["ios"] == 0
+    assert api.subscribed(200, phone("ios", IOS_TOKEN, **auth)) == id_
+    assert api.gold()["ios"] == 1
+    assert (Subscription.objects.count(), subscribers(alice)) == (1, 1)
