@@ -122,22 +122,22 @@ def build_request(
         "Authorization": signed,
         "Content-Encoding": "aes128gcm",
         "Content-Type": "application/octet-stream",
-        "TTL": str(_ttl(message, endpoint.service, now)),
+        "TTL": str(_ttl(message, endpoint.vendor, now)),
         "Urgency": message.urgency,
     }
     if message.topic:
-        headers["Topic"] = _topic(message.topic, endpoint.service)
+        headers["Topic"] = _topic(message.topic, endpoint.vendor)
     return Request(endpoint.url, headers, encrypt(payload(message, target.token), target))
 
 
-def _ttl(message: Message, service: str, now: float) -> int:
+def _ttl(message: Message, vendor: str, now: float) -> int:
     left = max(1, math.ceil(message.expires_at - now)) if message.ttl else 0
-    return max(left, MIN_TTL_WNS) if service == "wns" else left
+    return max(left, MIN_TTL_WNS) if vendor == "wns" else left
 
 
-def _topic(topic: str, service: str) -> str:
+def _topic(topic: str, vendor: str) -> str:
     """Apple decodes topics, and answers 400 where a length cannot be base64url."""
-    if service == "apple" and len(topic) % 4 == 1:
+    if vendor == "apple" and len(topic) % 4 == 1:
         return urlsafe_b64encode(sha256(topic.encode()).digest()[:24]).decode()
     return topic
 

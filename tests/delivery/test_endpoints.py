@@ -10,6 +10,7 @@ from pushsvc.common.endpoints import (
     check_endpoint,
     normalise_origin,
     push_service,
+    service_of,
 )
 
 
@@ -21,22 +22,41 @@ def check(url, trusted=(), allowed=()):
     ("host", "service"),
     [
         ("fcm.googleapis.com", "fcm"),
-        ("jmt17.google.com", "fcm"),
-        ("android.googleapis.com", "fcm"),
+        ("jmt17.google.com", "other"),
+        ("android.googleapis.com", "other"),
         ("storage.googleapis.com", "other"),
         ("x.fcm.googleapis.com", "other"),
         ("updates.push.services.mozilla.com", "mozilla"),
-        ("eu.push.services.mozilla.com", "mozilla"),
+        ("eu.push.services.mozilla.com", "other"),
+        ("push.services.mozilla.com", "other"),
         ("evilpush.services.mozilla.com", "other"),
         ("web.push.apple.com", "apple"),
         ("web.push.apple.com.example.org", "other"),
+        ("x.push.apple.com", "other"),
         ("wns2-par02p.notify.windows.com", "wns"),
+        ("wns2-nowhere.notify.windows.com", "other"),
+        ("notify.windows.com", "other"),
         ("xnotify.windows.com", "other"),
         ("ntfy.sh", "other"),
     ],
 )
-def test_a_push_service_is_known_by_its_host_or_a_whole_label_suffix(host, service):
+def test_a_push_service_is_known_by_the_whole_name_of_its_host(host, service):
     assert push_service(host) == service
+
+
+@pytest.mark.parametrize(
+    ("host", "vendor"),
+    [
+        ("wns2-par02p.notify.windows.com", "wns"),
+        ("wns2-nowhere.notify.windows.com", "wns"),
+        ("evilnotify.windows.com", ""),
+        ("web.push.apple.com", "apple"),
+        ("x.push.apple.com", "apple"),
+        ("fcm.googleapis.com", ""),
+    ],
+)
+def test_a_vendors_rules_hold_for_all_hosts_under_its_name(host, vendor):
+    assert check(f"https://{host}/x").vendor == vendor
 
 
 def test_a_path_does_not_make_a_known_service():
@@ -170,6 +190,7 @@ def test_a_trusted_origin_is_exempt_and_a_service_of_its_own(trusted, url, servi
     endpoint = check(url, trusted=[trusted], allowed=["example.org"])
     assert endpoint.is_trusted
     assert endpoint.service == service
+    assert service_of(url, frozenset([trusted])) == service
 
 
 @pytest.mark.parametrize(
@@ -189,6 +210,11 @@ def test_a_trusted_origin_is_exempt_and_a_service_of_its_own(trusted, url, servi
 def test_what_only_resembles_a_trusted_origin_is_not_allowed(url):
     with pytest.raises(EndpointNotAllowed):
         check(url, trusted=["http://127.0.0.1:8030"])
+
+
+def test_what_is_not_allowed_is_of_no_service():
+    assert service_of("https://fcm.googleapis.com:1/x", frozenset()) == "other"
+    assert service_of("fcm.googleapis.com", frozenset()) == "other"
 
 
 def test_a_broken_trusted_origin_trusts_nothing():
@@ -223,6 +249,7 @@ URL_PIECES = st.lists(
 def test_any_text_is_allowed_or_not_and_what_is_allowed_is_dialled_where_it_was_judged(text):
     with suppress(EndpointNotAllowed):
         endpoint = check(text)
+        assert service_of(text, frozenset()) == endpoint.service
         dialled = yarl.URL(endpoint.url, encoded=True)
         assert str(dialled.origin()) == endpoint.origin
         assert (dialled.scheme, dialled.port, dialled.user) == ("https", 443, None)

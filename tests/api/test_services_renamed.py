@@ -1,0 +1,43 @@
+"""Rows from when a push service was known by the end of a host's name."""
+
+from importlib import import_module
+
+import pytest
+from django.db import connection
+
+from pushsvc.common.endpoints import push_service
+from subscriptions_app.models import Subscription
+from tests.pipeline.support import add_rows
+
+MIGRATION = import_module("subscriptions_app.migrations.0006_services_by_whole_host")
+BEFORE = {
+    "fcm.googleapis.com": "fcm",
+    "FCM.googleapis.com:443": "fcm",
+    "jmt17.google.com": "fcm",
+    "android.googleapis.com": "fcm",
+    "updates.push.services.mozilla.com": "mozilla",
+    "no1.push.services.mozilla.com": "mozilla",
+    "web.push.apple.com": "apple",
+    "no1.push.apple.com": "apple",
+    "wns2-par02p.notify.windows.com": "wns",
+    "wns2-nowhere.notify.windows.com": "wns",
+    "push.example.org": "other",
+    "127.0.0.1:8030": "127.0.0.1:8030",
+}
+
+
+@pytest.mark.parametrize("rest", ["/x", "?x", ""])
+def test_they_name_the_service_that_their_whole_host_is_of(alice, rest):
+    rows = add_rows(alice.channel, len(BEFORE))
+    for row, (host, service) in zip(rows, BEFORE.items(), strict=True):
+        named = {"address": f"https://{host}{rest}", "push_service": service}
+        Subscription.objects.filter(pk=row.pk).update(**named)
+
+    with connection.cursor() as cursor:
+        cursor.execute(MIGRATION._RENAME)
+
+    named = dict(Subscription.objects.values_list("address", "push_service"))
+    for host, before in BEFORE.items():
+        now = push_service(host.lower().removesuffix(":443"))
+        expected = before if before == host else now
+        assert named[f"https://{host}{rest}"] == expected
