@@ -122,7 +122,7 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
             "Start beat; nothing is lost meanwhile."
         )
         yield Concern(Kind.BEAT_MISSING, "bad", "The scheduler (beat) is not running", detail)
-    yield from _services_ailing(used)
+    yield from _services_ailing(used, channels)
 
 
 def _worker_missing(platform: str) -> Concern:
@@ -144,16 +144,40 @@ def _platforms_used(channels: QuerySet[Channel]) -> list[str]:
     return [platform for platform in Platform.values if counts[platform]]
 
 
-def _services_ailing(platforms: list[str]) -> Iterator[Concern]:
-    for platform in platforms:
-        services = services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
-        for service in breakers.services_to_skip(services)[:MOST_OF_A_KIND]:
-            detail = (
-                "Half of the last calls failed there, so its batches wait for up to two minutes "
-                "before it is tried again. Others are not delayed."
-            )
-            title = f"The push service {service} is ailing"
-            yield Concern(Kind.SERVICE_AILING, "warn", title, detail, platform=platform)
+def _services_ailing(platforms: list[str], channels: QuerySet[Channel]) -> Iterator[Concern]:
+    platform_of = {
+        service: platform
+        for platform in platforms
+        for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
+    }
+    held = [each for each in map(breakers.parts_of, breakers.held()) if each[0] in platform_of]
+    for service in [service for service, channel_id in held if channel_id is None][:MOST_OF_A_KIND]:
+        yield Concern(
+            Kind.SERVICE_AILING,
+            "warn",
+            f"The push service {service} is ailing",
+            "Most channels that called it lately met failures, so its batches wait for up to two "
+            "minutes before it is tried again. Others are not delayed.",
+            platform=platform_of[service],
+        )
+    of_channels = [(service, channel_id) for service, channel_id in held if channel_id]
+    names = _names(channels, {channel_id for _, channel_id in of_channels})
+    known = [(service, channel_id) for service, channel_id in of_channels if channel_id in names]
+    for service, channel_id in known[:MOST_OF_A_KIND]:
+        yield Concern(
+            Kind.SERVICE_AILING,
+            "warn",
+            f"The push service {service} fails this channel",
+            "Half of the channel's last calls failed there, so its batches wait for up to two "
+            "minutes before it is tried again. Other channels are not delayed.",
+            channel_id=channel_id,
+            channel_name=names[channel_id],
+            platform=platform_of[service],
+        )
+
+
+def _names(channels: QuerySet[Channel], ids: set[UUID]) -> dict[UUID, str]:
+    return dict(channels.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
 
 
 def _credentials(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:

@@ -61,20 +61,22 @@ class Lease:
 def claim(
     platform: str,
     *,
-    skip_services: Sequence[str],
+    skip: Sequence[str],
     processes: int,
     skip_channels: Sequence[UUID] = (),
 ) -> Lease | None:
     """Leases the next due batch, or None when there is none.
+
+    `skip`: breakers (`notifications_app.breakers`) behind which batches are left alone.
 
     The channel that waited longest comes first, within it the notification that waited longest:
     a small send waits for one batch of a large one, not for all of it.
     """
     begun = time.monotonic()
     with sql.brief_transaction():
-        skip = [*skip_services, *_strangers_to_skip(platform, processes)]
-        for plan_id in _lanes(platform, skip, skip_channels):
-            claimed = sql.rows(_CLAIM, {"plan": plan_id, "skip": skip, "lease": _lease()})
+        skipped = [*skip, *_strangers_to_skip(platform, processes)]
+        for plan_id in _lanes(platform, skipped, skip_channels):
+            claimed = sql.rows(_CLAIM, {"plan": plan_id, "skip": skipped, "lease": _lease()})
             if claimed:
                 return dataclasses.replace(Lease(*claimed[0]), begun=begun)
     return None
@@ -195,7 +197,8 @@ WHERE plan.platform = %(platform)s AND plan.status <> 'done' AND plan.id <> ALL(
   AND EXISTS (
     SELECT FROM notifications_app_batch batch
     WHERE batch.plan_id = plan.id AND batch.status = 'ready'
-      AND batch.due_at <= statement_timestamp() AND batch.push_service <> ALL(%(skip)s))
+      AND batch.due_at <= statement_timestamp() AND batch.push_service <> ALL(%(skip)s)
+      AND batch.push_service || ' ' || batch.channel_id <> ALL(%(skip)s))
 ORDER BY
   (SELECT max(claimed_at) FROM notifications_app_batch served
    WHERE served.channel_id = plan.channel_id AND served.platform = plan.platform) NULLS FIRST,
@@ -213,6 +216,7 @@ WHERE id = (
   SELECT id FROM notifications_app_batch
   WHERE plan_id = %(plan)s AND status = 'ready' AND due_at <= statement_timestamp()
     AND push_service <> ALL(%(skip)s)
+    AND push_service || ' ' || channel_id <> ALL(%(skip)s)
   ORDER BY due_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,

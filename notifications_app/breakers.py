@@ -1,121 +1,142 @@
-"""A circuit breaker for each push service, shared by all workers through Redis.
+"""Circuit breakers, shared by all workers through Redis: one for each channel at each push service,
+and one for each push service as a whole.
 
-closed → open when half of at least twenty calls in ten seconds met an outage → half-open when the
-wait is over: one small batch tries → closed, or open again for twice as long. When Redis is away
-every breaker counts as closed.
+A channel's: closed → open when half of at least twenty of its calls in ten seconds met an outage →
+half-open when the wait is over: one small batch tries → closed, or open again for twice as long.
+
+The service's holds every channel, so it takes the word of several: it opens when most of the
+channels that called in the last minute meet outages, and these are twenty or more, of which at most
+ten count for one channel. When its wait is over each channel may try; the first that is answered
+closes it. So no channel can hold up another, and one that is alone with a service holds itself.
+
+When Redis is away every breaker counts as closed.
 """
 
 import logging
-import time
-from collections.abc import Iterable
+from collections.abc import Sequence
+from uuid import UUID
 
 import redis
 
+from notifications_app import breaker_scripts as scripts
+from pushsvc.common.endpoints import OTHER
 from pushsvc.common.redis_client import redis_client
 
 logger = logging.getLogger(__name__)
 
-STRANGERS = "other"  # hosts that nobody knows share no fate
+STRANGERS = OTHER  # hosts that nobody knows share no fate
 WINDOW_SECONDS = 10
+SERVICE_WINDOW_SECONDS = 60
 LEAST_CALLS = 20
+MOST_OF_ONE_CHANNEL = 10
 WAIT_SECONDS = 15
 LONGEST_WAIT_SECONDS = 120
 PROBE_CALLS = 20
 _PROBE_SECONDS = 30
 _MEMORY_SECONDS = 600
+_OPEN = "pushsvc:breaker:open"
+_PROBES = "pushsvc:breaker:probes"
 
 
-def record(service: str, *, answered: int, outages: int) -> None:
-    """Counts calls; opens or closes the breaker. Safe to lose."""
-    if service == STRANGERS or not answered + outages:
-        return
+def of_channel(service: str, channel_id: UUID) -> str:
+    """The name of the channel's breaker at the service; the service's own is named like it."""
+    return f"{service} {channel_id}"
+
+
+def parts_of(name: str) -> tuple[str, UUID | None]:
+    """The push service, and the channel where the breaker is a channel's."""
+    service, _, channel_id = name.partition(" ")
+    return service, UUID(channel_id) if channel_id else None
+
+
+def held() -> list[str]:
+    """The names of breakers behind which nobody should claim now: they are open, or half-open with
+    the one batch that tries under way."""
     try:
-        _record(service, answered, outages)
+        return list(redis_client().eval(scripts.HELD, 2, _OPEN, _PROBES))
     except redis.RedisError:
-        logger.debug("breaker.unrecorded", extra={"service": service})
-
-
-def services_to_skip(services: Iterable[str]) -> list[str]:
-    """Those of the services whose batches nobody should claim now: their breaker is open, or
-    half-open with the one batch that tries under way."""
-    names = list(services)
-    keys = [_key(name, part) for name in names for part in ("open", "probe")]
-    if not keys:
         return []
+
+
+def is_half_open(service: str, channel_id: UUID) -> bool:
+    """Whether the channel may only try: its breaker's wait is over, or the service's."""
+    if service == STRANGERS:
+        return False
+    names = [of_channel(service, channel_id), service]
     try:
-        states = redis_client().mget(keys)
-    except redis.RedisError:
-        return []
-    return [
-        name for name, *state in zip(names, states[::2], states[1::2], strict=True) if any(state)
-    ]
-
-
-def seconds_open(service: str) -> float:
-    """How long nobody should call the service; 0 when it may be called."""
-    try:
-        return max(0.0, redis_client().pttl(_key(service, "open")) / 1000)
-    except redis.RedisError:
-        return 0.0
-
-
-def is_half_open(service: str) -> bool:
-    try:
-        level, opened = redis_client().mget([_key(service, "level"), _key(service, "open")])
+        found = redis_client().eval(scripts.IS_HALF_OPEN, 3, _OPEN, *map(_level, names), *names)
     except redis.RedisError:
         return False
-    return level is not None and opened is None
+    return bool(found)
 
 
-def take_probe(service: str) -> bool:
-    """True for the one worker that may try a half-open service now."""
+def take_probe(service: str, channel_id: UUID) -> bool:
+    """True for the one worker that may try now for the channel."""
+    name = of_channel(service, channel_id)
     try:
-        taken = redis_client().set(_key(service, "probe"), 1, nx=True, ex=_PROBE_SECONDS)
+        return bool(redis_client().eval(scripts.TAKE_PROBE, 1, _PROBES, name, _PROBE_SECONDS))
     except redis.RedisError:
         return True
-    return bool(taken)
 
 
-def _record(service: str, answered: int, outages: int) -> None:
-    client = redis_client()
-    if is_half_open(service):
-        client.delete(_key(service, "probe"))
-        if outages >= max(answered, 1):
-            _open(service)
-        elif answered:
-            _close(service)
-        return
-    calls = _calls(service)
-    pipe = client.pipeline()
-    pipe.hincrby(calls, "answered", answered)
-    pipe.hincrby(calls, "outages", outages)
-    pipe.expire(calls, 2 * WINDOW_SECONDS)
-    total_answered, total_outages, _ = pipe.execute()
-    if total_answered + total_outages >= LEAST_CALLS and total_outages >= total_answered:
-        _open(service)
+def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
+    """Counts calls; opens breakers. After outages, the seconds for which the channel should not
+    call. Safe to lose."""
+    if not answered + outages:
+        return 0.0
+    wait = _record(service, channel_id, answered, outages, is_probe=False)
+    return wait if outages else 0.0
 
 
-def _open(service: str) -> None:
-    client = redis_client()
-    if not client.set(_key(service, "open"), 1, nx=True, ex=WAIT_SECONDS):
-        return
-    level = int(client.incr(_key(service, "level")))
-    client.expire(_key(service, "level"), _MEMORY_SECONDS)
-    wait = min(WAIT_SECONDS * 2 ** (level - 1), LONGEST_WAIT_SECONDS)
-    client.expire(_key(service, "open"), wait)
-    logger.warning("breaker.opened", extra={"service": service, "seconds": wait})
+def end_probe(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
+    """What the probe's calls came to: opens or closes. One that says nothing leaves the breakers as
+    they are, and its batch for others to try. Seconds as `record`."""
+    wait = _record(service, channel_id, answered, outages, is_probe=True)
+    return wait if answered + outages else float(WAIT_SECONDS)
 
 
-def _close(service: str) -> None:
-    """Calls that were under way when it opened, and failed since, say nothing of it now."""
-    redis_client().delete(_key(service, "level"), _calls(service))
-    logger.info("breaker.closed", extra={"service": service})
+def _record(
+    service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool
+) -> float:
+    if service == STRANGERS:
+        return 0.0
+    name = of_channel(service, channel_id)
+    keys = (
+        _OPEN,
+        _PROBES,
+        _level(name),
+        _level(service),
+        _key("calls", name),
+        _key("votes", service),
+    )
+    arguments = (
+        name, service, channel_id.hex, answered, outages, int(is_probe), LEAST_CALLS,
+        MOST_OF_ONE_CHANNEL, WINDOW_SECONDS, SERVICE_WINDOW_SECONDS, WAIT_SECONDS,
+        LONGEST_WAIT_SECONDS, _MEMORY_SECONDS,
+    )  # fmt: skip
+    try:
+        wait, *events = redis_client().eval(scripts.RECORD, len(keys), *keys, *map(str, arguments))
+    except redis.RedisError:
+        logger.debug("breaker.unrecorded", extra={"service": service})
+        return 0.0
+    _log(service, channel_id, events)
+    return int(wait) / 1000
 
 
-def _calls(service: str) -> str:
-    """Of the current window."""
-    return _key(service, f"calls:{int(time.time()) // WINDOW_SECONDS}")
+def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:
+    """`events`: of the channel's breaker and of the service's; the seconds for which it was opened,
+    or -1 where it was closed, or 0."""
+    for event, whose in zip(events, [{"channel": channel_id}, {}], strict=True):
+        extra: dict[str, object] = {"service": service, **whose}
+        if event > 0:
+            logger.warning("breaker.opened", extra=extra | {"seconds": event})
+        elif event < 0:
+            logger.info("breaker.closed", extra=extra)
 
 
-def _key(service: str, part: str) -> str:
-    return f"pushsvc:breaker:{service}:{part}"
+def _level(name: str) -> str:
+    return _key("level", name)
+
+
+def _key(part: str, name: str) -> str:
+    return f"pushsvc:breaker:{part}:{name}"

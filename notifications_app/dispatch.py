@@ -6,7 +6,6 @@ import contextlib
 import functools
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -24,11 +23,10 @@ from notifications_app.addressing import (
 )
 from notifications_app.batches import Lease, LeaseLost, persistently
 from notifications_app.delivery import android
-from notifications_app.delivery.android_answers import THIRD_PARTY_AUTH
 from notifications_app.delivery.engine import Pass
-from notifications_app.delivery.registry import Client, Target, services_with_breaker
-from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome, Rejected
-from notifications_app.delivery.web_answers import VAPID_REFUSED
+from notifications_app.delivery.registry import Client, Target
+from notifications_app.delivery.types import Message, Misconfigured, Outcome
+from notifications_app.evidence import Evidence, evidence_of, is_outage, refused_by_many, sample
 from notifications_app.models import Notification
 from notifications_app.outcomes import RowsRefused
 from notifications_app.verdicts import Limits, Recipient, Verdict
@@ -39,18 +37,10 @@ logger = logging.getLogger(__name__)
 
 SOLO_LAPSES = 3
 _RENEW_SECONDS = 10.0
-_MANY_REFUSED = 10
 _UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
 _REMEDY = "restore the key in CREDENTIAL_KEYS"
 _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
-# One endpoint that answers so proves nothing, so nothing is paused: anyone may subscribe such. A
-# fifth of them says that the channel's keys may be wrong.
-_WARNINGS = {
-    VAPID_REFUSED: "vapid.refused_by_many",
-    THIRD_PARTY_AUTH: "fcm.third_party_auth_by_many",
-}
-
 Answers = Sequence[tuple[Target, Outcome]]
 
 
@@ -61,9 +51,7 @@ def deliver(platform: str, *, seconds: float) -> bool:
     while time.monotonic() < until and not worker.is_stopping():
         lease = batches.claim(
             platform,
-            skip_services=breakers.services_to_skip(
-                services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
-            ),
+            skip=breakers.held(),
             processes=worker.live_processes(platform),
             skip_channels=_channels_over_quota(platform),
         )
@@ -139,10 +127,11 @@ class _Delivery:
     limits: Limits
     recipients: dict[UUID, Recipient]
     addressed: Addressed
-    service_waits: float = 0.0  # seconds for which the push service's breaker is open
+    service_waits: float = 0.0  # seconds for which a breaker of the push service is open
     is_refused: bool = False  # the credentials were
     has_refused_rows: bool = False
-    is_probe: bool = False  # of a service whose breaker is half-open
+    is_probe: bool = False  # of a breaker that is half-open
+    probed: list[tuple[Target, Outcome]] = field(default_factory=list)
     outages_in_a_row: int = 0
     leased_until: float = field(init=False)  # on this process's clock
 
@@ -170,15 +159,19 @@ class _Delivery:
 
     def run(self) -> None:
         targets = self._write_what_needs_no_call()
-        self.is_probe = bool(targets) and breakers.is_half_open(self.lease.push_service)
+        service, channel_id = self.lease.push_service, self.lease.channel_id
+        self.is_probe = bool(targets) and breakers.is_half_open(service, channel_id)
         if self.is_probe:
-            targets = targets[: breakers.PROBE_CALLS]
+            targets = sample(targets, breakers.PROBE_CALLS, is_first=self._is_first)
         granted, quota_wait = self._within_quota(targets)
-        if self.is_probe and granted and not breakers.take_probe(self.lease.push_service):
+        if self.is_probe and granted and not breakers.take_probe(service, channel_id):
             self._give_back(finished_pass=False, wait=1.0)
             return
         call = self._call_one_by_one if self.lease.is_careful else self._call
         is_whole = call(granted) and granted == targets
+        if self.is_probe and granted:
+            seen = self._evidence(self.probed)
+            self.service_waits = breakers.end_probe(service, channel_id, **seen._asdict())
         outage_wait = _OUTAGE_WAIT if self.outages_in_a_row else 0.0
         wait = max(self.service_waits, quota_wait, outage_wait)
         self._give_back(finished_pass=is_whole, wait=wait)
@@ -280,8 +273,7 @@ class _Delivery:
     async def _send(self, client: Client, target: Target) -> Outcome:
         """In the engine's thread."""
         outcome = await client.send(self.message, target, self.addressed.credentials)
-        is_outage = isinstance(outcome, Deferred) and outcome.outage
-        self.outages_in_a_row = self.outages_in_a_row + 1 if is_outage else 0
+        self.outages_in_a_row = self.outages_in_a_row + 1 if is_outage(outcome) else 0
         return outcome
 
     def _may_start(self) -> bool:
@@ -350,18 +342,23 @@ class _Delivery:
         persistently(lambda: _pause(self.lease, version, refusal), until=self.leased_until)
 
     def _tell_breaker(self, answers: Answers) -> None:
-        """Retries are left out: they are the service's worst recipients, not a sample of it. A
-        probe has nothing else."""
-        service = self.lease.push_service
-        counted = [
-            isinstance(outcome, Deferred) and outcome.outage
-            for target, outcome in answers
-            if self.is_probe or not self.recipients[target.subscription_id].attempts
-        ]
-        outages = sum(counted)
-        breakers.record(service, answered=len(counted) - outages, outages=outages)
-        if outages:
-            self.service_waits = breakers.seconds_open(service)
+        if self.is_probe:  # judged as a whole: its first answers may be those that fail fast
+            self.probed += answers
+            return
+        lease, seen = self.lease, self._evidence(answers)
+        waits = breakers.record(lease.push_service, lease.channel_id, **seen._asdict())
+        self.service_waits = max(self.service_waits, waits)
+
+    def _evidence(self, answers: Answers) -> Evidence:
+        return evidence_of(
+            answers,
+            service=self.lease.push_service,
+            trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
+            is_first=self._is_first,
+        )
+
+    def _is_first(self, target: Target) -> bool:
+        return not self.recipients[target.subscription_id].attempts
 
     def _tell_rate(self, answers: Answers) -> None:
         credentials = self.addressed.credentials
@@ -369,12 +366,9 @@ class _Delivery:
             fcm_rate.learn(self.lease.channel_id, credentials, (outcome for _, outcome in answers))
 
     def _warn_of_refused_keys(self, answers: Answers) -> None:
-        refusals = Counter(o.code for _, o in answers if isinstance(o, Rejected))
-        for code, event in _WARNINGS.items():
-            refused = refusals[code]
-            if refused >= _MANY_REFUSED and refused * 5 >= len(answers):
-                extra = {"channel": self.lease.channel_id, "refused": refused, "of": len(answers)}
-                logger.warning(event, extra=extra)
+        for event, refused in refused_by_many(outcome for _, outcome in answers):
+            extra = {"channel": self.lease.channel_id, "refused": refused, "of": len(answers)}
+            logger.warning(event, extra=extra)
 
 
 def _limits(notification: Notification) -> Limits:
@@ -387,11 +381,12 @@ def _limits(notification: Notification) -> Limits:
     )
 
 
-# The longest untried first, so that one that breaks workers does not hold up the others.
+# Those tried least come first, so that one that breaks workers, or fails again and again where few
+# may be called, does not hold up the others.
 _DUE_RECIPIENTS = """
 SELECT subscription_id, attempts, first_attempt_at, solo_attempts
 FROM notifications_app_delivery
 WHERE batch_id = %(batch)s AND status = 0
   AND (due_at IS NULL OR due_at <= statement_timestamp())
-ORDER BY solo_attempts, subscription_id
+ORDER BY solo_attempts, attempts, subscription_id
 """

@@ -6,7 +6,12 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from notifications_app.delivery import android, ios, web
 from notifications_app.delivery.types import Message, Outcome
-from pushsvc.common.endpoints import TOKEN_SERVICES, WELL_KNOWN_SERVICES, own_services
+from pushsvc.common.endpoints import (
+    TOKEN_SERVICES,
+    WELL_KNOWN_SERVICES,
+    own_services,
+    service_of,
+)
 
 Target: TypeAlias = web.Target | android.Target | ios.Target
 Credentials: TypeAlias = web.Credentials | android.Credentials | ios.Credentials
@@ -78,3 +83,10 @@ def services_with_breaker(platform: str, trusted_origins: frozenset[str]) -> lis
     if platform == "web":
         return sorted(WELL_KNOWN_SERVICES | own_services(trusted_origins))
     return [TOKEN_SERVICES[platform]]
+
+
+def is_at(target: Target, service: str, trusted_origins: frozenset[str]) -> bool:
+    """Whether what calls the target calls the service, as the lists of hosts are now."""
+    if not isinstance(target, web.Target):
+        return True
+    return service_of(target.endpoint, trusted_origins) == service

@@ -72,6 +72,19 @@ SUSPECT_CODES: Final = frozenset(
     }
 )
 
+# Codes of outcomes that are ours alone: the push service was not asked, or nobody knows.
+NEVER_ASKED_CODES: Final = frozenset(
+    {
+        "bad_keys",
+        "endpoint_not_allowed",
+        "internal_error",
+        "key_unreadable",
+        "malformed_token",
+        "unexpected_error",
+        "vapid_key_unreadable",
+    }
+)
+
 Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 
 

@@ -12,6 +12,7 @@ from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import api_key_issue, channel_create
 from notifications_app import breakers, tasks
 from notifications_app.attention import Kind, concerns
+from pushsvc.common.ids import uuid7
 from pushsvc.common.redis_client import redis_client
 from tests.admin.dashboards import all_of, everything_lives, html, running, stat
 from tests.admin.support import fill_hours, make_notification
@@ -192,11 +193,24 @@ def test_beat_is_missed_until_a_tick_is_heard(alice):
 
 def test_a_push_service_that_fails_is_told(alice):
     everything_lives()
-    breakers.record("mozilla", answered=0, outages=50)
+    for _ in range(2):
+        breakers.record("mozilla", uuid7(), answered=0, outages=10)
 
     (concern,) = found(alice, Kind.SERVICE_AILING)
 
     assert "mozilla" in concern.title
+    assert concern.channel_id is None
+
+
+def test_a_push_service_that_fails_one_channel_is_told_to_those_who_may_see_it(alice, bob):
+    everything_lives()
+    breakers.record("mozilla", alice.channel.id, answered=0, outages=50)
+
+    (concern,) = found(alice, Kind.SERVICE_AILING)
+
+    assert "mozilla" in concern.title
+    assert concern.channel_name == alice.channel.name
+    assert found(bob, Kind.SERVICE_AILING) == []
 
 
 def test_while_redis_is_away_no_worker_is_said_to_be_missing(alice, settings):

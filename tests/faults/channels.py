@@ -86,6 +86,13 @@ class Channel:
         assert reply.status == 200, reply
         assert reply.body["subscriptionId"] == str(subscription_id)
 
+    def subscribe_endpoint(self, endpoint):
+        """As anybody may who knows the channel's id: an endpoint that is no device's of ours."""
+        keys = self.system.sandboxes.web.subscribe().subscription["keys"]
+        body = {"platform": "web", "endpoint": endpoint, "keys": keys}
+        reply = self._public("/subscribe", body)
+        assert reply.status == 201, reply
+
     def unsubscribe(self, subscription_id):
         device = self.devices[subscription_id]
         platform = self.platform_of[subscription_id]

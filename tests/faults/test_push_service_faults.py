@@ -8,6 +8,7 @@ from tests.faults.scale import patience
 from tests.faults.support import audience, many, meanwhile, seconds_taken, status
 from tests.faults.system import PLATFORMS, until
 
+OPEN = "pushsvc:breaker:open"
 # Once each, then all is well again: (mode, options) by sandbox.
 WEB = [
     ("throttled", {"retry_after": 1}),
@@ -93,22 +94,23 @@ def test_an_outage_of_one_push_service_leaves_the_others_as_they_were(system, ch
 
     suffering = ailing.send()
     until(lambda: system.logged("breaker.opened"), "its breaker opens")
-    (breaker,) = system.redis.keys("pushsvc:breaker:*:open")
+    (breaker,) = system.redis.zrange(OPEN, 0, -1)
 
     def keep_open():
         """So that others who wait for it are seen. Never for longer than it opens by itself: a
         pass that meets it hands its batch back for as long."""
-        system.redis.expire(breaker, breakers.WAIT_SECONDS)
+        till = system.redis.time()[0] + breakers.WAIT_SECONDS
+        system.redis.zadd(OPEN, {breaker: till * 1000})
         time.sleep(0.5)
 
     with meanwhile(keep_open):
         beside = channel.send(*PLATFORMS)
         assert_exact(channel, [healthy, beside])
-        assert system.redis.exists(breaker)
+        assert system.redis.zscore(OPEN, breaker)
         assert status(ailing, suffering) == "processing"
     for _, device in pairs:
         device.behave("accept")
-    system.redis.expire(breaker, 1)
+    system.redis.zrem(OPEN, breaker)
 
     assert_exact(ailing, [suffering])
     assert codes(ailing, suffering) == {"": count}

@@ -66,6 +66,49 @@ def test_strangers_that_refuse_throttle_or_never_answer_slow_nobody_else(brief, 
     )
 
 
+def test_hosts_made_up_under_a_push_services_name_hold_up_nobody_there(system, channel):
+    strange = system.channel()
+    fakes = [f"https://no{number}-1.push.services.mozilla.com/x" for number in range(25)]
+    for endpoint in fakes:
+        strange.subscribe_endpoint(endpoint)
+    channel.subscribe(many(40), push_service="mozilla")
+
+    theirs = strange.send(ttl=10)
+    until(lambda: _attempts(strange, theirs) >= 2 * len(fakes), "they were tried again")
+    ours = channel.send(ttl=60)
+
+    assert_exact(channel, [ours])
+    assert codes(channel, ours) == {"": many(40)}
+    assert system.logged("breaker.opened") == []
+    wait_ended(strange, [theirs])
+
+
+def test_a_channel_whose_calls_all_fail_holds_up_no_other_at_the_same_push_service(system, channel):
+    strange = system.channel()
+    pairs = strange.subscribe(many(100))
+    for _, device in pairs:
+        device.behave("error", status=503)
+    channel.subscribe(many(40))
+
+    theirs = strange.send(ttl=10)
+    until(lambda: system.logged("breaker.opened"), "their breaker opens")
+    ours = channel.send(ttl=60)
+
+    wait_ended(channel, [ours])
+    assert status(strange, theirs) == "processing"
+    assert_exact(channel, [ours])
+    assert codes(channel, ours) == {"": many(40)}
+    wait_ended(strange, [theirs])
+
+
+def _attempts(channel, notification_id):
+    return channel.system.value(
+        "SELECT coalesce(sum(attempts), 0) FROM notifications_app_delivery"
+        " WHERE notification_id = %s",
+        [notification_id],
+    )
+
+
 def _assert_not_hammered(pairs, ended):
     for subscription_id, device in pairs:
         times = [receipt.at for receipt in device.receipts]

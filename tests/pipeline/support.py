@@ -143,7 +143,7 @@ def plan(notification=None):
 
 
 def claim(platform="web", skip=(), processes=4):
-    return batches.claim(platform, skip_services=list(skip), processes=processes)
+    return batches.claim(platform, skip=list(skip), processes=processes)
 
 
 def deliver(notification=None, seconds=30):

@@ -194,7 +194,7 @@ def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
     assert phones.received(browsers) == [1] * 30
     called = sum(len(device.receipts) for device, _ in ailing)
     assert 20 <= called < 60
-    assert breakers.services_to_skip(["apns", "fcm_v1"]) == [SERVICES[platform]]
+    assert breakers.held() == [breakers.of_channel(SERVICES[platform], channel.id)]
     phones.send_again(notification, platform)
     assert sum(len(device.receipts) for device, _ in ailing) == called  # not even claimed
 
@@ -203,13 +203,13 @@ def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
 def test_after_an_outage_twenty_calls_try_and_then_all_get_theirs(platform, subscribe, channel):
     devices = subscribe(50)
     service = SERVICES[platform]
-    breakers.record(service, answered=0, outages=20)
-    redis_client().delete(breakers._key(service, "open"))
+    breakers.record(service, channel.id, answered=0, outages=20)
+    redis_client().delete(breakers._OPEN)
     notification = phones.plan(channel, platform)
 
     dispatch.deliver_batch(support.claim(platform))
     assert sum(phones.received(devices)) == breakers.PROBE_CALLS
-    assert not breakers.is_half_open(service)
+    assert not breakers.is_half_open(service, channel.id)
 
     phones.deliver(notification, platform)
     assert support.counts(notification) == ("sent", 50, 50, 0)

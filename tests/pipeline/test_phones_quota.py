@@ -156,12 +156,12 @@ def test_a_call_that_tries_an_ailing_service_is_not_taken_by_who_may_not_call(
     google, channel, settings
 ):
     phones.android(google, channel, 3)
-    breakers.record("fcm_v1", answered=0, outages=20)
-    redis_client().delete(breakers._key("fcm_v1", "open"))
+    breakers.record("fcm_v1", channel.id, answered=0, outages=20)
+    redis_client().delete(breakers._OPEN)
     notification = phones.plan(channel, "android")
     use_up(settings)
 
     phones.deliver(notification, "android")
 
     assert support.counts(notification) == ("processing", 3, 0, 0)
-    assert breakers.take_probe("fcm_v1")
+    assert breakers.take_probe("fcm_v1", channel.id)

@@ -1,0 +1,213 @@
+"""What one channel's subscriptions do to a push service's breaker holds up no other channel."""
+
+import os
+import socket
+from dataclasses import dataclass
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+from django.db.models.functions import Now
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from channels_app.services import channel_create
+from notifications_app import breakers, dispatch
+from notifications_app.models import Batch, Delivery
+from notifications_app.states import DeliveryStatus
+from pushsvc.common.redis_client import redis_client
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import subscription_register
+from tests.pipeline import support
+
+MADE_UP = 25
+BATCH_SIZE = 20
+# What the attacker's endpoints answer, at the push service that the others use too.
+ANSWERS = {
+    "accept": {},
+    "error": {"status": 503},
+    "reset": {},
+    "garbage": {},
+    "hang": {},
+    "throttled": {"retry_after": 0},
+    "redirect": {"location": "https://push.example/"},
+    "made up": {},  # not there: at a host that does not resolve
+}
+# Hosts that nobody has, under names of well-known services; and who their service was said to be.
+HOSTS = [
+    ("no{}.push.services.mozilla.com", "mozilla"),
+    ("no{}.push.apple.com", "apple"),
+    ("no{}.notify.windows.com", "wns"),
+    ("wns2-no{}.notify.windows.com", "wns"),
+    ("jmt17.google.com", "fcm"),
+    ("android.googleapis.com", "fcm"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_names(monkeypatch):
+    """As on a machine without a network: no look-up leaves it."""
+    look_up = socket.getaddrinfo
+
+    def only_loopback(host, *arguments, **options):
+        if host in ("127.0.0.1", "::1", "localhost", None):
+            return look_up(host, *arguments, **options)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_loopback)
+
+
+def subscribe_made_up(sandbox, channel, host, count=MADE_UP):
+    """Subscriptions whose hosts do not resolve."""
+    device = sandbox.subscribe()
+    for number in range(count):
+        subscription_register(
+            channel=channel,
+            platform="web",
+            address=f"https://{host.format(number)}/x{number}",
+            p256dh=device.p256dh,
+            auth=device.auth,
+        )
+
+
+def try_again(notification):
+    support.make_due(notification)
+    support.deliver(notification)
+
+
+@pytest.mark.parametrize("as_stored_before", [False, True])
+@pytest.mark.parametrize(("host", "service"), HOSTS)
+def test_hosts_that_nobody_has_hold_up_nobody_at_the_service_they_resemble(
+    host, service, as_stored_before, sandbox, channel, other_channel
+):
+    subscribe_made_up(sandbox, channel, host)
+    if as_stored_before:
+        Subscription.objects.update(push_service=service)
+    fakes = support.send(channel)
+    for _ in range(2):
+        try_again(fakes)
+    assert support.codes(fakes) == ["name_not_resolved"] * MADE_UP
+    assert breakers.held() == []
+
+    devices = support.subscribe(sandbox, other_channel, 30)
+    Subscription.objects.filter(channel=other_channel).update(push_service=service)
+    notification = support.send(other_channel, ttl=60)
+
+    assert support.counts(notification) == ("sent", 30, 30, 0)
+    assert [len(device.receipts) for device, _ in devices] == [1] * 30
+
+
+@dataclass(frozen=True)
+class Attack:
+    """`endpoints`: how many answer in each way; `sends`: before the other channel's, and `after`
+    it; `passes`: how often all that waits became due and was worked on before; `waits_are_over`:
+    so that breakers are half-open then."""
+
+    endpoints: dict[str, int]
+    sends: int
+    after: int
+    passes: int
+    waits_are_over: bool
+    other_has_sent: bool
+
+
+attacks = st.builds(
+    Attack,
+    endpoints=st.dictionaries(st.sampled_from(sorted(ANSWERS)), st.integers(1, 30), min_size=1),
+    sends=st.integers(0, 3),
+    after=st.integers(0, 2),
+    passes=st.integers(0, 2),
+    waits_are_over=st.booleans(),
+    other_has_sent=st.booleans(),
+)
+
+
+def let_waits_pass():
+    redis_client().delete(breakers._OPEN)
+    Delivery.objects.filter(status=DeliveryStatus.WAITING).update(due_at=None)
+    Batch.objects.filter(status="ready").update(due_at=Now())
+
+
+class Attacker:
+    def __init__(self, sandbox, endpoints):
+        self.channel = channel_create(name="Mallory's")
+        self.devices = []
+        for answer, count in endpoints.items():
+            if answer == "made up":
+                subscribe_made_up(sandbox, self.channel, HOSTS[0][0], count)
+            else:
+                made = [device for device, _ in support.subscribe(sandbox, self.channel, count)]
+                for device in made:
+                    device.behave(answer, **ANSWERS[answer])
+                self.devices += made
+
+    def work(self, attack):
+        for _ in range(attack.sends):
+            support.send(self.channel)
+        for _ in range(attack.passes):
+            let_waits_pass()
+            support.deliver()
+        if attack.waits_are_over:
+            let_waits_pass()
+
+    def calls(self):
+        """Those that the push service saw, and those whose host was looked for in vain."""
+        lost = Delivery.objects.filter(code="name_not_resolved").aggregate(all=Sum("attempts"))
+        return sum(len(device.receipts) for device in self.devices) + (lost["all"] or 0)
+
+
+@pytest.fixture
+def small_pipeline(settings):
+    settings.BATCH_SIZE = BATCH_SIZE
+    settings.CALL_SECONDS = 2.0
+    settings.STRANGER_CALL_SECONDS = 2.0
+
+
+def forget_everything(sandbox):
+    redis_client().flushdb()
+    sandbox.reset()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "TRUNCATE notifications_app_notification, notifications_app_delivery,"
+            " notifications_app_hourlystat, subscriptions_app_subscription CASCADE"
+        )
+
+
+@settings(
+    max_examples=100 if os.environ.get("FAULTS_LONG") else 6,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(attack=attacks)
+@example(attack=Attack({"error": 25}, 1, 1, 1, waits_are_over=False, other_has_sent=False))
+@example(attack=Attack({"error": 25}, 1, 1, 1, waits_are_over=True, other_has_sent=True))
+@example(
+    attack=Attack({"made up": 25, "reset": 30}, 3, 2, 2, waits_are_over=True, other_has_sent=True)
+)
+def test_whatever_one_channels_endpoints_answer_no_other_channel_waits_for_more_than_its_turns(
+    attack, small_pipeline, sandbox, transactional_db
+):
+    """One process: the bound of docs/architecture.md, in calls and without a wait."""
+    try:
+        attacker = Attacker(sandbox, attack.endpoints)
+        other = channel_create(name="Bob's news")
+        devices = support.subscribe(sandbox, other, BATCH_SIZE + 5)
+        if attack.other_has_sent:
+            assert support.send(other).delivered_count == len(devices)
+        attacker.work(attack)
+        before = attacker.calls()
+
+        notification = support.notify(other, ttl=60)
+        for _ in range(attack.after):
+            support.notify(attacker.channel)
+        support.plan()
+        while support.counts(notification)[0] == "processing":
+            lease = support.claim(skip=breakers.held())
+            assert lease, "the other channel waits"
+            dispatch.deliver_batch(lease)
+
+        assert support.counts(notification) == ("sent", len(devices), len(devices), 0)
+        batches = Batch.objects.filter(notification=notification).count()
+        assert attacker.calls() - before <= (batches + 1) * BATCH_SIZE
+    finally:
+        forget_everything(sandbox)

@@ -1,0 +1,70 @@
+"""What answers say of the push service, and what they do not."""
+
+import pytest
+
+from notifications_app.delivery import android, web
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
+from notifications_app.evidence import Evidence, evidence_of, sample
+from pushsvc.common.ids import uuid7
+
+OUTAGE = Deferred("service_error", outage=True)
+AT_MOZILLA = "https://updates.push.services.mozilla.com/wpush/v2/x"
+MADE_UP = "https://no1.push.services.mozilla.com/x"
+
+
+def browser(endpoint=AT_MOZILLA):
+    return web.Target(uuid7(), endpoint, "", "", uuid7(), "")
+
+
+def seen(*answers, service="mozilla", retries=()):
+    return evidence_of(
+        answers,
+        service=service,
+        trusted_origins=frozenset(),
+        is_first=lambda target: target not in retries,
+    )
+
+
+def test_whatever_a_service_answers_is_an_answer_but_an_outage():
+    said = [Accepted(), Gone("endpoint_gone"), Rejected("refused"), Deferred("throttled")]
+
+    assert seen(*((browser(), each) for each in [*said, OUTAGE])) == Evidence(4, 1)
+
+
+def test_a_retry_that_fails_says_nothing_and_one_that_is_answered_does():
+    retry = browser()
+
+    assert seen((retry, OUTAGE), retries=[retry]) == Evidence(0, 0)
+    assert seen((retry, Accepted()), retries=[retry]) == Evidence(1, 0)
+
+
+@pytest.mark.parametrize("outcome", [OUTAGE, Accepted()])
+def test_a_host_that_is_not_the_services_says_nothing_of_it(outcome):
+    assert seen((browser(MADE_UP), outcome)) == Evidence(0, 0)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Rejected("bad_keys"),
+        Rejected("endpoint_not_allowed"),
+        Rejected("internal_error"),
+        Deferred("unexpected_error"),
+        Deferred("vapid_key_unreadable"),
+    ],
+)
+def test_a_call_that_was_not_made_says_nothing(outcome):
+    assert seen((browser(), outcome)) == Evidence(0, 0)
+
+
+def test_tokens_are_always_of_their_platforms_service():
+    phone = android.Target(uuid7(), "token", "")
+
+    assert seen((phone, OUTAGE), service="fcm_v1") == Evidence(0, 1)
+
+
+def test_first_attempts_are_the_sample_and_retries_only_where_there_are_none():
+    first, retries = [browser() for _ in range(3)], [browser() for _ in range(3)]
+
+    assert sample([*retries, *first], 2, is_first=first.__contains__) == first[:2]
+    assert sample(retries, 2, is_first=first.__contains__) == retries[:2]
