@@ -114,7 +114,7 @@ class Supervisor:
             names = [name for name, on in (("PostgreSQL", postgres), ("Redis", redis)) if on]
             say(f"starting {' and '.join(names)}")
             self._servers = embedded.start(self.home.root, postgres=postgres, redis=redis, say=say)
-            os.environ.update(self._servers.environment)
+            self._servers.put_into_environment()
 
     def _choose_settings(self) -> None:
         """Settles what the environment leaves open, for our children and for later commands."""
@@ -139,7 +139,7 @@ class Supervisor:
 
     def _start_sandbox(self) -> None:
         if self.sandbox is not None:
-            self._children.start(_SANDBOX, self.sandbox.command)
+            self._children.start(_SANDBOX, self.sandbox.command, without=embedded.SECRETS)
 
     def _await_sandbox(self) -> None:
         """Before anything reads PROVIDER_CA_FILE, which the sandbox writes."""

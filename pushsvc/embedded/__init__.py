@@ -22,8 +22,27 @@ from pushsvc.embedded.home import EmbeddedError, Home
 if TYPE_CHECKING:
     from pushsvc.embedded.server import EmbeddedServer
 
-__all__ = ["EmbeddedError", "Home", "Servers", "is_given", "prepare_environment", "start"]
+__all__ = [
+    "SECRETS",
+    "EmbeddedError",
+    "Home",
+    "Servers",
+    "is_given",
+    "prepare_environment",
+    "start",
+]
 
+# The settings that docs/configuration.md calls secret.
+SECRETS = (
+    "SECRET_KEY",
+    "CREDENTIAL_KEYS",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "CELERY_BROKER_URL",
+    "METRICS_TOKEN",
+)
+
+_MADE_SECRETS = ("SECRET_KEY", "CREDENTIAL_KEYS")
 _STOP_SECONDS = 5.0
 _SERVERLESS_COMMANDS = frozenset({"", "help", "sandbox", "spectacular", "version"})
 
@@ -40,6 +59,12 @@ class Servers:
     def environment(self) -> dict[str, str]:
         """DATABASE_URL and REDIS_URL, of those that are embedded."""
         return {variable: server.url for variable, server in self.servers.items()}
+
+    def put_into_environment(self) -> None:
+        """For this process and its children: the names of files, because the URLs hold
+        passwords."""
+        for variable, url in self.environment.items():
+            _read_from_file(variable, self.home.save_secret(variable, url))
 
     def revive(self) -> list[str]:
         """Starts those that died again, where they were; returns their names."""
@@ -119,10 +144,21 @@ def is_given(variable: str) -> bool:
 
 
 def fill_environment(home: Home) -> None:
-    """Sets what is saved in the home and not given."""
-    for variable, value in home.saved_environment().items():
+    """Sets what is saved in the home and not given; secrets as the names of their files."""
+    for variable, value in home.saved_settings().items():
         if not is_given(variable):
             os.environ[variable] = value
+    for variable in _MADE_SECRETS:
+        file = home.secret_file(variable)
+        if not is_given(variable) and file.exists():
+            _read_from_file(variable, file)
+
+
+def _read_from_file(variable: str, file: Path) -> None:
+    """Every child process, and every report of a crash, shows an environment. A file of mode 600 is
+    read only by who needs it."""
+    os.environ.pop(variable, None)  # an empty one would win over the file
+    os.environ[f"{variable}_FILE"] = str(file)
 
 
 def make_secrets(home: Home) -> None:
@@ -156,7 +192,7 @@ def prepare_environment(arguments: list[str]) -> None:
 
 def _use_embedded(home: Home, *, postgres: bool, redis: bool) -> None:
     servers = start(home.root, postgres=postgres, redis=redis)
-    os.environ.update(servers.environment)
+    servers.put_into_environment()
     atexit.register(servers.leave)
     signal.signal(signal.SIGTERM, _exit)  # the default action would skip atexit
 

@@ -1,6 +1,6 @@
 """`$PUSHSVC_HOME`: what `make run` and the commands keep on disk, `var/` in the checkout if unset.
 
-- secrets/NAME: one generated value each, mode 600
+- secrets/NAME: one value each, mode 600
 - settings.env: what `make run` chose, mode 600
 - run/: locks, and the records of running processes
 - log/: one file for each process
@@ -57,19 +57,23 @@ class Home:
 
     def secret(self, name: str, generate: Callable[[], str]) -> str:
         """The value kept under this name; generated once, mode 600."""
-        path = self.folder("secrets") / name
+        path = self.secret_file(name)
         if not path.exists():
-            self.write(f"secrets/{name}", generate() + "\n")
+            self.save_secret(name, generate())
         return self._read(path).strip()
 
-    def saved_environment(self) -> dict[str, str]:
-        """Settings and secrets that are kept for Django: name to value."""
+    def save_secret(self, name: str, value: str) -> Path:
+        """Replaces the value kept under this name; returns its file."""
+        self.write(f"secrets/{name}", value + "\n")
+        return self.secret_file(name)
+
+    def secret_file(self, name: str) -> Path:
+        return self.root / "secrets" / name
+
+    def saved_settings(self) -> dict[str, str]:
+        """Settings that are kept for Django: name to value. None of them is a secret."""
         lines = self._read(self.root / "settings.env").splitlines()
-        chosen = dict(line.split("=", 1) for line in lines if "=" in line)
-        for name in DJANGO_SECRETS:
-            if value := self._read(self.root / "secrets" / name).strip():
-                chosen[name] = value
-        return chosen
+        return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def save_settings(self, chosen: Mapping[str, str]) -> None:
         """Replaces settings.env. Values are single lines."""
@@ -125,6 +129,3 @@ class Home:
             return ""
         except OSError as error:
             raise EmbeddedError(f"{path} cannot be read: {error.strerror}") from error
-
-
-DJANGO_SECRETS = ("SECRET_KEY", "CREDENTIAL_KEYS")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ _RESTART_SECONDS = 60.0
 class Child:
     name: str
     command: str
+    without: Collection[str]
     log: Path
     process: subprocess.Popen[bytes]
     record: ProcessRecord
@@ -57,11 +59,13 @@ class Children:
         self._write_records()
         return len(left)
 
-    def start(self, name: str, command: str) -> None:
-        """Starts a shell command of the Procfile's kind, with this environment and its own log."""
+    def start(self, name: str, command: str, *, without: Collection[str] = ()) -> None:
+        """Starts a shell command of the Procfile's kind, with a log of its own and with this
+        process's environment except for the settings `without`."""
         log = self._home.new_log(name)
-        process = self._spawn(command, log)
-        self._children[name] = Child(name, command, log, process, ProcessRecord.of(process.pid))
+        process = self._spawn(command, without, log)
+        record = ProcessRecord.of(process.pid)
+        self._children[name] = Child(name, command, without, log, process, record)
         self._write_records()
 
     def ended(self) -> list[Child]:
@@ -101,13 +105,12 @@ class Children:
         kill_groups([child.record])
         how = child.how_it_ended()
         child.restarts.append(now)
-        child.process = self._spawn(child.command, child.log)
+        child.process = self._spawn(child.command, child.without, child.log)
         child.record = ProcessRecord.of(child.process.pid)
         self._write_records()
         return f"{child.name} ended with {how} and was started again (see {child.log})"
 
-    def _spawn(self, command: str, log: Path) -> subprocess.Popen[bytes]:
-        programs = str(Path(sys.executable).parent)
+    def _spawn(self, command: str, without: Collection[str], log: Path) -> subprocess.Popen[bytes]:
         with log.open("ab") as output:
             return subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {command}"],
@@ -115,7 +118,7 @@ class Children:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self._checkout,
-                env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"},
+                env=_environment(without),
                 start_new_session=True,  # Ctrl-C is for the supervisor alone, which keeps the order
             )
 
@@ -124,3 +127,10 @@ class Children:
         records = {name: child.record for name, child in self._children.items()}
         rows = [[name, record.pid, record.started] for name, record in records.items()]
         self._home.write_json(_RECORDS, rows)
+
+
+def _environment(without: Collection[str]) -> dict[str, str]:
+    """This process's, with our own programs first in PATH. `NAME_FILE` is left out with NAME."""
+    kept = {k: v for k, v in os.environ.items() if k.removesuffix("_FILE") not in without}
+    programs = str(Path(sys.executable).parent)
+    return kept | {"PATH": f"{programs}{os.pathsep}{kept.get('PATH', '')}"}

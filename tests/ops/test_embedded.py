@@ -17,8 +17,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from pushsvc.embedded import EmbeddedError, start
+from pushsvc.embedded import SECRETS, EmbeddedError, Home, start
 from tests.ops.helpers import (
+    CHECKOUT,
     eventually_none_running,
     finish,
     is_open,
@@ -233,9 +234,9 @@ def test_what_root_writes_into_somebodys_home_is_theirs(home):
 
 def test_what_a_command_generates_is_private_and_kept(home):
     show = (
-        "import os, sys; from pushsvc.embedded import prepare_environment;"
+        "from pushsvc.common.env import Env; from pushsvc.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']);"
-        "print(os.environ['SECRET_KEY'], os.environ['CREDENTIAL_KEYS'], os.environ['DATABASE_URL'])"
+        "print(*map(Env().text, ['SECRET_KEY', 'CREDENTIAL_KEYS', 'DATABASE_URL']))"
     )
     first, second = (finish(spawn(["-c", show], home)) for _ in range(2))
     assert first.splitlines()[-1] == second.splitlines()[-1]
@@ -243,6 +244,21 @@ def test_what_a_command_generates_is_private_and_kept(home):
     secrets = list((home / "secrets").iterdir())
     assert {stat.S_IMODE(path.stat().st_mode) for path in secrets} == {0o600}
     assert not eventually_none_running(home)
+
+
+def test_an_empty_secret_is_none_and_the_kept_one_is_used(home):
+    show = (
+        "from pushsvc.common.env import Env; from pushsvc.embedded import prepare_environment;"
+        "prepare_environment(['manage.py', 'help']); print(Env().text('SECRET_KEY'))"
+    )
+    Home(home).save_secret("SECRET_KEY", "kept")
+    assert finish(spawn(["-c", show], home, SECRET_KEY="")) == "kept\n"
+
+
+def test_the_settings_that_the_documentation_calls_secret_are_treated_so():
+    rows = (CHECKOUT / "docs" / "configuration.md").read_text().splitlines()
+    said = [row.split("`")[1] for row in rows if "| *Secret.* " in row]
+    assert sorted(said) == sorted(SECRETS)
 
 
 def test_a_command_that_is_terminated_stops_what_it_started(home):

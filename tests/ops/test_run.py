@@ -7,12 +7,11 @@ import re
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import tempfile
 import urllib.parse
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +33,11 @@ from tests.ops.helpers import (
 )
 
 LAST_LINE = "Ctrl-C stops everything."
+GIVEN = "a-secret-that-the-environment-gives"
 PHONE_SETTINGS = {"FCM_API_BASE", "GOOGLE_TOKEN_URI", "APNS_SERVER", "PROVIDER_CA_FILE"}
+
+
+READERS = ("web", "worker-plan", "worker-web", "worker-android", "worker-ios", "beat")
 
 
 @dataclass
@@ -90,7 +93,7 @@ def make_run(home, **more):
 def run():
     with (
         tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder,
-        make_run(Path(folder) / "home") as run,
+        make_run(Path(folder) / "home", METRICS_TOKEN=GIVEN) as run,
     ):
         yield run
 
@@ -177,9 +180,45 @@ def test_the_shown_demo_page_is_of_the_demo_channel_and_holds_no_key(run):
     assert run.shown("API key") not in text
 
 
-def test_what_is_kept_of_secrets_is_private(run):
-    private = [run.home / "demo.json", run.home / "settings.env", *run.home.glob("secrets/*")]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
+def secrets(run):
+    """What `make run` made: keys, passwords, the URLs that hold passwords, the demo's API key."""
+    kept = [path.read_text().strip() for path in (run.home / "secrets").iterdir()]
+    return [*kept, run.shown("API key")]
+
+
+def processes(run):
+    """The supervisor and everything below it: the Procfile's, the sandbox, PostgreSQL, Redis."""
+    supervisor = psutil.Process(run.process.pid)
+    return [supervisor, *supervisor.children(recursive=True)]
+
+
+def test_no_process_shows_a_secret_in_its_environment_or_on_its_command_line(run):
+    names = set()
+    for process in processes(run):
+        with suppress(psutil.NoSuchProcess):  # PostgreSQL's come and go
+            shown = "\n".join([*process.cmdline(), *process.environ().values()])
+            assert [secret for secret in secrets(run) if secret in shown] == [], process
+            names.add(process.name())
+    assert {"postgres", "redis-server", "celery", "granian"} <= names
+
+
+def test_a_secret_that_is_given_reaches_those_that_read_it_and_nobody_else(run):
+    readers = {run.child(name) for name in READERS}
+    for process in processes(run)[1:]:
+        with suppress(psutil.NoSuchProcess):
+            is_reader = not readers.isdisjoint(each.pid for each in [process, *process.parents()])
+            assert (GIVEN in process.environ().values()) == is_reader, process
+
+
+def test_every_file_that_holds_a_secret_is_private(run):
+    held = [secret.encode() for secret in [*secrets(run), GIVEN]]
+    private = [run.home / "settings.env"]
+    for path in run.home.rglob("*"):
+        with suppress(FileNotFoundError):  # PostgreSQL's come and go
+            if path.is_file() and any(secret in path.read_bytes() for secret in held):
+                private.append(path)
+    assert {run.home / "demo.json", *run.home.glob("secrets/*")} <= set(private)
+    assert {path: oct(path.stat().st_mode) for path in private if path.stat().st_mode & 0o177} == {}
 
 
 def test_a_second_start_of_the_same_home_is_refused_in_one_line(run):
