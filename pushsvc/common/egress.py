@@ -113,21 +113,28 @@ class GuardedConnector(aiohttp.TCPConnector):
 
 class SeparateResolver(AbstractResolver):
     """The system's resolver on threads of its own, so that names whose servers never answer hold
-    up only each other; one that is still in line after `timeout` seconds leaves it. `close` waits
-    for none of them."""
+    up only those that are looked up with them; one that is still in line after `timeout` seconds
+    leaves it, and those that come later get other threads. So there may be `threads` more for each
+    `timeout` that the system's resolver tries on. `close` waits for none of them."""
 
     def __init__(self, threads: int, timeout: float) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+        self._at_once = threads
         self._timeout = timeout
+        self._threads = self._new_threads()
 
     @override
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         look_up = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
-        # aiohttp lets a look-up go on when the request that wanted it has given up.
-        async with asyncio.timeout(self._timeout):
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        threads = self._threads
+        try:
+            # aiohttp lets a look-up go on when the request that wanted it has given up.
+            async with asyncio.timeout(self._timeout):
+                found = await asyncio.get_running_loop().run_in_executor(threads, look_up)
+        except TimeoutError:
+            self._put_aside(threads)
+            raise
         return [
             ResolveResult(
                 hostname=host,
@@ -143,6 +150,15 @@ class SeparateResolver(AbstractResolver):
     @override
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _put_aside(self, threads: ThreadPoolExecutor) -> None:
+        """They end by themselves, when what they look up is answered or given up."""
+        if threads is self._threads:
+            threads.shutdown(wait=False)
+            self._threads = self._new_threads()
+
+    def _new_threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._at_once, thread_name_prefix="resolve")
 
 
 def tls_context(ca_file: str = "") -> ssl.SSLContext:

@@ -280,25 +280,29 @@ def test_an_authority_file_that_cannot_be_read_is_an_error(tmp_path):
         tls_context(str(tmp_path / "missing.pem"))
 
 
-def test_a_name_that_is_not_answered_holds_up_others_only_until_they_leave_the_line(monkeypatch):
+def test_a_name_that_is_not_answered_holds_up_only_those_in_line_with_it(monkeypatch):
     asked, answered = [], threading.Event()
 
     def look_up(host, port, *_):
         asked.append(host)
         if host == "slow.example.org":
-            answered.wait(30)
+            answered.wait(60)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", port))]
 
     async def resolve_in_turn():
         resolver = SeparateResolver(threads=1, timeout=2.0)
-        for name in ("slow.example.org", "in-line.example.org"):
-            with pytest.raises(TimeoutError):
-                await resolver.resolve(name, 443)
-        answered.set()
+        names = ["slow.example.org", "in-line.example.org"]
+        waiting = [resolver.resolve(name, 443) for name in names]
+        failures = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in failures] == [TimeoutError, TimeoutError]
         found = await resolver.resolve("fast.example.org", 443)
+        assert not answered.is_set()
         await resolver.close()
         return found[0]["host"]
 
     monkeypatch.setattr("socket.getaddrinfo", look_up)
-    assert asyncio.run(resolve_in_turn()) == "192.0.2.1"
+    try:
+        assert asyncio.run(resolve_in_turn()) == "192.0.2.1"
+    finally:
+        answered.set()
     assert asked == ["slow.example.org", "fast.example.org"]
