@@ -21,6 +21,9 @@ _CONFIG = "providers_config"
 _FCM = f"{_CONFIG}.fcm_service_account"
 _APNS = f"{_CONFIG}.apns_key"
 _LEAST_RSA_BITS = 2048
+# An RSA key of 4,096 bits has 3,300 characters. Checking one takes time that grows with the cube of
+# its size: a key that fills a request's body would take half a minute.
+_MOST_PEM = 4_096
 
 
 class _Shape(NamedTuple):
@@ -142,6 +145,8 @@ class _Values:
 
     def private_key(self, name: str, is_right: Callable[[str], bool], meaning: str) -> str:
         text = self.text(name)
+        if len(text) > _MOST_PEM:
+            return self.fault(name, "too_long", f"Must be at most {_MOST_PEM} characters long.")
         if isinstance(self.values.get(name), str) and not is_right(text):
             return self.fault(name, "not_a_private_key", f"Must be {meaning}, not encrypted.")
         return text

@@ -51,6 +51,7 @@ INSTALLED_APPS = [
     "notifications_app",
 ]
 MIDDLEWARE = [
+    "pushsvc.common.charset.charset_middleware",  # first: others read forms and query strings
     "django.middleware.security.SecurityMiddleware",
     "pushsvc.common.csp.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -26,6 +26,7 @@ from notifications_app.delivery.types import (
     Misconfigured,
     clean_text,
     parse_retry_after,
+    stored_texts,
 )
 from pushsvc.common.egress import Response, post
 
@@ -68,9 +69,8 @@ class Credentials:
     def parse(cls, secret: str, version: int) -> "Credentials":
         """From the JSON object that is stored. Raises CredentialsUnreadableError."""
         try:
-            values = json.loads(secret)
-            return cls(**{name: values[name] for name in _FIELDS}, version=version)
-        except (ValueError, TypeError, KeyError):
+            return cls(**stored_texts(secret, _FIELDS), version=version)
+        except ValueError:
             raise CredentialsUnreadableError from None
 
 

@@ -33,7 +33,14 @@ from notifications_app.delivery.apns_pool import NoConnectionError, Pool
 from notifications_app.delivery.apns_server import Server, tls_for_http2
 from notifications_app.delivery.apns_token import ApnsKey, ApnsKeyUnreadableError, authorization
 from notifications_app.delivery.ios_answers import CODES, classify
-from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome, Rejected
+from notifications_app.delivery.types import (
+    Deferred,
+    Message,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    stored_texts,
+)
 
 __all__ = [
     "CODES",
@@ -76,12 +83,9 @@ class Credentials:
     @classmethod
     def parse(cls, secret: str, version: int) -> "Credentials":
         """From the JSON that the channel's credential is stored as. Raises ValueError."""
-        try:
-            stored = json.loads(secret)
-            key = ApnsKey(stored["key"], stored["key_id"], stored["team_id"])
-            return cls(key, stored["topic"], _environment(stored["environment"]), version)
-        except (KeyError, TypeError) as error:
-            raise ValueError("the stored credential is not complete") from error
+        stored = stored_texts(secret, ("key", "key_id", "team_id", "topic", "environment"))
+        key = ApnsKey(stored["key"], stored["key_id"], stored["team_id"])
+        return cls(key, stored["topic"], _environment(stored["environment"]), version)
 
 
 def _environment(name: str) -> str:

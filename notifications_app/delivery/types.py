@@ -1,7 +1,8 @@
 """What goes into a transport and what comes out of it: the same for every platform."""
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -106,6 +107,19 @@ class Message:
     expires_at: float
     urgency: str
     topic: str
+
+
+def stored_texts(secret: str, names: Iterable[str]) -> dict[str, str]:
+    """Those texts of the JSON object that credentials are stored as. Raises ValueError, whose words
+    hold nothing of the secret."""
+    try:
+        values = json.loads(secret)
+        texts = {name: values[name] for name in names}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError("no JSON object with these names") from None
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError("not texts")
+    return texts
 
 
 def clean_text(text: str) -> str:

@@ -34,7 +34,7 @@ class Owner:
             method,
             path,
             "" if body is None else json.dumps(body),
-            content_type="application/json",
+            content_type=headers.pop("Content-Type", "application/json"),
             headers={"Authorization": f"Key {self.key}"} | headers,
         )
 

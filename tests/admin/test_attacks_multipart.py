@@ -1,0 +1,193 @@
+"""Forms with files, torn apart: each is a page that says what is wrong, and costs little."""
+
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from channels_app.models import ProviderCredential
+from tests.admin.support import make_house, signed_in
+from tests.pipeline.processes import running_web
+
+BOUNDARY = "form-7"
+TYPE = f"multipart/form-data; boundary={BOUNDARY}"
+MISSPELT_TYPES = [
+    "multipart/form-data",
+    "multipart/form-data; boundary=",
+    'multipart/form-data; boundary=""',
+    "multipart/form-data; boundary=other",
+    "multipart/form-data; boundary=form-7; boundary=other",
+    f"multipart/form-data; boundary={'x' * 201}",
+    "multipart/form-data; boundary=f\xe9",
+    "multipart/form-data; boundary=form-7; charset=utf-16",
+    "multipart/form-data; boundary=form-7; charset=nothing",
+    "multipart/form-data; boundary=form-7; charset=zlib",
+    "multipart/form-data; boundary=form-7; charset=undefined",
+    "multipart/form-data; boundary*=utf-8''form-7",
+    "multipart/mixed; boundary=form-7",
+    "Multipart/Form-Data; Boundary=form-7",
+]
+FILENAMES = [
+    '"key.p8"',
+    '""',
+    "",
+    '"../../../etc/passwd"',
+    '"C:\\\\key.p8"',
+    '"a\\"b"',
+    '"a\x00b"',
+    '"&#0;"',
+    '"<script>"',
+    '"' + "x" * 5_000 + '"',
+    '"unended',
+    "\"a\"; filename*=utf-8''%ff%fe",
+    "\"a\"; filename*=nothing''x",
+    '"a"; filename="b"',
+    '"."',
+    '".."',
+]
+NAMES = ["ios-file", "ios-text", "ios-key_id", "android-file", "android-text", "x", "", "\x00"]
+FURTHER = [
+    "",
+    "Content-Type: application/json",
+    "Content-Type: text/plain; charset=nothing",
+    "Content-Type: multipart/mixed; boundary=inner",
+    "Content-Transfer-Encoding: base64",
+    "Content-Transfer-Encoding: quoted-printable",
+    "Content-Length: -1",
+    "Content-Length: 99999999999",
+    "Content-Disposition: form-data; name=other",
+    "X: " + "y" * 20_000,
+    ": nothing",
+    "no colon",
+    " folded",
+]
+
+names, filenames = st.sampled_from(NAMES), st.none() | st.sampled_from(FILENAMES)
+contents = st.binary(max_size=200) | st.sampled_from([b"", b"AAA", b"\xff", b"{" * 40_000])
+
+
+@st.composite
+def parts(draw):
+    disposition = f'Content-Disposition: form-data; name="{draw(names)}"'
+    filename = draw(filenames)
+    if filename is not None:
+        disposition += f"; filename={filename}"
+    headers = draw(st.permutations([disposition, draw(st.sampled_from(FURTHER))]))
+    head = "\r\n".join(line for line in headers if line)
+    return head.encode("utf-8", "surrogateescape") + b"\r\n\r\n" + draw(contents)
+
+
+@st.composite
+def bodies(draw):
+    """A body of some parts, whole, cut, or with a boundary broken."""
+    edge = f"--{BOUNDARY}".encode()
+    whole = b"".join(
+        edge + b"\r\n" + part + b"\r\n" for part in draw(st.lists(parts(), max_size=4))
+    )
+    body = draw(
+        st.sampled_from(
+            [
+                whole + edge + b"--\r\n",
+                whole,
+                whole.replace(b"\r\n", b"\n") + edge + b"--\n",
+                edge + b"--\r\n" + whole,
+                b"preamble" * 100 + whole + edge + b"--",
+                whole + edge * 100,
+                edge + b"\r\n" * 2_000,
+            ]
+        )
+    )
+    return body[: draw(st.none() | st.integers(0, len(body)))]
+
+
+@pytest.fixture
+def manager(alice):
+    """The browser of a manager; what would be a 500 is an answer."""
+    client = signed_in(alice.members["manager"])
+    client.raise_request_exception = False
+    return client
+
+
+def says_what_is_wrong(answer):
+    assert answer.status_code in {302, 400, 403, 429}
+    if answer.status_code == 400:
+        assert answer["Content-Type"].startswith("text/html")
+        assert b"</html>" in answer.content
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(bodies(), st.just(TYPE) | st.sampled_from(MISSPELT_TYPES))
+@example(b"", TYPE)
+@example(b"--form-7\r\n", TYPE)
+def test_any_upload_of_credentials_is_answered_with_a_page(alice, manager, body, content_type):
+    page = reverse("admin:channel_credentials", args=[alice.channel.pk])
+
+    says_what_is_wrong(manager.generic("POST", page, body, content_type=content_type))
+
+    assert not ProviderCredential.objects.exists()
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(bodies(), st.just(TYPE) | st.sampled_from(MISSPELT_TYPES))
+def test_any_form_of_a_stranger_is_answered_with_a_page(db, body, content_type):
+    """Who is not signed in can send forms too: to the page where one signs in."""
+    stranger = Client(raise_request_exception=False)
+
+    answer = stranger.generic("POST", "/admin/login/", body, content_type=content_type)
+
+    assert answer.status_code in {200, 400, 403, 429}
+    assert b"</html>" in answer.content
+
+
+@pytest.mark.parametrize("filename", ["", '; filename="f"'])
+def test_more_parts_than_any_form_has_are_refused(alice, manager, filename):
+    page = reverse("admin:channel_credentials", args=[alice.channel.pk])
+    part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="a"{filename}\r\n\r\n\r\n'
+
+    answer = manager.generic("POST", page, part * 1_100 + f"--{BOUNDARY}--", content_type=TYPE)
+
+    assert answer.status_code == 400
+    assert b"</html>" in answer.content
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_was_sent_them_goes_on(tmp_path):
+    house = make_house("Alice")
+    page = reverse("admin:channel_credentials", args=[house.channel.pk])
+    session = signed_in(house.members["manager"]).cookies["sessionid"].value
+    token = "t" * 32
+    headers = (
+        f"Cookie: sessionid={session}; csrftoken={token}\r\nX-CSRFToken: {token}\r\n"
+        f"Content-Type: {TYPE}\r\n"
+    )
+    part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="ios-file"; filename="f"\r\n'
+    bodies_ = {
+        "many small parts": part + "\r\n" + (part + "\r\n") * 600,
+        "a part's headers without end": part + "X: y\r\n" * 8_000,
+        "one endless header": part + "X: " + "y" * 60_000,
+        "no boundary": "x" * 60_000,
+        "a broken end": part + f"\r\n{'{' * 40_000}\r\n--{BOUNDARY}-",
+        "more than fits": part + "\r\n" + "x" * 70_000,
+    }
+    with running_web(tmp_path / "web.log") as address:
+        port = urlsplit(address).port
+        statuses = {name: post(port, page, headers, body) for name, body in bodies_.items()}
+
+    assert statuses.pop("more than fits") == 413
+    assert set(statuses.values()) == {400}, statuses
+
+
+def post(port, path, headers, body):
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}"
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        with connection.makefile("rb") as file:
+            return int(file.readline().split()[1])

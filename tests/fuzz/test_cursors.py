@@ -1,0 +1,146 @@
+"""Pages of lists and of the log: any position is a page or a fault, and together they are all."""
+
+from urllib.parse import urlencode
+from uuid import UUID
+
+import pytest
+from django.test import RequestFactory
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from rest_framework.request import Request
+
+from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, link_header, page_from
+from notifications_app.models import Delivery
+from notifications_app.selectors import recipients_after
+from pushsvc.common.errors import Invalid
+from tests.api.support import owner_of
+from tests.factories import make_channel
+from tests.pipeline.support import add_rows, notify, plan
+
+NUMBERS = st.integers().map(str) | st.integers(0, 200).map(str)
+ODD = st.text() | st.sampled_from(
+    ["", " 1", "1 ", "+1", "1_0", "1.0", "1e3", "0x1", "\N{SUPERSCRIPT TWO}", "9" * 5_000, "-0"]
+)
+SETTINGS = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def request_of(query):
+    return Request(RequestFactory().get("/notifications/x", QUERY_STRING=query))
+
+
+def page_of(header):
+    """The page that the one address in a Link header leads to."""
+    _, _, query = header.removeprefix("<").partition("?")
+    return page_from(request_of(query.partition(">")[0]))
+
+
+@given(st.dictionaries(st.sampled_from(["limit", "offset"]), NUMBERS | ODD))
+@example({"limit": "0"})
+@example({"offset": "\N{ARABIC-INDIC DIGIT THREE}"})
+def test_any_position_is_a_page_within_bounds_or_a_fault(query):
+    faults, page = [], Page(DEFAULT_LIMIT, 0)
+    try:
+        page = page_from(request_of(urlencode(query, errors="replace")))
+    except Invalid as error:
+        faults = error.faults
+    assert {fault.attr for fault in faults} <= set(query)
+    assert {fault.code for fault in faults} <= {"out_of_range", "not_a_number"}
+    if faults:
+        return
+    assert 1 <= page.limit <= MAX_LIMIT
+    assert 0 <= page.offset <= 10**18
+    for name, text in query.items():
+        assert text.isascii()
+        assert text.isdecimal()
+        assert getattr(page, name) in {int(text[:4_000]), MAX_LIMIT, 10**18}
+
+
+@given(st.integers(1, MAX_LIMIT), st.integers(0, 10**18 - MAX_LIMIT), st.booleans())
+def test_links_lead_to_the_pages_on_both_sides(limit, offset, is_last):
+    links = link_header(request_of(""), Page(limit, offset), is_last=is_last).get("Link", "")
+    around = {link.rpartition('"')[0][-4:]: page_of(link) for link in links.split(", ") if link}
+
+    assert ("next" in around) is not is_last
+    assert ("prev" in around) is (offset > 0)
+    if not is_last:
+        assert around["next"] == Page(limit, offset + limit)
+    if offset:
+        assert around["prev"] == Page(limit, max(0, offset - limit))
+
+
+@pytest.fixture
+def owner(db):
+    owner = owner_of(make_channel())
+    for _ in range(7):
+        notify(owner.channel)
+    return owner
+
+
+@SETTINGS
+@given(
+    st.one_of(st.none(), NUMBERS, ODD),
+    st.one_of(st.none(), NUMBERS, ODD),
+)
+@example("1", "9" * 30)
+@example("\x00", "\x00")
+def test_a_list_is_cut_where_the_query_says(owner, limit, offset):
+    given_ = {"limit": limit, "offset": offset}
+    query = urlencode(
+        {name: text for name, text in given_.items() if text is not None}, errors="replace"
+    )
+    whole = owner.call("GET", f"/notifications/{owner.channel.id}").json()
+
+    answer = owner.call("GET", f"/notifications/{owner.channel.id}?{query}")
+
+    assert answer.status_code in {200, 400}
+    if answer.status_code == 200:
+        start = int((offset or "0")[:18])
+        assert answer.json() == whole[start : start + min(int((limit or "50")[:18]), MAX_LIMIT)]
+    assert len(whole) == 7 < DEFAULT_LIMIT
+
+
+@pytest.mark.parametrize("charset", ["zlib", "undefined", "idna", "utf-16", "nothing"])
+def test_a_query_is_read_as_utf_8_whatever_charset_is_named(owner, charset):
+    path = f"/notifications/{owner.channel.id}?limit=%32"
+
+    answer = owner.call("GET", path, **{"Content-Type": f"text/plain; charset={charset}"})
+
+    assert answer.status_code == 200
+    assert len(answer.json()) == 2
+
+
+@pytest.fixture
+def recipients(db):
+    """Of one notification, with those of another one among them."""
+    channel = make_channel()
+    rows = add_rows(channel, 23)
+    first, second = notify(channel), notify(channel)
+    plan()
+    assert Delivery.objects.filter(notification_id=second.id).count() == 23
+    return first, [row.id for row in rows]
+
+
+@SETTINGS
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
+def test_the_logs_pages_of_any_size_are_every_recipient_once(recipients, sizes):
+    notification, ids = recipients
+    after, read = UUID(int=0), []
+    while page := recipients_after(
+        notification.id, after=after, limit=sizes[len(read) % len(sizes)]
+    ):
+        read += [recipient.subscription_id for recipient in page]
+        after = read[-1]
+
+    assert read == sorted(ids)
+
+
+@SETTINGS
+@given(st.uuids())
+def test_a_log_goes_on_behind_any_id(recipients, after):
+    notification, ids = recipients
+
+    page = recipients_after(notification.id, after=after, limit=100)
+
+    assert [recipient.subscription_id for recipient in page] == [id_ for id_ in ids if id_ > after]
