@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-pg16 lint format audit sbom requirements openapi \
-	soak bench-latency bench-lateness bench-throughput bench-events bench-console screenshots
+	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-console screenshots
 
 BIN := .venv/bin
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
@@ -40,6 +40,9 @@ sbom: .venv/audit.stamp .venv/base.stamp ## write sbom.cdx.json, the bill of mat
 
 soak: .venv/dev.stamp ## break everything at random moments, for long (ARGS="--seed 7 --count 100")
 	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
+
+fuzz: .venv/dev.stamp ## make 100,000 requests that the OpenAPI document allows (ARGS="--cases 20000 --seed 7")
+	@exec $(BIN)/python -m tests.fuzz.long $(ARGS)
 
 bench-latency: .venv/run.stamp ## print how long a send takes to its first receipt (ARGS="--sends 50")
 	@exec $(BIN)/python -m bench.latency $(ARGS)

@@ -177,6 +177,10 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Push notifications to browsers, Android and iOS.",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "pushsvc.common.openapi.add_links",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.Platform.values",
         "NotificationStatus": "notifications_app.states.NotificationStatus.values",

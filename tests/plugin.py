@@ -31,7 +31,7 @@ ENVIRONMENT = {
 # One service runs for all of them.
 FAULTS = "tests/faults/"
 # They take minutes, so they begin first: nobody waits for them in the end.
-LONG = (FAULTS, "tests/browser/", "tests/ops/", "tests/api/test_schema.py")
+LONG = (FAULTS, "tests/browser/", "tests/ops/", "tests/api/test_schema.py", "tests/fuzz/")
 
 
 @pytest.hookimpl(tryfirst=True)

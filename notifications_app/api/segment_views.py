@@ -18,7 +18,7 @@ from notifications_app.api.segment_serializers import SegmentInput, SegmentOutpu
 from notifications_app.errors import SegmentInUse
 from notifications_app.services import segment_delete
 from pushsvc.common.errors import Fault, Invalid, MissingScope
-from pushsvc.common.openapi import problem_responses
+from pushsvc.common.openapi import follow_ups, problem_responses
 from subscriptions_app import selectors
 from subscriptions_app.errors import SegmentNameTaken
 from subscriptions_app.models import Segment
@@ -47,6 +47,8 @@ _SIZE: Final = OpenApiExample("Exact", {"size": 1200, "estimated": False}, respo
 _BAD_RULE: Final = Invalid(
     [Fault("rule.all.1.not.operator", "not_a_choice", "Must be one of: eq, ne, in.")]
 )
+_OF_ONE: Final = ("segment_read", "segment_update", "segment_size", "segment_delete")
+_IN_CHANNEL: Final = {"channel_id": "$request.path.channel_id"}
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
 
 
@@ -61,6 +63,9 @@ class SegmentListView(_OwnersView):
         description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
+        extensions=follow_ups(
+            200, *_OF_ONE, segment_id="$response.body#/0/segment_id", **_IN_CHANNEL
+        ),
         responses={
             200: OpenApiResponse(SegmentOutput(many=True), "A page.", [_OUTPUT]),
             **problem_responses(400, *_REFUSED),
@@ -78,6 +83,9 @@ class SegmentListView(_OwnersView):
         tags=[_TAG],
         request=SegmentInput,
         examples=[_INPUT],
+        extensions=follow_ups(
+            201, *_OF_ONE, segment_id="$response.body#/segment_id", **_IN_CHANNEL
+        ),
         responses={
             201: OpenApiResponse(SegmentOutput, "Created.", [_OUTPUT]),
             **problem_responses(_BAD_RULE, *_REFUSED, SegmentNameTaken(), 413, 415),

@@ -48,7 +48,7 @@ from notifications_app.services import (
     notification_try,
 )
 from pushsvc.common.errors import MissingScope
-from pushsvc.common.openapi import problem_responses
+from pushsvc.common.openapi import follow_ups, problem_responses
 from pushsvc.common.ratelimit import Limit
 from subscriptions_app.errors import PlatformNotEnabled
 
@@ -77,6 +77,12 @@ class SendView(KeyedView):
             )
         ],
         request=SendInput,
+        extensions=follow_ups(
+            202,
+            "notification_read",
+            "notification_cancel",
+            notification_id="$response.body#/notification_id",
+        ),
         examples=[examples.SEND, examples.SEND_LATER],
         responses={
             202: OpenApiResponse(SendOutput, "Stored.", [examples.SENT]),
@@ -155,6 +161,12 @@ class NotificationListView(ReadingView):
         description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
+        extensions=follow_ups(
+            200,
+            "notification_read",
+            "notification_cancel",
+            notification_id="$response.body#/0/notification_id",
+        ),
         responses={
             200: OpenApiResponse(NotificationListedOutput(many=True), "A page.", [examples.LISTED]),
             **problem_responses(400, 401, MissingScope(Scope.READ), ChannelNotFound(), 429, 503),
@@ -171,6 +183,9 @@ class NotificationView(ReadingView):
     @extend_schema(
         operation_id="notification_read",
         summary="Get notification statistics",
+        extensions=follow_ups(
+            200, "notification_cancel", notification_id="$response.body#/notification_id"
+        ),
         description="`recipient_count` is `delivered_count` + `bounced_count` once it is `sent`"
         " or `failed`. Delivered means that the push service took the message.",
         tags=[_TAG],

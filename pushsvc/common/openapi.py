@@ -1,7 +1,8 @@
-"""Parts of the OpenAPI document that all views share: errors, an example of each, and limits."""
+"""Parts of the OpenAPI document that all views share: errors, limits, and links."""
 
 from typing import Any, Final, cast
 
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
@@ -15,6 +16,7 @@ from typing_extensions import override
 
 from pushsvc.common import errors
 from pushsvc.common.drf import PROBLEM_TYPE, ApiView
+from pushsvc.common.fields import StrictSerializer
 
 _SAMPLES: dict[int, errors.PushsvcError] = {
     400: errors.Invalid([errors.Fault("body", "required", "This field is required.")]),
@@ -27,6 +29,7 @@ _SAMPLES: dict[int, errors.PushsvcError] = {
     429: errors.TooManyRequests(1),
     503: errors.DatabaseUnavailable(),
 }
+_FOLLOW_UPS: Final = "x-follow-ups"
 
 
 class FaultSchema(serializers.Serializer[errors.Fault]):
@@ -35,6 +38,20 @@ class FaultSchema(serializers.Serializer[errors.Fault]):
     )
     code = serializers.CharField(help_text="What: stable, listed in docs/errors.md.")
     detail = serializers.CharField(help_text="For people.")
+
+
+class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call] # no stubs
+    """Where an unknown field is a fault, the document says so."""
+
+    target_class = StrictSerializer
+    match_subclasses = True
+
+    @override
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(
+            self.target, direction, bypass_extensions=True
+        )
+        return schema | ({"additionalProperties": False} if self.target.refuse_unknown else {})
 
 
 _PROBLEM = inline_serializer(
@@ -106,3 +123,23 @@ def _response(shown: list[errors.PushsvcError]) -> OpenApiResponse:
             for error in shown
         ],
     )
+
+
+def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str, Any]:
+    """For `extend_schema(extensions=…)`: what may be called after an answer with this status, with
+    `parameters` taken from it, as the document's runtime expressions name them.
+
+    A parameter `body` is the next request's body."""
+    body = parameters.pop("body", None)
+    link: dict[str, Any] = {"parameters": parameters} | ({"requestBody": body} if body else {})
+    links = {name: {"operationId": name, **link} for name in operation_ids}
+    return {_FOLLOW_UPS: {str(status): links}}
+
+
+def add_links(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular, which knows no links: puts follow-ups into their answers."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            for status, links in operation.pop(_FOLLOW_UPS, {}).items():
+                operation["responses"][status]["links"] = links
+    return result

@@ -15,7 +15,7 @@ from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
 from pushsvc.common.client_address import counted_address
 from pushsvc.common.drf import ApiView
-from pushsvc.common.openapi import problem_responses
+from pushsvc.common.openapi import follow_ups, problem_responses
 from pushsvc.common.ratelimit import Limit
 from subscriptions_app.api.serializers import (
     DeviceInput,
@@ -71,6 +71,12 @@ class SubscribeView(_DeviceView):
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
         request=SubscribeInput,
+        extensions=follow_ups(
+            201,
+            "unsubscribe",
+            body="$request.body",
+            **{CHANNEL_ID_HEADER.name: f"$request.header.{CHANNEL_ID_HEADER.name}"},
+        ),
         examples=[
             OpenApiExample("A browser", _BROWSER, request_only=True),
             OpenApiExample("A phone", _PHONE, request_only=True),

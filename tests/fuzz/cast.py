@@ -1,0 +1,137 @@
+"""What a client may know: keys, ids and tokens that are good, mixed with some that are not."""
+
+import json
+from dataclasses import dataclass, field
+from random import Random
+
+from django.utils import timezone
+
+from channels_app.models import ApiKey, Channel
+from tests.api.credentials import APPLE, GOOGLE
+from tests.api.devices import IOS_TOKEN
+from tests.api.events import reached
+from tests.api.support import NOWHERE, browser_keys, owner_of
+from tests.factories import make_channel, make_key
+
+_MANY = 1_000_000
+_OF = {"notification_id": "notifications", "segment_id": "segments", "token": "tokens"}
+
+
+@dataclass
+class Cast:
+    """A channel whose limits are out of reach, and another one; `random` makes all choices."""
+
+    random: Random
+    own: Channel
+    other: Channel
+    good_key: str
+    odd_keys: list[str]
+    tokens: list[str]
+    browsers: list[dict]
+    notifications: list[str] = field(default_factory=lambda: [NOWHERE])
+    segments: list[str] = field(default_factory=lambda: [NOWHERE])
+
+    def mostly(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def headers(self) -> dict[str, str]:
+        """The API key and the channel's id are the right ones, mostly."""
+        key = self.good_key if self.mostly(0.93) else self.random.choice(self.odd_keys)
+        channel = self.own.id if self.mostly(0.95) else self.random.choice([self.other.id, "", "x"])
+        return {"Authorization": key, "X-Channel-ID": str(channel)}
+
+    def one_of(self, name: str) -> str:
+        """A value for the path's parameter of this name that the service knows."""
+        return str(self.own.id) if name == "channel_id" else self.random.choice(self._known(name))
+
+    def learn(self, name: str, value: str) -> None:
+        known = self._known(name)
+        known.append(value)
+        del known[1:-100]
+
+    def _known(self, name: str) -> list[str]:
+        return getattr(self, _OF[name])
+
+
+def make_cast(seed: int) -> Cast:
+    """Committed to the database, so that a server that runs beside the test knows it."""
+    limits = {"subscribes_per_minute": _MANY, "sends_per_second": _MANY}
+    own = make_channel(android_enabled=True, ios_enabled=True, **limits)
+    other = make_channel(name="Bob's news")
+    _, tokens = reached(owner_of(own), 5, url="https://shop.example/")
+    return Cast(
+        random=Random(seed),  # noqa: S311 (the same requests each time)
+        own=own,
+        other=other,
+        good_key=f"Key {make_key(own)}",
+        odd_keys=_odd_keys(own, other),
+        tokens=tokens,
+        browsers=[browser_keys() for _ in range(5)],
+    )
+
+
+def _odd_keys(own: Channel, other: Channel) -> list[str]:
+    single = [make_key(own, scopes=[scope]) for scope in ("send", "read", "manage")]
+    revoked, expired = make_key(own), make_key(own)
+    newest = ApiKey.objects.order_by("-created_at", "-id")[:2]
+    ApiKey.objects.filter(pk=newest[1].pk).update(revoked_at=timezone.now())
+    ApiKey.objects.filter(pk=newest[0].pk).update(expires_at=timezone.now())
+    texts = [*single, revoked, expired, make_key(other), expired[:-1], ""]
+    return [f"Key {text}" for text in texts] + ["Bearer x", ""]
+
+
+def likely_body(cast: Cast, operation_id: str, body: dict) -> dict:
+    """The generated body with some values that no generator finds: what it names is known here."""
+    change = _CHANGES.get(operation_id)
+    return {**body, **change(cast, body)} if change and cast.mostly(0.7) else body
+
+
+def _send(cast, body):
+    segment = cast.one_of("segment_id") if cast.mostly(0.3) else None
+    later = {"scheduled_at": "2999-01-01T00:00:00Z"} if cast.mostly(0.5) else {}
+    return {"segment_id": segment, "url": "https://shop.example/"} | later
+
+
+def _events(cast, body):
+    events = body.get("events")
+    if not isinstance(events, list):
+        return {}
+    return {
+        "events": [
+            {**each, "token": cast.one_of("token")} if isinstance(each, dict) else each
+            for each in events
+        ]
+    }
+
+
+def _device(cast, body):
+    """One of a few devices, so that they meet again."""
+    number = cast.random.randrange(len(cast.browsers))
+    match cast.random.choice(("web", "web", "android", "ios")):
+        case "web":
+            return {
+                "platform": "web",
+                "endpoint": f"https://updates.push.services.mozilla.com/wpush/v2/{number}",
+            }
+        case "android":
+            return {"platform": "android", "provider_token": f"dF3x:APA91bH-{number}"}
+        case _:
+            return {"platform": "ios", "provider_token": IOS_TOKEN[:-1] + str(number)}
+
+
+def _subscribe(cast, body):
+    return _device(cast, body) | {"keys": cast.random.choice(cast.browsers)}
+
+
+def _providers(cast, body):
+    config = {"fcm_service_account": json.dumps(GOOGLE), "apns_key": json.dumps(APPLE)}
+    return {"providers_config": {name: text for name, text in config.items() if cast.mostly(0.7)}}
+
+
+_CHANGES = {
+    "notification_send": _send,
+    "events_report": _events,
+    "subscribe": _subscribe,
+    "unsubscribe": _device,
+    "providers_update": _providers,
+}

@@ -1,0 +1,31 @@
+"""`make fuzz`: 100,000 requests of a web process on a socket, as the OpenAPI document allows them.
+
+    make fuzz ARGS="--cases 20000 --seed 7"
+
+It prints how many requests each operation got and how they were answered, and fails for an answer
+that the document does not name: a 5xx, another status, content type, header or body. Other
+arguments are pytest's.
+"""
+
+import argparse
+import os
+import random
+import sys
+
+_TEST = "tests/fuzz/test_stateful.py::test_every_answer_of_a_web_process_is_one_the_document_names"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, prog="make fuzz")
+    parser.add_argument("--cases", type=int, default=100_000, help="at least so many requests")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    arguments, of_pytest = parser.parse_known_args()
+    print(f"seed {arguments.seed}", flush=True)  # noqa: T201 (a command's output)
+    os.environ["FUZZ_CASES"] = str(arguments.cases)
+    os.environ["FUZZ_SEED"] = str(arguments.seed)
+    command = ["-m", "pytest", _TEST, "-s", "-o", "faulthandler_timeout=0", "-p", "no:randomly"]
+    os.execv(sys.executable, [sys.executable, *command, *of_pytest])  # noqa: S606 (no shell is wanted)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Flows of requests that the OpenAPI document allows; each answer is held against the document.
+
+A fault does not end a flow: all are gathered, so that one that is met often hides no other.
+"""
+
+from collections import Counter, defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import FlakyStrategyDefinition
+from hypothesis.stateful import rule
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import FailureGroup
+from schemathesis.generation.stateful.state_machine import StepInput
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.fuzz.cast import likely_body
+
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+)
+# Ids in the answers to these, for requests to come.
+_TOLD = {"notification_send": "notification_id", "segment_create": "segment_id"}
+_FLOWS = 10
+_STEPS = 20
+
+
+@dataclass
+class Tally:
+    """What was asked and answered. `faults`: what is wrong, once, with the first case of it."""
+
+    answers: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    faults: dict[str, str] = field(default_factory=dict)
+    fault_count: int = 0
+
+    @property
+    def cases(self) -> int:
+        return sum(sum(counted.values()) for counted in self.answers.values())
+
+    def add_fault(self, operation: str, words: str, case: str) -> None:
+        self.fault_count += 1
+        self.faults.setdefault(f"{operation}: {words}", case)
+
+    def report(self) -> str:
+        lines = [f"{self.cases} cases, {self.fault_count} faults"]
+        for operation, counted in sorted(self.answers.items()):
+            statuses = ", ".join(f"{status} {count}" for status, count in sorted(counted.items()))
+            lines.append(f"  {operation}: {sum(counted.values())} ({statuses})")
+        return "\n".join(lines)
+
+
+def machine_of(schema, cast, tally, between=lambda: None):
+    """The state machine of schemathesis, with requests of our own choice among its links.
+
+    `between` is called after each flow.
+    """
+    operations = [found.ok() for found in schema.get_all_operations()]
+    operations.sort(key=lambda each: each.method != "post")  # the first is drawn most
+
+    class Flow(schema.as_state_machine()):
+        @rule(data=st.data())
+        def call_any(self, data):
+            """What no link leads to is reached too; ids are known ones, mostly."""
+            case = data.draw(data.draw(st.sampled_from(operations)).as_strategy())
+            for name in case.path_parameters:
+                if cast.mostly(0.9):
+                    case.path_parameters[name] = cast.one_of(name)
+            self.recorder.record_case(case=case)
+            self.step(StepInput.initial(case))
+
+        def before_call(self, case):
+            if "channel_id" in case.path_parameters and cast.mostly(0.95):
+                case.path_parameters["channel_id"] = cast.one_of("channel_id")
+            if isinstance(case.body, dict):
+                case.body = likely_body(cast, _id_of(case), case.body)
+
+        def get_call_kwargs(self, case):
+            return {"headers": cast.headers()}
+
+        def after_call(self, response, case):
+            super().after_call(response, case)
+            tally.answers[case.operation.label][response.status_code] += 1
+            name = _TOLD.get(_id_of(case))
+            if name and response.status_code in {201, 202}:
+                cast.learn(name, response.json()[name])
+
+        def validate_response(self, response, case, additional_checks=None, **kwargs):
+            try:
+                case.validate_response(response, checks=list(CHECKS), transport_kwargs=kwargs)
+            except FailureGroup as group:
+                for failure in group.exceptions:
+                    words = f"{failure.title}: {failure.message}"
+                    curl = case.as_curl_command(headers=kwargs["headers"])
+                    body = response.content[:2_000].decode("utf-8", "replace")
+                    told = f"{curl}\n{response.status_code} {body}"
+                    tally.add_fault(case.operation.label, words, told)
+
+        def teardown(self):
+            super().teardown()
+            between()
+
+    return Flow
+
+
+def run(machine, *, number):
+    """Some flows of `machine`, others for each number."""
+    seed(number)(machine)
+    with suppress(FlakyStrategyDefinition):  # what may follow hangs on answers: they did differ
+        machine.run(
+            settings=settings(
+                max_examples=_FLOWS,
+                stateful_step_count=_STEPS,
+                phases=[Phase.generate],
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            )
+        )
+
+
+def _id_of(case):
+    return case.operation.definition.raw["operationId"]
