@@ -118,6 +118,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
 SESSION_COOKIE_NAME = "__Host-sessionid" if _IS_HTTPS else "sessionid"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if _IS_HTTPS else "csrftoken"
 CSRF_COOKIE_HTTPONLY = True  # pages hold the token in their forms
+SESSION_ENGINE = "pushsvc.common.sessions"
 SESSION_COOKIE_AGE = 12 * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS
