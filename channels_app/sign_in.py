@@ -1,5 +1,7 @@
 """Signing in to the console: password and, where it is on, a code; one answer to whatever is wrong.
 
+Before a password is hashed, the attempts of its address are counted (SIGN_INS_PER_MINUTE), and a
+place to hash is taken (pushsvc/common/passwords.py). What is refused there was not judged.
 django-axes counts failures by user name and address (settings: five, then 15 minutes), whether or
 not there is such a user.
 """
@@ -24,8 +26,24 @@ from typing_extensions import override
 
 from channels_app import audit, two_step
 from pushsvc.common.admin import SignInForm
-from pushsvc.common.client_address import counted_ip
+from pushsvc.common.client_address import counted_address, counted_ip
+from pushsvc.common.errors import TooManyRequests, Unavailable
 from pushsvc.common.handlers import is_console
+from pushsvc.common.passwords import hashing_for
+from pushsvc.common.ratelimit import Limit, enforce
+
+
+class AddressLimit:
+    """The first backend: an address with too many attempts is not asked further.
+
+    Counts right ones too, and those by which users prove themselves on their own pages.
+    """
+
+    def authenticate(self, request: HttpRequest | None, **_credentials: Any) -> None:
+        """Raises TooManyRequests."""
+        if request is not None:
+            quota = settings.SIGN_INS_PER_MINUTE
+            enforce(Limit("sign-ins", counted_address(request), quota, 60))
 
 
 class StaffBackend(ModelBackend):
@@ -40,7 +58,8 @@ class StaffBackend(ModelBackend):
         otp_token: str = "",
         **kwargs: Any,
     ) -> User | None:
-        user = super().authenticate(request, username=username, password=password, **kwargs)
+        with hashing_for(counted_address(request) if request else ""):
+            user = super().authenticate(request, username=username, password=password, **kwargs)
         if user is None or not two_step.is_on(user):
             return user
         device = two_step.verify(user=user, code=otp_token)
@@ -102,6 +121,27 @@ class SecondStepMiddleware:
         if is_console(request) and _lacks_second_step(request.user):
             logout(request)
         return self._get_response(request)
+
+
+class UnjudgedMiddleware:
+    """Tells people why their attempt was not even looked at, and when to try again."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not (is_console(request) and isinstance(exception, TooManyRequests | Unavailable)):
+            return None
+        is_limited = isinstance(exception, TooManyRequests)
+        context = {"wait": exception.headers["Retry-After"], "is_limited": is_limited}
+        answer = render(request, "console/unjudged.html", context, status=exception.status)
+        for name, value in exception.headers.items():
+            answer.headers[name] = value
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
 
 
 def _lacks_second_step(user: Any) -> bool:

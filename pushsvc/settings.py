@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "django_otp.middleware.OTPMiddleware",
     "channels_app.audit.AuditMiddleware",
     "channels_app.sign_in.SecondStepMiddleware",
+    "channels_app.sign_in.UnjudgedMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it answers for the console's sign-in
@@ -94,8 +95,10 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",  # first: who is locked out is not asked further
+PASSWORD_HASHERS = ["pushsvc.common.passwords.BoundedHasher"]
+AUTHENTICATION_BACKENDS = [  # in this order, so that what costs most is asked last
+    "channels_app.sign_in.AddressLimit",
+    "axes.backends.AxesStandaloneBackend",
     "channels_app.sign_in.StaffBackend",
 ]
 PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/members.py)
@@ -129,6 +132,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES
 
 # --- Sign-in --------------------------------------------------------------------------------------
 
+SIGN_INS_PER_MINUTE = 10  # of an address, right or wrong
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)

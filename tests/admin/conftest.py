@@ -15,6 +15,12 @@ def _quick_passwords(settings):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+@pytest.fixture(autouse=True)
+def _many_sign_ins(settings):
+    """All of a test's come from one address."""
+    settings.SIGN_INS_PER_MINUTE = 1_000
+
+
 @pytest.fixture
 def alice(db):
     return make_house("Alice")

@@ -92,6 +92,33 @@ def test_the_audit_log_keeps_the_whole_address(alice, settings):
     assert LogEntry.objects.get(actor=alice.members["viewer"]).remote_addr == "2001:db8:1:2::7"
 
 
+def test_an_address_has_so_many_attempts_a_minute_wherever_a_password_is_asked(alice, settings):
+    settings.SIGN_INS_PER_MINUTE = 3
+    settings.TRUSTED_PROXIES = 1
+    client = signed_in(alice.members["viewer"])
+    here = {"headers": {"X-Forwarded-For": "192.0.2.7"}}
+    wrong = {"password": "wrong", "new_password": "x", "repeated": "x"}
+    off = {"do": "off", "off-password": "wrong", "off-code": "000000"}
+    assert sign_in("alice-sender", **here).status_code == 302
+    assert client.post("/admin/password_change/", wrong, **here).status_code == 400
+    assert client.post(reverse("admin:two_step"), off, **here).status_code == 400
+
+    refusals = [
+        sign_in("alice-sender", **here),
+        client.post("/admin/password_change/", wrong, **here),
+        client.post(reverse("admin:two_step"), off, **here),
+    ]
+    for answer in refusals:
+        assert answer.status_code == 429
+        assert 0 < int(answer.headers["Retry-After"]) <= 60
+        assert answer.headers["RateLimit-Policy"] == '"sign-ins";q=3;w=60'
+        assert "Too many sign-ins from your address" in answer.content.decode()
+    assert AccessAttempt.objects.get().failures_since_start == 2
+    assert client.get("/admin/", **here).status_code == 200
+    there = {"headers": {"X-Forwarded-For": "192.0.2.8"}}
+    assert sign_in("alice-sender", **there).status_code == 302
+
+
 def test_a_success_forgets_the_failures_before_it(alice):
     fail("alice-viewer", 4)
     sign_in("alice-viewer")
