@@ -40,6 +40,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "vapid_subject",
         "sends_per_second",
         "subscribes_per_minute",
+        "max_subscriptions",
     ),
     "channels_app.apikey": ("public_id", "name", "scopes", "expires_at", "revoked_at"),
     "channels_app.vapidkey": ("public_key", "retired_at"),

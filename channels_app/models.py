@@ -76,10 +76,18 @@ class Channel(models.Model):
     subscribes_per_minute = models.PositiveIntegerField(
         null=True, blank=True, help_text="For each address. Empty: the installation's setting."
     )
+    max_subscriptions = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Also expired ones. Empty: the installation's setting."
+    )
 
     @override
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def most_subscriptions(self) -> int:
+        own = self.max_subscriptions
+        return settings.SUBSCRIPTIONS_PER_CHANNEL if own is None else own
 
     @property
     def platforms(self) -> dict[str, bool]:
@@ -182,6 +190,9 @@ class ChannelCounter(models.Model):
     web_subscribers = models.BigIntegerField(default=0, db_default=0)
     android_subscribers = models.BigIntegerField(default=0, db_default=0)
     ios_subscribers = models.BigIntegerField(default=0, db_default=0)
+    stored_subscriptions = models.BigIntegerField(
+        default=0, db_default=0, help_text="Rows: the subscribers, and those that have expired."
+    )
     notifications_sent = models.BigIntegerField(default=0, db_default=0)
     recipients = models.BigIntegerField(default=0, db_default=0)
     delivered = models.BigIntegerField(default=0, db_default=0)

@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, QuerySet, Sum, When
-from django.db.models.functions import Now
+from django.conf import settings
+from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
+from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
 from pushsvc.common.crypto import decrypt
 from pushsvc.common.errors import NotFound
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
+_CROWDED = 0.9
 
 
 class ChannelNotFound(NotFound):
@@ -59,6 +61,7 @@ class ChannelTotals:
     web_subscribers: int = 0
     android_subscribers: int = 0
     ios_subscribers: int = 0
+    stored_subscriptions: int = 0
     notifications_sent: int = 0
     recipients: int = 0
     delivered: int = 0
@@ -68,6 +71,20 @@ class ChannelTotals:
     @property
     def subscribers(self) -> int:
         return self.web_subscribers + self.android_subscribers + self.ios_subscribers
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A channel that holds `stored` of `most` subscriptions."""
+
+    channel_id: UUID
+    channel_name: str
+    stored: int
+    most: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.stored >= self.most
 
 
 def channel_get(channel_id: UUID) -> Channel:
@@ -136,3 +153,18 @@ def channel_totals(channel_id: UUID) -> ChannelTotals:
         **{name: Sum(name, default=0) for name in names}
     )
     return ChannelTotals(**{name: int(total) for name, total in sums.items()})
+
+
+def crowded_channels(channels: QuerySet[Channel], *, limit: int) -> list[Crowd]:
+    """Those that hold nine tenths of the subscriptions that they may hold, or more; the fullest
+    first."""
+    own = Max("channel__max_subscriptions")
+    sums = ChannelCounter.objects.filter(channel__in=channels).values("channel_id")
+    crowds = sums.annotate(
+        name=Max("channel__name"),
+        stored=Sum("stored_subscriptions"),
+        most=Coalesce(own, settings.SUBSCRIPTIONS_PER_CHANNEL),
+        share=Cast(F("stored"), FloatField()) / F("most"),
+    ).filter(share__gte=_CROWDED)
+    found = crowds.order_by("-share").values_list("channel_id", "name", "stored", "most")
+    return [Crowd(*row) for row in found[:limit]]

@@ -64,6 +64,7 @@ def channel_update(
     enabled: Sequence[str],
     sends_per_second: int | None,
     subscribes_per_minute: int | None,
+    max_subscriptions: int | None,
 ) -> Channel:
     """The channel with these settings; limits that are None are the installation's.
 
@@ -79,6 +80,7 @@ def channel_update(
         "vapid_subject": vapid_subject,
         "sends_per_second": sends_per_second,
         "subscribes_per_minute": subscribes_per_minute,
+        "max_subscriptions": max_subscriptions,
         **{f"{platform}_enabled": platform in enabled for platform in Platform.values},
     }
     for field, value in values.items():

@@ -1,7 +1,7 @@
 """From a batch's recipients to what a transport needs: targets and credentials, as plain values."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -33,11 +33,12 @@ class CredentialsUnreadable(Exception):
 @dataclass(frozen=True)
 class Addressed:
     """`targets` by subscription id: those that still can be reached; `registered_at`: when each of
-    them last said so. `credential_version` is what a refusal of the credentials would be about; 0
-    where the platform cannot be paused."""
+    them last said so; `unproven`: those that never took a message. `credential_version` is what a
+    refusal of the credentials would be about; 0 where the platform cannot be paused."""
 
     targets: Mapping[UUID, Target]
     registered_at: Mapping[UUID, datetime]
+    unproven: Set[UUID]
     credentials: Credentials
     credential_version: int = 0
 
@@ -51,13 +52,14 @@ def address(
     """
     active = [device for device in delivery_targets(subscription_ids) if device.active]
     registered_at = {device.id: device.registered_at for device in active}
+    unproven = {device.id for device in active if not device.is_proven}
     if platform == "web":
         browsers = {device.id: _browser(notification_id, device) for device in active}
         keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
-        return Addressed(browsers, registered_at, keys)
+        return Addressed(browsers, registered_at, unproven, keys)
     credentials = _usable_credentials(platform, channel_id)
     phones = {device.id: _phone(platform, notification_id, device) for device in active}
-    return Addressed(phones, registered_at, credentials, credentials.version)
+    return Addressed(phones, registered_at, unproven, credentials, credentials.version)
 
 
 def message_of(notification: Notification, *, expires_at: float) -> Message:

@@ -4,10 +4,8 @@ Every read is bounded and by index; an installation where all is well is told in
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -15,7 +13,9 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, 
 from django.utils.text import Truncator
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
+from channels_app.selectors import crowded_channels
 from notifications_app import breakers
+from notifications_app.concern import Concern, Kind
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import BREAKING_BATCH, Batch, HourlyStat, Notification
 from notifications_app.reasons import words_for
@@ -49,36 +49,6 @@ _TEXT_SHOWN: Final = 60  # characters
 _PROVIDERS: Final = {"android": "Google", "ios": "Apple"}
 
 
-class Kind(StrEnum):
-    PAUSED = "paused"
-    CREDENTIALS_MISSING = "credentials_missing"
-    CREDENTIALS_OLD = "credentials_old"
-    API_KEY_ENDS = "api_key_ends"
-    BOUNCES = "bounces"
-    QUEUE = "queue"
-    LATE_START = "late_start"
-    BREAKING = "breaking"
-    SERVICE_AILING = "service_ailing"
-    WORKERS_MISSING = "workers_missing"
-    BEAT_MISSING = "beat_missing"
-    REDIS_AWAY = "redis_away"
-
-
-@dataclass(frozen=True)
-class Concern:
-    """`quote`: somebody else's words, to be shown as such. `since`: when it began, if known."""
-
-    kind: Kind
-    tone: Literal["bad", "warn", "info"]
-    title: str
-    detail: str
-    quote: str = ""
-    since: datetime | None = None
-    channel_id: UUID | None = None
-    channel_name: str = ""
-    platform: str = ""
-
-
 def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
     """Worst first. Of the channels, and of the parts that all channels share; at most
     MOST_OF_A_KIND of each kind. `now`: the database's clock."""
@@ -90,6 +60,7 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
         *_queues(channels, now),
         *_breaking(channels),
         *_bounces(channels, now),
+        *_crowded(channels),
         *_api_keys_ending(channels, now),
     ]
     tones = ["bad", "warn", "info"]
@@ -323,6 +294,20 @@ def _bounce_concern(row: Mapping[str, Any]) -> Concern:
         channel_name=row["name"],
         platform=row["platform"],
     )
+
+
+def _crowded(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    for crowd in crowded_channels(channels, limit=MOST_OF_A_KIND):
+        yield Concern(
+            Kind.CROWDED,
+            "bad" if crowd.is_full else "warn",
+            f"The channel holds {crowd.stored:,} of at most {crowd.most:,} subscriptions",
+            "When it is full a new one takes the place of the oldest that never took a message, "
+            "and is refused where there is none. Raise the limit in the channel's settings, or "
+            "look at who subscribes.",
+            channel_id=crowd.channel_id,
+            channel_name=crowd.channel_name,
+        )
 
 
 def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:

@@ -313,6 +313,7 @@ class _Delivery:
                 registered_at=self.addressed.registered_at[subscription_id],
                 now=self.lease.now(),
                 limits=self.limits,
+                is_unproven=subscription_id in self.addressed.unproven,
             )
         except Exception as error:  # noqa: BLE001 (a fault of ours, whatever it is)
             logger.error("delivery.internal_error", extra={"error": type(error).__name__})

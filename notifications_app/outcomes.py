@@ -162,7 +162,8 @@ def _record(lease: Lease, verdicts: Sequence[Verdict]) -> bool:
         if v.expires_as_of is not None and v.subscription_id in written
     ]
     suspects = {v.subscription_id for v in ordered if v.is_suspect}
-    return _count(lease, changed, suspects=suspects, gone=gone)
+    proven = [v.subscription_id for v in ordered if v.proves and v.subscription_id in written]
+    return _count(lease, changed, suspects=suspects, gone=gone, proven=proven)
 
 
 def _fence(lease: Lease) -> dict[str, int]:
@@ -189,6 +190,7 @@ def _count(
     *,
     suspects: set[UUID],
     gone: Sequence[GoneSubscription],
+    proven: Sequence[UUID] = (),
 ) -> bool:
     """Adds up what one UPDATE of deliveries changed, from the batch to the hourly rows."""
     by_status = Counter(row.status for row in changed)
@@ -200,8 +202,8 @@ def _count(
     if done or any(totals.values()):
         sql.execute(_COUNT_NOTIFICATION, totals | {"notification": lease.notification_id})
         _count_minute(lease, changed)
-    if gone:
-        subscriptions_expire(channel_id=lease.channel_id, gone=gone)
+    if gone or proven:
+        subscriptions_expire(channel_id=lease.channel_id, gone=gone, proven=proven)
     if done:
         finish_if_complete(lease.notification_id)
     if any(totals.values()):

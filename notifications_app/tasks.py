@@ -113,5 +113,6 @@ def _ring() -> None:
 
 @shared_task(time_limit=_TIME_LIMIT)
 def housekeeping() -> None:
-    """Every minute: deletes what is past its retention, in small steps."""
+    """Every minute: deletes what is past its retention, in small steps; tells who is crowded."""
     upkeep.purge()
+    upkeep.warn_of_crowds()

@@ -8,6 +8,8 @@ from django.conf import settings
 
 from channels_app.counters import channel_hours_merge
 from channels_app.members import sessions_purge
+from channels_app.models import Channel
+from channels_app.selectors import crowded_channels
 from notifications_app.idempotency import idempotency_purge
 from pushsvc.common import sql
 from subscriptions_app.services import expired_purge
@@ -16,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 _STEP = 2_000
 _STEPS = 50
+_MOST_CROWDS = 10
 
 
 def purge() -> None:
@@ -30,6 +33,13 @@ def purge() -> None:
     }
     if any(purged.values()):
         logger.info("retention.purged", extra=purged)
+
+
+def warn_of_crowds() -> None:
+    """Once a run, not for each subscription that is refused: strangers could fill the log."""
+    for crowd in crowded_channels(Channel.objects.all(), limit=_MOST_CROWDS):
+        extra = {"channel": crowd.channel_id, "stored": crowd.stored, "most": crowd.most}
+        logger.warning("subscriptions.scarce", extra=extra)
 
 
 def _purge_deliveries() -> int:

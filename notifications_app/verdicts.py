@@ -49,7 +49,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What to write for one recipient, and how many attempts that adds. `expires_as_of`: the
-    subscription is dead unless it has registered since."""
+    subscription is dead unless it has registered since. `proves`: it took its first message."""
 
     recipient: Recipient
     status: DeliveryStatus
@@ -59,6 +59,7 @@ class Verdict:
     attempts: int = 0
     expires_as_of: datetime | None = None
     is_suspect: bool = False
+    proves: bool = False
 
     @property
     def subscription_id(self) -> UUID:
@@ -76,14 +77,15 @@ def judge(
     registered_at: datetime,
     now: datetime,
     limits: Limits,
+    is_unproven: bool = False,
 ) -> Verdict:
     """What a push service's answer means for the row. Misconfigured leaves it waiting.
 
-    `registered_at`: of the subscription as it was called.
+    `registered_at`: of the subscription as it was called; `is_unproven`: it never took a message.
     """
     match outcome:
         case Accepted():
-            return Verdict(recipient, DeliveryStatus.DELIVERED, attempts=1)
+            return Verdict(recipient, DeliveryStatus.DELIVERED, attempts=1, proves=is_unproven)
         case Rejected(code=code, detail=detail):
             return bounce(recipient, code, attempts=1, detail=detail)
         case Gone():

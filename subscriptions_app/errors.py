@@ -1,6 +1,8 @@
 """What a subscription, its endpoint or a segment can be refused for."""
 
-from pushsvc.common.errors import Conflict, Fault, Invalid
+from typing import ClassVar
+
+from pushsvc.common.errors import Conflict, Fault, Invalid, Unavailable
 
 
 class PlatformNotEnabled(Invalid):
@@ -35,6 +37,15 @@ class VapidKeyUnknown(Invalid):
         super().__init__(
             [Fault("vapid_public_key", self.code, "This is not a VAPID key of the channel.")]
         )
+
+
+class SubscriptionsFull(Unavailable):
+    """The channel holds as many subscriptions as it may, and each of them took a message."""
+
+    code = "subscriptions_full"
+    title = "The channel is full"
+    detail = "The channel takes no new subscriptions now; its owner has been told."
+    retry_after: ClassVar[int] = 3600
 
 
 class SegmentNameTaken(Conflict):

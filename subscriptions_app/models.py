@@ -18,6 +18,8 @@ class Subscription(models.Model):
     """Known by (channel, platform, address). Active while `expired_at` is null; never deleted
     while active, so that its id, attributes and history outlive an expiry.
 
+    Unless it is `is_proven`, it may be deleted in a channel that is full (room.py).
+
     Where somebody registered the address without proof that it is the same device, the row that was
     there is set aside: it has expired, and waits for whoever proves to be its device."""
 
@@ -40,6 +42,12 @@ class Subscription(models.Model):
     )
     expired_at = models.DateTimeField(null=True, blank=True)
     expired_code = models.CharField(max_length=64, blank=True, default="")
+    is_proven = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="A push service has taken a message for it.",
+    )
 
     class Meta:
         constraints = [
@@ -69,6 +77,11 @@ class Subscription(models.Model):
                 fields=["expired_at"],
                 condition=models.Q(expired_at__isnull=False),
                 name="subscription_expired",
+            ),
+            models.Index(
+                fields=["channel", "id"],
+                condition=models.Q(is_proven=False),
+                name="subscription_unproven",
             ),
             GinIndex(
                 fields=["attributes"],

@@ -33,7 +33,8 @@ _MOST_NAMES: Final = 100
 
 class DeliveryTarget(NamedTuple):
     """Where a message goes. `registered_at` as read here is what a later expiry is judged by:
-    a device that registers again afterwards has a later one."""
+    a device that registers again afterwards has a later one. `is_proven`: it took a message before.
+    """
 
     id: UUID
     active: bool
@@ -42,6 +43,7 @@ class DeliveryTarget(NamedTuple):
     auth: str
     vapid_key_id: UUID | None
     registered_at: datetime
+    is_proven: bool
 
 
 def delivery_targets(subscription_ids: Sequence[UUID]) -> list[DeliveryTarget]:

@@ -2,7 +2,8 @@
 say which of them a notification is for.
 
 Lock order, here and wherever subscriptions are written: address locks in key order, subscription
-rows in id order, then the channel's counters, once for each transaction.
+rows in id order, the channel's room (room.py), then its counters, in one share for each
+transaction.
 """
 
 from collections import Counter
@@ -36,6 +37,7 @@ from subscriptions_app.errors import (
     VapidKeyUnknown,
 )
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment, Subscription
+from subscriptions_app.room import RoomScarce, take_room
 from subscriptions_app.segments.rules import rule_faults
 
 UNSUBSCRIBED = "unsubscribed"
@@ -73,7 +75,7 @@ def subscription_register(
     the previous one expires. A stranger's subscription at the address is replaced.
 
     `attributes` None keeps what is stored. Safe to repeat, also at the same time. Raises
-    PlatformNotEnabled, EndpointRefused, VapidKeyUnknown.
+    PlatformNotEnabled, EndpointRefused, VapidKeyUnknown, SubscriptionsFull.
     """
     if not channel.platforms[platform]:
         raise PlatformNotEnabled("platform", platform)
@@ -83,13 +85,21 @@ def subscription_register(
         facts["attributes"] = dict(attributes)
     previous = device_address(platform, previous_endpoint or address)
     proof = Proof((auth, previous_auth), previous_subscription_id)
-    with sql.brief_transaction():
-        digests = sorted({facts["address_sha256"], address_digest(previous)})
-        facts["registered_at"] = _lock_addresses(channel.id, platform, digests)
-        rows = _rows_at(channel.id, platform, digests)
-        claim = Claim.of(rows, facts["address_sha256"], auth, proof)
-        facts["vapid_key_id"] = _vapid_key_id(channel, platform, vapid_public_key, claim)
-        return _settle(channel.id, platform, claim, facts)
+
+    def register(*, alone: bool) -> tuple[Subscription, bool]:
+        with sql.brief_transaction():
+            digests = sorted({facts["address_sha256"], address_digest(previous)})
+            now = _lock_addresses(channel.id, platform, digests)
+            rows = _rows_at(channel.id, platform, digests)
+            claim = Claim.of(rows, facts["address_sha256"], auth, proof)
+            key_id = _vapid_key_id(channel, platform, vapid_public_key, claim)
+            values = facts | {"registered_at": now, "vapid_key_id": key_id}
+            return _settle(channel, platform, claim, values, alone=alone)
+
+    try:
+        return register(alone=False)
+    except RoomScarce:
+        return register(alone=True)
 
 
 def subscription_unsubscribe(*, channel: Channel, platform: str, address: str) -> None:
@@ -102,19 +112,23 @@ def subscription_unsubscribe(*, channel: Channel, platform: str, address: str) -
         _count(channel.id, {platform: -expired})
 
 
-def subscriptions_expire(*, channel_id: UUID, gone: Sequence[GoneSubscription]) -> int:
+def subscriptions_expire(
+    *, channel_id: UUID, gone: Sequence[GoneSubscription], proven: Sequence[UUID] = ()
+) -> int:
     """Expire those that are active and have not registered since; how many there were.
 
-    To be called in the transaction that records why. Safe to repeat.
+    `proven`: others, which took their first message. To be called in the transaction that records
+    why. Safe to repeat.
     """
     parameters = {
         "channel": channel_id,
-        "ids": [each.id for each in gone],
-        "as_of": [each.as_of for each in gone],
-        "codes": [each.code for each in gone],
+        "ids": [*(each.id for each in gone), *proven],
+        "as_of": [*(each.as_of for each in gone), *(None for _ in proven)],
+        "codes": [*(each.code for each in gone), *("" for _ in proven)],
     }
     with transaction.atomic():
-        platforms = Counter(platform for (platform,) in sql.rows(_EXPIRE, parameters))
+        told = sql.rows(_TELL, parameters)
+        platforms = Counter(platform for platform, is_gone in told if is_gone)
         _count(channel_id, {platform: -number for platform, number in platforms.items()})
     return platforms.total()
 
@@ -134,23 +148,28 @@ def subscription_expire(*, subscription: Subscription) -> bool:
 
 @transaction.atomic
 def subscription_forget(*, subscription: Subscription) -> None:
-    """Deletes all that is known of the device: address, keys, attributes. Safe to repeat.
+    """Deletes all that is known of the device's address, with keys and attributes. Safe to repeat.
 
     Its outcomes in the log of recipients keep an id that leads nowhere any more. What is being
     sent to it bounces as `unsubscribed`.
     """
-    rows = Subscription.objects.filter(pk=subscription.pk).select_for_update()
-    for row in rows:
+    digests = [bytes(subscription.address_sha256)]
+    for row in _rows_at(subscription.channel_id, subscription.platform, digests):
         audit.record(row, audit.Action.DELETE, audit.fields_of(row), note="Deleted on request.")
         active = -1 if row.expired_at is None else 0
         row.delete()
-        _count(row.channel_id, {row.platform: active})
+        _count(row.channel_id, {row.platform: active}, stored=-1)
 
 
 def expired_purge(limit: int) -> int:
     """Delete at most `limit` subscriptions that expired SUBSCRIPTION_RETENTION_DAYS ago."""
     days = settings.SUBSCRIPTION_RETENTION_DAYS
-    return sql.execute(_PURGE, {"days": days, "limit": limit})
+    with transaction.atomic():
+        rows = sql.rows(_PURGE, {"days": days, "limit": limit})
+        purged = Counter(channel_id for (channel_id,) in rows)
+        for channel_id in sorted(purged):
+            _count(channel_id, {}, stored=-purged[channel_id])
+    return purged.total()
 
 
 def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
@@ -256,33 +275,35 @@ def _vapid_key_id(channel: Channel, platform: str, given: str | None, claim: Cla
 
 
 def _settle(
-    channel_id: UUID, platform: str, claim: Claim, facts: dict[str, Any]
+    channel: Channel, platform: str, claim: Claim, facts: dict[str, Any], *, alone: bool
 ) -> tuple[Subscription, bool]:
     known, left = claim.known, claim.left
     change = 0 if known and known.expired_at is None else 1
     change -= sum(each.expired_at is None for each in left)
-    _leave(claim, facts["registered_at"])
+    stored = (known is None) - _leave(claim, facts["registered_at"])
+    if stored > 0:
+        take_room(channel, alone=alone)
     facts |= {"expired_at": None, "expired_code": "", "is_set_aside": False}
     if known:
         subscription = _write(known, claim.inherited | facts)
     else:
-        subscription = Subscription.objects.create(
-            channel_id=channel_id, platform=platform, **facts
-        )
-    _count(channel_id, {platform: change})
+        subscription = Subscription.objects.create(channel=channel, platform=platform, **facts)
+    _count(channel.id, {platform: change}, stored=stored)
     return subscription, known is None
 
 
-def _leave(claim: Claim, now: datetime) -> None:
-    """Ends those that the device, or another one, was known by. Of those that were at the address
-    the oldest is set aside: whoever came later without proof may be anybody."""
+def _leave(claim: Claim, now: datetime) -> int:
+    """Ends those that the device, or another one, was known by; how many are deleted. Of those that
+    were at the address the oldest is set aside: whoever came later without proof may be anybody."""
     for each in claim.left:
         if each.expired_at is None:
             _write(each, {"expired_at": now, "expired_code": REPLACED})
     if claim.displaced and claim.aside:
         claim.displaced.delete()
-    elif claim.displaced:
+        return 1
+    if claim.displaced:
         _write(claim.displaced, {"is_set_aside": True})
+    return 0
 
 
 def _write(subscription: Subscription, values: Mapping[str, Any]) -> Subscription:
@@ -292,29 +313,33 @@ def _write(subscription: Subscription, values: Mapping[str, Any]) -> Subscriptio
     return subscription
 
 
-def _count(channel_id: UUID, changes: Mapping[str, int]) -> None:
-    counter_add(channel_id, **{f"{name}_subscribers": change for name, change in changes.items()})
+def _count(channel_id: UUID, changes: Mapping[str, int], *, stored: int = 0) -> None:
+    active = {f"{name}_subscribers": change for name, change in changes.items()}
+    counter_add(channel_id, stored_subscriptions=stored, **active)
 
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)), clock_timestamp()"
 
-_EXPIRE = """
-WITH gone AS (
+# `as_of` null: it took a message. One statement for both, so that rows are locked in one order.
+_TELL = """
+WITH told AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[])
         AS given (id, as_of, code)
 ), locked AS (
-    SELECT subscription.id, gone.code
-    FROM subscriptions_app_subscription AS subscription JOIN gone USING (id)
-    WHERE subscription.channel_id = %(channel)s
-        AND subscription.expired_at IS NULL
-        AND subscription.registered_at <= gone.as_of
+    SELECT subscription.id, told.as_of IS NOT NULL AS is_gone, told.code
+    FROM subscriptions_app_subscription AS subscription JOIN told USING (id)
+    WHERE subscription.channel_id = %(channel)s AND CASE
+        WHEN told.as_of IS NULL THEN NOT subscription.is_proven
+        ELSE subscription.expired_at IS NULL AND subscription.registered_at <= told.as_of END
     ORDER BY subscription.id
     FOR NO KEY UPDATE OF subscription
 )
 UPDATE subscriptions_app_subscription AS subscription
-SET expired_at = statement_timestamp(), expired_code = locked.code
+SET is_proven = is_proven OR NOT locked.is_gone,
+    expired_at = CASE WHEN locked.is_gone THEN statement_timestamp() ELSE expired_at END,
+    expired_code = CASE WHEN locked.is_gone THEN locked.code ELSE expired_code END
 FROM locked WHERE subscription.id = locked.id
-RETURNING subscription.platform
+RETURNING subscription.platform, locked.is_gone
 """
 
 # SKIP LOCKED: one that is just registering again is not old.
@@ -325,4 +350,5 @@ DELETE FROM subscriptions_app_subscription WHERE id IN (
     ORDER BY expired_at LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 )
+RETURNING channel_id
 """

@@ -27,11 +27,11 @@ class NewChannelForm(ChannelForm):
     field_order = ("account",)
 
 
-def _limit(label: str, whose: str) -> forms.IntegerField:
+def _limit(label: str, whose: str, most: int = 1_000_000) -> forms.IntegerField:
     return forms.IntegerField(
         required=False,
         min_value=1,
-        max_value=1_000_000,
+        max_value=most,
         label=label,
         help_text=f"{whose} Empty: the installation's setting.",
     )
@@ -46,6 +46,11 @@ class SettingsForm(ChannelForm):
     )
     sends_per_second = _limit("Sends a second", "For each API key.")
     subscribes_per_minute = _limit("Subscriptions a minute", "For each address.")
+    max_subscriptions = _limit(
+        "Subscriptions at most",
+        "Also expired ones. A full channel drops the oldest that never took a message.",
+        1_000_000_000,
+    )
 
     @classmethod
     def of(cls, channel: Channel, choices: list[str], data: Any = None) -> "SettingsForm":
@@ -58,6 +63,7 @@ class SettingsForm(ChannelForm):
                 "enabled": [name for name, is_on in channel.platforms.items() if is_on],
                 "sends_per_second": channel.sends_per_second,
                 "subscribes_per_minute": channel.subscribes_per_minute,
+                "max_subscriptions": channel.max_subscriptions,
             },
         )
         form.fields["enabled"].choices = [(name, PLATFORM_NAMES[name]) for name in choices]  # type: ignore[attr-defined] # a choice field

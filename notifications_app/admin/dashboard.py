@@ -16,7 +16,8 @@ from channels_app.access import channels_of, may_anywhere
 from channels_app.console import channel_or_404, id_or_404, list_url
 from channels_app.models import Channel, Role
 from notifications_app.admin import charts
-from notifications_app.attention import Concern, Kind, concerns
+from notifications_app.attention import concerns
+from notifications_app.concern import Concern, Kind
 from notifications_app.statistics import Outcomes, Report, Totals, report
 from notifications_app.under_way import MOST_SHOWN, Sending, due_next, sending
 from pushsvc.common import sql
@@ -252,6 +253,7 @@ _PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.CREDENTIALS_MISSING: ("channel_credentials", "Add credentials"),
     Kind.CREDENTIALS_OLD: _CREDENTIALS,
     Kind.API_KEY_ENDS: ("channel_keys", "API keys"),
+    Kind.CROWDED: ("channel_settings", "Settings"),
 }
 _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
     Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Where they bounced"),

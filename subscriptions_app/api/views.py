@@ -23,7 +23,12 @@ from subscriptions_app.api.serializers import (
     SubscriptionOutput,
     UnsubscribeOutput,
 )
-from subscriptions_app.errors import EndpointRefused, PlatformNotEnabled, VapidKeyUnknown
+from subscriptions_app.errors import (
+    EndpointRefused,
+    PlatformNotEnabled,
+    SubscriptionsFull,
+    VapidKeyUnknown,
+)
 from subscriptions_app.services import subscription_register, subscription_unsubscribe
 
 _BROWSER = {
@@ -111,6 +116,7 @@ class SubscribeView(_DeviceView):
                 415,
                 429,
                 503,
+                SubscriptionsFull(),
             ),
         },
     )

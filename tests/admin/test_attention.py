@@ -8,10 +8,12 @@ import redis
 from django.urls import reverse
 from django.utils import timezone
 
+from channels_app.counters import counter_add
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import api_key_issue, channel_create
 from notifications_app import breakers, tasks
-from notifications_app.attention import Kind, concerns
+from notifications_app.attention import concerns
+from notifications_app.concern import Kind
 from pushsvc.common.ids import uuid7
 from pushsvc.common.redis_client import redis_client
 from tests.admin.dashboards import all_of, everything_lives, html, running, stat
@@ -179,6 +181,18 @@ def test_a_worker_of_a_platform_that_no_channel_uses_is_not_missed(alice):
     Channel.objects.update(android_enabled=True)
 
     assert [each.platform for each in found(alice, Kind.WORKERS_MISSING)] == ["android"]
+
+
+@pytest.mark.parametrize(("stored", "tones"), [(899, []), (900, ["warn"]), (1000, ["bad"])])
+def test_a_channel_that_is_nearly_full_is_told(alice, bob, stored, tones):
+    Channel.objects.filter(pk=alice.channel.pk).update(max_subscriptions=1000)
+    for channel in (alice.channel, bob.channel):
+        counter_add(channel.pk, stored_subscriptions=stored)
+
+    told = found(alice, Kind.CROWDED)
+
+    assert [each.tone for each in told] == tones
+    assert all(f"{stored:,} of at most 1,000" in each.title for each in told)
 
 
 def test_beat_is_missed_until_a_tick_is_heard(alice):

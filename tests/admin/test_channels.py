@@ -102,6 +102,7 @@ def test_settings_are_saved(alice):
         "enabled": [],
         "sends_per_second": 5,
         "subscribes_per_minute": "",
+        "max_subscriptions": 1000,
     }
 
     manager(alice).post(address("channel_settings", alice), given)
@@ -109,6 +110,7 @@ def test_settings_are_saved(alice):
     channel = Channel.objects.get(pk=alice.channel.pk)
     assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
     assert (channel.sends_per_second, channel.subscribes_per_minute) == (5, None)
+    assert channel.max_subscriptions == 1000
 
 
 def test_a_platform_without_credentials_cannot_be_turned_on(alice):

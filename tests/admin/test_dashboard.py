@@ -138,7 +138,7 @@ def test_queries_stay_few_however_much_there_is(
     many(alice)
     client = signed_in(root if who == "root" else alice.members["owner"])
 
-    with django_assert_max_num_queries(25):
+    with django_assert_max_num_queries(26):
         answer = client.get(reverse(f"admin:{part}"), {"days": 90})
 
     assert answer.status_code == 200

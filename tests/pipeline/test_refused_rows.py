@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from channels_app.models import Channel
 from notifications_app import batches, dispatch, outcomes
-from notifications_app.attention import Kind, concerns
+from notifications_app.attention import concerns
+from notifications_app.concern import Kind
 from notifications_app.models import Batch
 from notifications_app.outcomes import RowsRefused
 from pushsvc.common import sql

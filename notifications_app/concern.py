@@ -1,0 +1,38 @@
+"""What staff may have to look at: of which kind, how bad, in which words. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+from uuid import UUID
+
+
+class Kind(StrEnum):
+    PAUSED = "paused"
+    CREDENTIALS_MISSING = "credentials_missing"
+    CREDENTIALS_OLD = "credentials_old"
+    API_KEY_ENDS = "api_key_ends"
+    BOUNCES = "bounces"
+    CROWDED = "crowded"
+    QUEUE = "queue"
+    LATE_START = "late_start"
+    BREAKING = "breaking"
+    SERVICE_AILING = "service_ailing"
+    WORKERS_MISSING = "workers_missing"
+    BEAT_MISSING = "beat_missing"
+    REDIS_AWAY = "redis_away"
+
+
+@dataclass(frozen=True)
+class Concern:
+    """`quote`: somebody else's words, to be shown as such. `since`: when it began, if known."""
+
+    kind: Kind
+    tone: Literal["bad", "warn", "info"]
+    title: str
+    detail: str
+    quote: str = ""
+    since: datetime | None = None
+    channel_id: UUID | None = None
+    channel_name: str = ""
+    platform: str = ""

@@ -1,0 +1,249 @@
+"""How many subscriptions strangers can store: over real sockets, against the Procfile's web
+process."""
+
+import json
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+from django.db import connection, transaction
+
+from channels_app.models import Channel
+from channels_app.selectors import channel_totals
+from notifications_app import dispatch, upkeep
+from pushsvc.common import sql
+from subscriptions_app.models import Subscription
+from subscriptions_app.services import (
+    expired_purge,
+    subscription_forget,
+    subscription_register,
+    subscription_unsubscribe,
+)
+from tests.api.devices import HERE, THERE
+from tests.api.support import browser, owner_of
+from tests.factories import make_channel
+from tests.pipeline import support
+from tests.pipeline.processes import running_web
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+THREADS = 8
+
+
+@pytest.fixture(scope="module")
+def service(django_db_setup, tmp_path_factory):
+    with running_web(tmp_path_factory.mktemp("web") / "log") as address:
+        yield address
+
+
+@pytest.fixture
+def alice(transactional_db):
+    return owner_of(make_channel(android_enabled=True))
+
+
+def may_hold(owner, most):
+    Channel.objects.filter(pk=owner.channel.pk).update(max_subscriptions=most)
+    owner.channel.max_subscriptions = most
+
+
+def subscribe(service, owner, body):
+    """(status, answer, headers)"""
+    headers = {"Content-Type": "application/json", "X-Channel-ID": str(owner.channel.id)}
+    request = urllib.request.Request(f"{service}/subscribe", json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error), error.headers
+
+
+def phone(number):
+    return {"platform": "android", "provider_token": f"token-{number}"}
+
+
+def register(channel, number):
+    return subscription_register(channel=channel, platform="android", address=f"known-{number}")[0]
+
+
+def prove(*rows):
+    Subscription.objects.filter(pk__in=[row.pk for row in rows]).update(is_proven=True)
+
+
+def rows_of(channel):
+    return Subscription.objects.filter(channel=channel)
+
+
+def check_counts(channel):
+    totals = channel_totals(channel.id)
+    active = rows_of(channel).filter(expired_at=None).count()
+    assert (totals.stored_subscriptions, totals.subscribers) == (rows_of(channel).count(), active)
+
+
+def most_seen(channel, is_over):
+    """The most rows that anybody could see until it was over."""
+    try:
+        most = 0
+        while not is_over.is_set():
+            most = max(most, rows_of(channel).count())
+        return most
+    finally:
+        connection.close()
+
+
+def connections_at_most():
+    return int(sql.rows("SHOW max_connections", {})[0][0])
+
+
+def test_many_strangers_at_once_never_pass_the_bound_and_take_no_proven_ones_place(service, alice):
+    """The bound is far enough for them to begin while there is plenty of room."""
+    proven = [register(alice.channel, number) for number in range(10)]
+    prove(*proven)
+    older = [register(alice.channel, f"older-{number}") for number in range(10)]
+    most = connections_at_most() + 60
+    may_hold(alice, most)
+    is_over = Event()
+
+    with ThreadPoolExecutor(THREADS + 1) as pool:
+        watching = pool.submit(most_seen, alice.channel, is_over)
+        answers = list(pool.map(lambda n: subscribe(service, alice, phone(n))[0], range(most + 40)))
+        is_over.set()
+
+    assert set(answers) == {201}
+    assert watching.result() == most
+    assert rows_of(alice.channel).count() == most
+    left = set(rows_of(alice.channel).values_list("pk", flat=True))
+    assert {row.pk for row in proven} <= left
+    assert not {row.pk for row in older} & left
+    check_counts(alice.channel)
+
+
+def test_where_each_took_a_message_a_new_one_is_refused_and_known_ones_are_not(service, alice):
+    body = browser(HERE)
+    may_hold(alice, 1)
+    id_ = subscribe(service, alice, body)[1]["subscriptionId"]
+    prove(Subscription.objects.get())
+
+    status, problem, headers = subscribe(service, alice, browser(THERE))
+    assert (status, problem["code"]) == (503, "subscriptions_full")
+    assert headers["Retry-After"] == "3600"
+
+    assert subscribe(service, alice, browser(HERE))[0] == 503
+    moved = browser(THERE, previous_endpoint=HERE, previous_subscription_id=id_)
+    assert subscribe(service, alice, moved)[0] == 200
+    assert Subscription.objects.get().address == THERE
+    check_counts(alice.channel)
+
+
+def test_a_full_channel_is_nobody_elses_matter(service, alice, bob):
+    may_hold(alice, 1)
+    prove(register(alice.channel, 1))
+    assert subscribe(service, alice, phone(2))[0] == 503
+    assert subscribe(service, bob, browser(HERE))[0] == 201
+
+
+def test_expired_ones_are_counted_and_go_first_where_they_are_the_oldest(service, alice):
+    may_hold(alice, 2)
+    first = register(alice.channel, 1)
+    subscription_unsubscribe(channel=alice.channel, platform="android", address=first.address)
+    second = register(alice.channel, 2)
+
+    assert subscribe(service, alice, phone(3))[0] == 201
+
+    assert not rows_of(alice.channel).filter(pk=first.pk).exists()
+    assert rows_of(alice.channel).filter(pk=second.pk).exists()
+    check_counts(alice.channel)
+
+
+def test_a_bound_that_was_lowered_is_reached_step_by_step(service, alice):
+    for number in range(5):
+        register(alice.channel, number)
+    may_hold(alice, 3)
+
+    assert subscribe(service, alice, phone(1))[0] == 201
+
+    assert rows_of(alice.channel).count() == 3
+    check_counts(alice.channel)
+
+
+def test_every_way_in_and_out_is_counted(alice):
+    channel = alice.channel
+    rows = [register(channel, number) for number in range(4)]
+    register(channel, 0)
+    subscription_unsubscribe(channel=channel, platform="android", address=rows[1].address)
+    subscription_forget(subscription=rows[2])
+    subscription_register(channel=channel, platform="android", address="known-3", auth="other")
+    subscription_register(channel=channel, platform="android", address="known-3", auth="another")
+    check_counts(channel)
+
+    Subscription.objects.filter(expired_at__isnull=False).update(expired_at="2020-01-01T00:00Z")
+    assert expired_purge(100) == 2
+    check_counts(channel)
+
+
+def test_who_takes_a_message_is_proven_and_who_does_not_is_not(alice, sandbox):
+    (_, taken), (device, refused) = support.subscribe(sandbox, alice.channel, 2)
+    device.behave("too_large")
+    support.plan(support.notify(alice.channel))
+
+    dispatch.deliver("web", seconds=30)
+
+    is_proven = dict(Subscription.objects.values_list("pk", "is_proven"))
+    assert is_proven == {taken.pk: True, refused.pk: False}
+
+
+def test_a_later_message_to_who_is_proven_costs_no_statement_more(alice, sandbox):
+    """The first writes each subscription once; those after it write none."""
+    support.subscribe(sandbox, alice.channel, 3)
+    writes = []
+    for _ in range(2):
+        support.plan(support.notify(alice.channel))
+        with connection.execute_wrapper(_noting(writes, "UPDATE subscriptions_app_subscription")):
+            dispatch.deliver("web", seconds=30)
+        writes.append("end")
+    assert writes == ["UPDATE subscriptions_app_subscription", "end", "end"]
+
+
+def _noting(writes, statement):
+    def wrapper(execute, text, parameters, many, context):
+        if statement in text:
+            writes.append(statement)
+        return execute(text, parameters, many, context)
+
+    return wrapper
+
+
+def test_housekeeping_tells_whose_channel_is_crowded(alice, bob, caplog):
+    may_hold(alice, 10)
+    for number in range(9):
+        register(alice.channel, number)
+
+    upkeep.warn_of_crowds()
+
+    (record,) = [each for each in caplog.records if each.message == "subscriptions.scarce"]
+    assert (record.channel, record.stored, record.most) == (alice.channel.id, 9, 10)
+
+
+# --- bytes ---
+
+
+def test_the_largest_row_has_an_end(service, alice):
+    """Of characters of four bytes that do not compress."""
+
+    def text(seed, length):
+        return "".join(
+            chr(0x1F300 + (seed * 977 + n * n * 31 + n * 7) % 700) for n in range(length)
+        )
+
+    attributes = {text(n, 50): text(n + 100, 255) for n in range(10)}
+    endpoint = "https://fcm.googleapis.com/" + "x" * 1973
+    body = browser(endpoint, attributes=attributes)
+
+    assert subscribe(service, alice, body)[0] == 201
+
+    with transaction.atomic():
+        columns = "address, attributes, p256dh, auth, push_service"
+        size = f"SELECT pg_column_size(({columns})) FROM subscriptions_app_subscription"  # noqa: S608
+        ((stored,),) = sql.rows(size, {})
+    assert stored < 16 * 1024
