@@ -1,34 +1,41 @@
-"""The web process: the event loop reads a request whole, then Django answers it in a thread.
+"""The web process: the event loop talks with clients, threads do the work.
 
-A thread that waited for a body would be a thread that anybody could hold, by sending slowly. So
-bodies are read here, at most 64 KiB within ten seconds, and Django's WSGI application, whose
-threads keep their database connections, gets what is complete.
+A thread that waited for a client would be a thread that anybody could hold. So a request is read
+here first, at most 64 KiB within ten seconds, and an answer is made and sent part by part: between
+two parts it has no thread. Django's WSGI application runs in the threads, which keep their database
+connections.
 """
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any
 
 from asgiref.wsgi import WsgiToAsgiInstance
+from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest
+from django.middleware.security import SecurityMiddleware
 
 # Before our own modules, which read settings while they load.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings
+from pushsvc.bulkhead import THREADS, Bulkhead, Places
 from pushsvc.common import errors
-from pushsvc.common.handlers import problem_json
+from pushsvc.common.client_address import counted_address
+from pushsvc.common.csp import PolicyMiddleware
+from pushsvc.common.handlers import refusal
 from pushsvc.common.strict_json import MAX_BODY_BYTES
-from pushsvc.sockets import end_unread_connections, require_files
+from pushsvc.sockets import UNREAD_SECONDS, end_unread_connections, require_files
 
-THREADS = 16
 BODY_SECONDS = 10.0
-PART_SECONDS = 30.0  # that a client may take for a part of a long answer
+PART_BYTES = 64 * 1024
+PART_SECONDS = float(UNREAD_SECONDS)  # that a client may take for a part of a long answer
 _ENDED_EARLY = "The body ended before its announced length."
 
 _Message = MutableMapping[str, Any]
@@ -47,92 +54,124 @@ class BodyTooSlow(errors.PushsvcError):
 class BufferedApplication:
     """A WSGI application for an ASGI server (no lifespan, no websockets)."""
 
-    def __init__(self, application: _Application) -> None:
+    def __init__(self, application: _Application, threads: ThreadPoolExecutor) -> None:
         self._application = application
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")
+        self._bulkhead = Bulkhead(threads)
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         end_unread_connections()
+        environ = _environ(scope)
+        request = WSGIRequest(environ)
+        places = self._bulkhead.places(scope["method"], scope["path"])
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(scope, receive)
-        except TimeoutError:
-            await _refuse(send, BodyTooSlow())
+            with self._bulkhead.in_flight(counted_address(request)):
+                body = await _body_in_time(scope, receive)
+                places.require_room()
+                answer = _Answer(self._application, _complete(environ, body))
+                await _send_parts(answer, places, receive, send)
         except errors.PushsvcError as error:
-            await _refuse(send, error)
-        else:
-            loop = asyncio.get_running_loop()
-            reply = _Reply(loop, receive, send)
-            with contextlib.suppress(_ClientLeft):
-                await loop.run_in_executor(self._threads, self._answer, scope, body, reply)
+            await _refuse(send, request, error)
 
-    def _answer(self, scope: _Message, body: bytes, reply: "_Reply") -> None:
-        chunks = self._application(_environ(scope, body), reply.start)
+
+class _Answer:
+    """What the application answers to one request: made in parts, each in whichever thread is free,
+    never two at once."""
+
+    def __init__(self, application: _Application, environ: dict[str, Any]) -> None:
+        self._application = application
+        self._environ = environ
+        self._head: list[_Message] = []
+        self._body: Iterable[bytes] | None = None
+        self._chunks: Iterator[bytes] = iter(())
+
+    def part(self) -> list[_Message]:
+        """The next messages. After the last, or a fault, the answer is closed."""
+        is_last = True
         try:
-            for chunk in chunks:
-                reply.write(chunk)
-            reply.end()
+            if self._body is None:
+                self._body = self._application(self._environ, self._start)
+                self._chunks = iter(self._body)
+            body, is_last = self._next_bytes()
         finally:
-            close = getattr(chunks, "close", None)
-            if close is not None:
-                close()
+            if is_last:
+                self.close()
+        messages = [
+            *self._head,
+            {"type": "http.response.body", "body": body, "more_body": not is_last},
+        ]
+        self._head = []
+        return messages
+
+    def close(self) -> None:
+        """In a thread, too: Django gives a database connection back."""
+        close = getattr(self._body, "close", None)
+        self._body = ()
+        if close is not None:
+            close()
+
+    def _next_bytes(self) -> tuple[bytes, bool]:
+        """A part of about PART_BYTES, and whether it is the last."""
+        chunks, size = [], 0
+        for chunk in self._chunks:
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= PART_BYTES:
+                return b"".join(chunks), False
+        return b"".join(chunks), True
+
+    def _start(self, status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
+        raw = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
+        code = int(status.split(" ", 1)[0])
+        self._head = [{"type": "http.response.start", "status": code, "headers": raw}]
 
 
 class _ClientLeft(Exception):
     """In the midst of an answer, or it took no part of it for PART_SECONDS."""
 
 
-class _Reply:
-    """What the application answers, carried from its thread to the loop; the last part together
-    with the end, so that a short answer takes one turn. A long one ends with its reader."""
+async def _send_parts(answer: _Answer, places: Places, receive: _Receive, send: _Send) -> None:
+    messages = await places.run(answer.part)
+    if not messages[-1]["more_body"]:
+        await _send_all(send, messages)
+        return
+    # The body of the request is read: what else is received is that the client leaves.
+    leaving = asyncio.ensure_future(receive())
+    try:
+        await _send_in_time(send, messages, leaving)
+        while messages[-1]["more_body"]:
+            messages = await places.run(answer.part)
+            await _send_in_time(send, messages, leaving)
+    except _ClientLeft:
+        await places.run(answer.close)
+    finally:
+        leaving.cancel()
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, receive: _Receive, send: _Send) -> None:
-        self._loop = loop
-        self._receive = receive
-        self._send = send
-        self._waiting: list[_Message] = []
-        self._leaving: asyncio.Task[_Message] | None = None
 
-    def start(self, status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
-        raw = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
-        code = int(status.split(" ", 1)[0])
-        self._waiting = [{"type": "http.response.start", "status": code, "headers": raw}]
+async def _send_in_time(
+    send: _Send, messages: list[_Message], leaving: "asyncio.Future[_Message]"
+) -> None:
+    """Raises _ClientLeft where nobody reads any more."""
+    sending = asyncio.ensure_future(_send_all(send, messages))
+    await asyncio.wait(
+        (sending, leaving), timeout=PART_SECONDS, return_when=asyncio.FIRST_COMPLETED
+    )
+    if not sending.done() or leaving.done():
+        sending.cancel()
+        raise _ClientLeft
+    sending.result()
 
-    def write(self, chunk: bytes) -> None:
-        """Raises _ClientLeft where nobody reads any more."""
-        if len(self._waiting) > 1:
-            self._flush(self._send_part)
-        self._waiting.append({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    def end(self) -> None:
-        self._waiting.append({"type": "http.response.body", "body": b"", "more_body": False})
-        self._flush(self._send_end)
+async def _send_all(send: _Send, messages: list[_Message]) -> None:
+    for message in messages:
+        await send(message)
 
-    def _flush(self, send: Callable[[list[_Message]], Coroutine[Any, Any, None]]) -> None:
-        asyncio.run_coroutine_threadsafe(send(self._waiting), self._loop).result()
-        self._waiting = []
 
-    async def _send_part(self, messages: list[_Message]) -> None:
-        if self._leaving is None:  # the body is read: what else is received is that it leaves
-            self._leaving = asyncio.ensure_future(self._receive())
-        sending = asyncio.ensure_future(self._send_all(messages))
-        await asyncio.wait(
-            (sending, self._leaving), timeout=PART_SECONDS, return_when=asyncio.FIRST_COMPLETED
-        )
-        if not sending.done() or self._leaving.done():
-            sending.cancel()
-            self._leaving.cancel()
-            raise _ClientLeft
-        sending.result()
-
-    async def _send_end(self, messages: list[_Message]) -> None:
-        if self._leaving is not None:
-            self._leaving.cancel()
-        await self._send_all(messages)
-
-    async def _send_all(self, messages: list[_Message]) -> None:
-        for message in messages:
-            await self._send(message)
+async def _body_in_time(scope: _Message, receive: _Receive) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await _body(scope, receive)
+    except TimeoutError:
+        raise BodyTooSlow from None
 
 
 async def _body(scope: _Message, receive: _Receive) -> bytes:
@@ -155,8 +194,8 @@ async def _body(scope: _Message, receive: _Receive) -> bytes:
     return bytes(body)
 
 
-def _environ(scope: _Message, body: bytes) -> dict[str, Any]:
-    """RFC 9112 section 6: however the length was announced, this is what came.
+def _environ(scope: _Message) -> dict[str, Any]:
+    """For WSGI, without the body.
 
     CGI has one name for X-Forwarded-For and X_Forwarded_For. A proxy writes the one and may let the
     other through, so headers with an underscore are left out: they are their sender's own words.
@@ -164,20 +203,29 @@ def _environ(scope: _Message, body: bytes) -> dict[str, Any]:
     headers = [(name, value) for name, value in scope["headers"] if b"_" not in name]
     instance = WsgiToAsgiInstance(None, duplicate_header_limit=None)  # type: ignore[no-untyped-call]
     instance.scope = plain = {**scope, "headers": headers, "query_string": b""}
-    environ: dict[str, Any] = instance.build_environ(plain, BytesIO(body))  # type: ignore[no-untyped-call]
+    environ: dict[str, Any] = instance.build_environ(plain, BytesIO())  # type: ignore[no-untyped-call]
     # Bytes as PEP 3333 carries them: not all clients escape what is not ASCII.
     environ["QUERY_STRING"] = scope["query_string"].decode("latin1")
-    environ["CONTENT_LENGTH"] = str(len(body))
     return environ
 
 
-async def _refuse(send: _Send, error: errors.PushsvcError) -> None:
-    response = problem_json(error)
+def _complete(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """RFC 9112 section 6: however the length was announced, this is what came."""
+    return {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+
+
+async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError) -> None:
+    """Without a thread, and with the headers that every answer has."""
+
+    response = refusal(request, error)
+    SecurityMiddleware(PolicyMiddleware(CorsMiddleware(lambda _: response)))(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})
 
 
-application = BufferedApplication(get_wsgi_application())
+application = BufferedApplication(
+    get_wsgi_application(), ThreadPoolExecutor(THREADS, thread_name_prefix="web")
+)
 require_working_settings()
 require_files(settings.WEB_CONNECTIONS)

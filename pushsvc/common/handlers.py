@@ -6,6 +6,7 @@ Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ h
 
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from django.views import defaults
 
 from pushsvc.common import errors
@@ -22,6 +23,14 @@ def problem_json(error: errors.PushsvcError) -> HttpResponse:
     return JsonResponse(
         error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
     )
+
+
+def refusal(request: HttpRequest, error: errors.PushsvcError) -> HttpResponse:
+    """What the web process answers by itself, before Django has seen the request."""
+    if not is_console(request):
+        return problem_json(error)
+    page = render_to_string("console/refused.html", {"error": error})
+    return HttpResponse(page, status=error.status, headers=error.headers)
 
 
 def is_console(request: HttpRequest) -> bool:

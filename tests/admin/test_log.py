@@ -108,17 +108,6 @@ def test_the_file_is_named_and_downloads_are_entries_of_the_audit_log(viewer, no
     assert entry.actor == alice.members["viewer"]
 
 
-def test_a_few_downloads_at_a_time_leave_threads_for_others(viewer, notification):
-    open_ones = [viewer.get(log_of(notification)) for _ in range(4)]
-    refused = viewer.get(log_of(notification))
-    assert refused.status_code == 503
-    assert refused.headers["Retry-After"]
-
-    for answer in open_ones:
-        rows_of(answer)
-    assert viewer.get(log_of(notification)).status_code == 200
-
-
 def test_the_log_of_another_account_is_not_to_be_found(viewer, bob):
     theirs = make_notification(bob.channel)
     assert viewer.get(log_of(theirs)).status_code == 404

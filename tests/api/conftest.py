@@ -1,9 +1,15 @@
+import resource
+import socket
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
 import pytest
 
 from pushsvc.common.redis_client import redis_client
 from tests.api.events import reached
 from tests.api.support import owner_of
 from tests.factories import make_channel
+from tests.pipeline.processes import running_web
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +38,35 @@ def everywhere():
 def sent(alice):
     """A notification that has reached two browsers: (notification, their tokens)."""
     return reached(alice, 2)
+
+
+@pytest.fixture
+def web(transactional_db, tmp_path):
+    """The port of a running web process."""
+    with running_web(tmp_path / "web.log") as address:
+        yield urlsplit(address).port
+
+
+@pytest.fixture
+def opened(web):
+    """Opens connections that send `data` and no more; they are closed with the test."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with ExitStack() as stack:
+
+        def open_(count, data=b"", receive_buffer=0):
+            made = [stack.enter_context(socket.socket()) for _ in range(count)]
+            for connection in made:
+                _connect(connection, web, receive_buffer)
+                connection.sendall(data)
+            return made
+
+        yield open_
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _connect(connection, port, receive_buffer):
+    connection.settimeout(60)
+    if receive_buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.connect(("127.0.0.1", port))

@@ -26,10 +26,10 @@ def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
     async def send(message):
         heard.append(message)
 
-    application = asgi.BufferedApplication(get_wsgi_application())
-    with ThreadPoolExecutor(1) as application._threads:  # one, so that its connection can be closed
+    with ThreadPoolExecutor(1) as threads:  # one, so that its connection can be closed
+        application = asgi.BufferedApplication(get_wsgi_application(), threads)
         asyncio.run(application(scope, receive, send))
-        application._threads.submit(connections.close_all).result()
+        threads.submit(connections.close_all).result()
     return heard[0]["status"], b"".join(each.get("body", b"") for each in heard[1:]).decode()
 
 

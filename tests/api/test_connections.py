@@ -1,59 +1,27 @@
 """Connections to the Procfile's web process that cost more than they say, over real sockets."""
 
 import json
-import resource
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+import time
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from hyperframe.frame import ContinuationFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 
+from pushsvc.bulkhead import THREADS
 from tests.api.support import browser, owner_of
 from tests.api.test_web_process import ask
 from tests.factories import make_channel
-from tests.pipeline.processes import CHECKOUT, running_web
+from tests.pipeline.processes import CHECKOUT
 from tests.pipeline.support import until
 
 MANY = 2_100
 HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LARGE = "GET /static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js HTTP/1.1\r\n"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame().serialize()
-
-
-@pytest.fixture
-def web(transactional_db, tmp_path):
-    """The port of a running web process."""
-    with running_web(tmp_path / "web.log") as address:
-        yield urlsplit(address).port
-
-
-@pytest.fixture
-def opened(web):
-    """Opens connections that send `data` and no more; they are closed with the test."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with ExitStack() as stack:
-
-        def open_(count, data=b"", receive_buffer=0):
-            made = [stack.enter_context(socket.socket()) for _ in range(count)]
-            for connection in made:
-                _connect(connection, web, receive_buffer)
-                connection.sendall(data)
-            return made
-
-        yield open_
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def _connect(connection, port, receive_buffer):
-    connection.settimeout(60)
-    if receive_buffer:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    connection.connect(("127.0.0.1", port))
 
 
 def heard(connection):
@@ -93,7 +61,11 @@ def test_connections_that_make_no_request_are_cheap_and_closed(web, opened, said
 
 
 def test_connections_that_say_nothing_after_a_request_are_cheap_and_closed(web, opened):
-    idle = opened(MANY, HEALTH.encode())
+    idle = []
+    for _ in range(MANY // 100):
+        idle += opened(100, HEALTH.encode())
+        for connection in idle[-100:]:
+            assert connection.recv(15, socket.MSG_PEEK) == b"HTTP/1.1 200 OK"
 
     assert_serves(web)
 
@@ -101,23 +73,36 @@ def test_connections_that_say_nothing_after_a_request_are_cheap_and_closed(web, 
         assert heard(connection).startswith(b"HTTP/1.1 200")
 
 
-def test_connections_that_read_no_answer_are_closed(web, opened):
+def test_connections_that_read_no_answer_hold_no_thread_and_are_closed(web, opened):
     asked = f"{LARGE}Host: localhost\r\n\r\n".encode() * 8  # more than the kernel keeps for them
     assert ask(web, HEALTH)[0] == 200
-    unread = opened(4, asked, receive_buffer=2048)
-
+    unread = opened(THREADS + 4, asked, receive_buffer=2048)
     ports = {connection.getsockname()[1] for connection in unread}
-    assert held(web) >= ports
+    until(lambda: has_stalled(web, ports), seconds=60)
 
-    until(lambda: not held(web) & ports, seconds=120)
+    assert ask(web, HEALTH)[0] == 200
+    assert unsent(web).keys() >= ports, "it was answered when connections had ended, not before"
+    until(lambda: not unsent(web).keys() & ports, seconds=120)
     assert_serves(web)
 
 
-def held(port):
-    """The client's ports of what the server has open here: it ends them without a word."""
+def unsent(port):
+    """Bytes that the server's kernel keeps for each connection, by the client's port. (The kernel
+    ends a connection that reads nothing without a word to the client.)"""
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    ends = [[end.partition(":")[2] for end in row[1:3]] for row in rows]
-    return {int(remote, 16) for local, remote in ends if int(local, 16) == port}
+    parts = [[text.partition(":") for text in row[1:5]] for row in rows]
+    return {
+        int(remote[2], 16): int(queues[0], 16)
+        for local, remote, _, queues in parts
+        if int(local[2], 16) == port
+    }
+
+
+def has_stalled(port, clients):
+    before = unsent(port)
+    time.sleep(0.5)
+    after = unsent(port)
+    return all(before.get(client) and before[client] == after.get(client) for client in clients)
 
 
 def requests_reset(count):
@@ -150,6 +135,14 @@ def test_nobody_is_upgraded_to_http_2(web, opened):
     (connection,) = opened(1, HEALTH.removesuffix("\r\n").encode() + upgrade.encode())
 
     assert heard(connection).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("headers", ["X: " + "a" * 70_000, "\r\n".join(["X: 1"] * 101)])
+def test_headers_are_bounded(web, opened, headers):
+    (connection,) = opened(1, f"GET /healthz HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+
+    assert heard(connection).startswith(b"HTTP/1.1 431")
+    assert_serves(web)
 
 
 def test_a_web_process_that_may_not_open_its_connections_does_not_start():

@@ -1,6 +1,7 @@
 """Long answers: sent part by part, and ended when their reader is gone."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -19,6 +20,9 @@ SCOPE = {
 }
 
 
+PART = b"p" * asgi.PART_BYTES
+
+
 class Parts:
     """A WSGI application's answer that notes how much of it was made, and that it was closed."""
 
@@ -32,7 +36,7 @@ class Parts:
     def __iter__(self):
         for _ in range(self.count):
             self.made += 1
-            yield b"part"
+            yield PART
 
     def close(self):
         self.is_closed = True
@@ -51,7 +55,9 @@ def answer(parts, *, send, leaves=None):
             await left.wait()
             return {"type": "http.disconnect"}
 
-        await asyncio.wait_for(asgi.BufferedApplication(parts)(SCOPE, receive, send(left)), 30)
+        with ThreadPoolExecutor(2) as threads:
+            application = asgi.BufferedApplication(parts, threads)
+            await asyncio.wait_for(application(SCOPE, receive, send(left)), 30)
 
     asyncio.run(run())
 
@@ -67,9 +73,27 @@ def test_parts_are_sent_as_they_are_made():
 
     answer(parts, send=sending)
 
-    assert [body for body, _ in seen] == [None, *[b"part"] * 5, b""]
+    assert [body for body, _ in seen] == [None, *[PART] * 5, b""]
     assert seen[1][1] < 5  # the first went out before the last was made
     assert parts.is_closed
+
+
+def test_small_parts_are_put_together():
+    class Small(Parts):
+        def __iter__(self):
+            yield from (b"one", b"two")
+
+    seen = []
+
+    def sending(_):
+        async def send(message):
+            seen.append(message)
+
+        return send
+
+    answer(Small(2), send=sending)
+
+    assert seen[1] == {"type": "http.response.body", "body": b"onetwo", "more_body": False}
 
 
 def test_an_answer_ends_when_its_client_leaves():
@@ -108,7 +132,7 @@ def test_an_answer_ends_when_nobody_takes_a_part_of_it(monkeypatch):
 def test_a_fault_of_the_application_is_not_taken_for_a_client_that_left():
     class Faulty(Parts):
         def __iter__(self):
-            yield b"part"
+            yield PART
             raise ZeroDivisionError
 
     def sending(_):

@@ -2,21 +2,10 @@
 
 import json
 import socket
-from urllib.parse import urlsplit
-
-import pytest
 
 from notifications_app.models import Notification
 from tests.api.support import owner_of
 from tests.factories import make_channel
-from tests.pipeline.processes import running_web
-
-
-@pytest.fixture
-def web(transactional_db, tmp_path):
-    """The port of a running web process."""
-    with running_web(tmp_path / "web.log") as address:
-        yield urlsplit(address).port
 
 
 def connect(port, text):

@@ -1,0 +1,122 @@
+"""What holds a web process's threads, and what is answered all the same: over real sockets, with
+requests that wait for a lock of the database."""
+
+import json
+import selectors
+import socket
+from contextlib import contextmanager
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.test import Client
+
+from pushsvc.bulkhead import IN_FLIGHT, QUARTER, WAITING_IN_QUARTER
+from tests.admin.support import make_notification
+from tests.api.support import browser, owner_of
+from tests.api.test_connections import post
+from tests.api.test_web_process import ask
+from tests.factories import make_channel
+from tests.pipeline.support import until, waiting_sessions
+
+
+@pytest.fixture
+def owner(transactional_db):
+    return owner_of(make_channel())
+
+
+@contextmanager
+def locked(table):
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def get(path, header):
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n".encode()
+
+
+def assert_serves(port, owner):
+    """A browser subscribes and its owner sends."""
+    assert post(port, "/subscribe", browser(), f"X-Channel-ID: {owner.channel.id}") == 201
+    assert post(port, "/send-notification", {"body": "x"}, f"Authorization: Key {owner.key}") == 202
+
+
+def status_and_headers(connection):
+    with connection.makefile("rb") as file:
+        status = int(file.readline().split()[1])
+        lines = iter(file.readline, b"\r\n")
+        return status, dict(line.decode().strip().lower().split(": ", 1) for line in lines)
+
+
+def statuses(connections):
+    return {status_and_headers(each)[0] for each in connections}
+
+
+def test_pages_of_the_console_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
+    page = get("/admin/", "Cookie: sessionid=" + "a" * 32)
+    with locked("django_session"):
+        held = opened(QUARTER + WAITING_IN_QUARTER, page)
+        until(lambda: waiting_sessions() == QUARTER, seconds=60)
+
+        assert_serves(web, owner)
+        assert waiting_sessions() == QUARTER
+        (refused,) = opened(1, page)
+        status, headers = status_and_headers(refused)
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert headers["content-type"].startswith("text/html")
+        assert "content-security-policy" in headers
+    assert statuses(held) == {302}
+
+
+def test_reads_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
+    listed = get(f"/channel/{owner.channel.id}/segments", f"Authorization: Key {owner.key}")
+    with locked("subscriptions_app_segment"):
+        held = opened(QUARTER + WAITING_IN_QUARTER, listed)
+        until(lambda: waiting_sessions() == QUARTER, seconds=60)
+
+        assert_serves(web, owner)
+        assert waiting_sessions() == QUARTER
+        status, problem = ask(web, listed.decode())
+        assert (status, problem["code"]) == (503, "busy")
+    assert statuses(held) == {200}
+
+
+def test_exports_that_hang_leave_the_console_its_threads(web, opened, owner):
+    notification = make_notification(owner.channel)
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    signed_in = f"Cookie: sessionid={client.cookies['sessionid'].value}"
+    export = get(f"/admin/notifications_app/notification/{notification.pk}/log.csv", signed_in)
+    with locked("auditlog_logentry"):
+        held = opened(4 * QUARTER, export)
+        until(lambda: waiting_sessions() == QUARTER, seconds=60)
+
+        assert_serves(web, owner)
+        assert statuses(opened(1, get("/admin/", signed_in))) == {200}
+        assert waiting_sessions() == QUARTER
+    assert statuses(held) == {200}
+
+
+def first_answered(connections):
+    with selectors.DefaultSelector() as selector:
+        for connection in connections:
+            selector.register(connection, selectors.EVENT_READ)
+        return [key.fileobj for key, _ in selector.select(60)]
+
+
+def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owner):
+    body = json.dumps(browser())
+    subscribe = (
+        f"POST /subscribe HTTP/1.1\r\nHost: localhost\r\nX-Channel-ID: {owner.channel.id}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    )
+    with socket.create_connection(("127.0.0.1", web), 60, ("127.0.0.2", 0)) as elsewhere:
+        with locked("subscriptions_app_subscription"):
+            held = opened(IN_FLIGHT + 1, subscribe.encode())
+            (refused,) = first_answered(held)
+            assert statuses([refused]) == {503}
+            elsewhere.sendall(get("/healthz", "X: 1"))
+        held.remove(refused)
+        assert statuses(held) <= {200, 201, 429}
+        assert statuses([elsewhere]) == {200}
