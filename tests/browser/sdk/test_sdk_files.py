@@ -118,6 +118,6 @@ def test_every_error_code_is_in_the_script_the_types_and_the_doc():
     todo = script[script.index("const TODO") : script.index("class PushError")]
     in_script = re.findall(r"^    (\w+):", todo, re.MULTILINE)
     in_types = re.findall(r'^  \| "(\w+)"', types(), re.MULTILINE)
-    table = doc()[doc().index("## What if") : doc().index("## What it does by itself")]
+    table = doc()[doc().index("## Errors") : doc().index("## What the SDK does")]
     in_doc = re.findall(r"^\| `(\w+)` \| .+ \|$", table, re.MULTILINE)
     assert sorted(in_script) == sorted(in_types) == sorted(set(in_doc) - {"code"})
