@@ -53,17 +53,16 @@ def block(raw, label="PRIVATE KEY"):
 
 _RSA = rsa.generate_private_key(65537, 2048)
 _EC = ec.generate_private_key(ec.SECP256R1())
+GOOGLES = [RSA_KEY, old_style(_RSA), pem(rsa.generate_private_key(65537, 3072))]
+APPLES = [P8, old_style(_EC)]
 KEYS = [
-    RSA_KEY,
-    P8,
-    old_style(_RSA),
-    old_style(_EC),
+    *GOOGLES,
+    *APPLES,
     public(_RSA),
     public(_EC),
     pem(_RSA, BestAvailableEncryption(b"secret")),
     pem(_EC, BestAvailableEncryption(b"secret")),
     pem(rsa.generate_private_key(65537, 1024)),  # noqa: S505 (one that is refused)
-    pem(rsa.generate_private_key(65537, 3072)),
     pem(ec.generate_private_key(ec.SECP384R1())),
     pem(ec.generate_private_key(ec.SECP256K1())),
     pem(ed25519.Ed25519PrivateKey.generate()),
@@ -175,10 +174,15 @@ def test_a_p8_key_works_or_is_refused(text):
         assert "PRIVATE" not in repr(credentials)
 
 
-@pytest.mark.parametrize("good", [RSA_KEY, old_style(_RSA), KEYS[9]], ids=["8", "1", "3072"])
 @pytest.mark.parametrize("spell", [str, str.strip, lambda text: text.replace("\n", "\r\n")])
-def test_good_keys_are_taken_in_every_spelling_that_editors_leave(good, spell):
-    assert parse_service_account(json.dumps(GOOGLE | {"private_key": spell(good)}))
+@pytest.mark.parametrize("number", range(len(KEYS)))
+def test_only_the_kind_that_is_needed_is_taken_however_editors_left_it(number, spell):
+    key = KEYS[number]
+    account = json.dumps(GOOGLE | {"private_key": spell(key)})
+    path = "providers_config"
+
+    assert (read(parse_service_account, account, path) is not None) == (key in GOOGLES)
+    assert (read(parse_p8, spell(key), path) is not None) == (key in APPLES)
 
 
 def test_a_key_is_measured_before_it_is_loaded():
