@@ -4,9 +4,14 @@ from django.db import connections as databases
 from django.dispatch import receiver
 from django.test import TransactionTestCase
 from django.test.signals import setting_changed
+from hypothesis import HealthCheck, settings
 
 from notifications_app import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # What Django writes there when it migrates never changes.
 _KEPT_TABLES = {"django_content_type", "auth_permission"}
