@@ -225,6 +225,7 @@ SUBSCRIPTIONS_PER_CHANNEL = ENV.whole(
 )
 WEB_PUSH_KEYS_PER_MINUTE = 6_000
 FORGED_EVENTS_PER_MINUTE = 600
+READY_PER_MINUTE = 6_000
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
@@ -352,7 +353,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "pushsvc.common.logs.EventFormatter"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"no_addresses": {"()": "pushsvc.common.logs.NoAddresses"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["no_addresses"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},

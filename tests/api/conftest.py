@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pushsvc import health
 from pushsvc.common.redis_client import redis_client
 from tests.api.events import reached
 from tests.api.support import owner_of
@@ -13,9 +14,10 @@ from tests.pipeline.processes import running_web
 
 
 @pytest.fixture(autouse=True)
-def _no_leftovers():
-    """Limits and doorbells of other tests."""
+def _no_leftovers(monkeypatch):
+    """Limits and doorbells of other tests, and what was ready a second ago."""
     redis_client().flushdb()
+    monkeypatch.setattr(health, "missing_now", health.Kept(health._missing))
 
 
 @pytest.fixture

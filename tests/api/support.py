@@ -3,17 +3,22 @@
 import json
 from base64 import urlsafe_b64encode
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import urandom
 from threading import Barrier
+from uuid import uuid4
 
+import redis
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 
 from channels_app.models import Channel
 from notifications_app.models import Notification
+from pushsvc.common.redis_client import redis_client
 from tests.factories import make_key
 
 # Ids of nothing, the same in every process that collects the tests.
@@ -106,3 +111,17 @@ def at_once(*calls):
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
+
+
+@contextmanager
+def asked_of_redis():
+    """[(the asking connection's address, the command)], complete when the block has ended; only of
+    this test's database, because others have theirs on the same server."""
+    found, mark = [], uuid4().hex
+    with redis.Redis.from_url(settings.REDIS_URL) as own, own.monitor() as monitor:
+        yield found
+        redis_client().echo(mark)
+        while mark not in (each := monitor.next_command())["command"]:
+            if each["db"] == redis_client().connection_pool.connection_kwargs["db"]:
+                address = f"{each['client_address']}:{each['client_port']}"
+                found.append((address, each["command"].partition(" ")[0].upper()))
