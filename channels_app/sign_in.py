@@ -9,7 +9,7 @@ not there is such a user.
 from collections.abc import Callable
 from datetime import timedelta
 from math import ceil
-from typing import Any
+from typing import Any, Final
 
 from axes.models import AccessAttempt
 from django import forms
@@ -17,6 +17,7 @@ from django.conf import settings
 from django.contrib.auth import authenticate, logout
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, User
+from django.core.validators import MaxLengthValidator
 from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
@@ -44,6 +45,9 @@ class AddressLimit:
         if request is not None:
             quota = settings.SIGN_INS_PER_MINUTE
             enforce(Limit("sign-ins", counted_address(request), quota, 60))
+
+
+_MAX_NAME: Final = 150  # as User has it
 
 
 class StaffBackend(ModelBackend):
@@ -95,6 +99,8 @@ class ConsoleSignInForm(SignInForm):
         look = self.fields["username"].widget.attrs.get("class", "")
         self.fields["otp_token"].widget.attrs["class"] = look
         self.fields["username"].label = "User name"
+        # Django's form only tells the browser; django-axes could not store a longer one.
+        self.fields["username"].validators.append(MaxLengthValidator(_MAX_NAME))
 
     @override
     def clean(self) -> dict[str, Any]:

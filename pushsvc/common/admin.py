@@ -9,6 +9,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.html import format_html
@@ -115,9 +116,21 @@ class ModelAdmin(ThemedModelAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """A NUL, which no text of PostgreSQL holds, is refused before a filter asks for it."""
-        if "\x00" in "".join(chain.from_iterable(values for _, values in request.GET.lists())):
-            raise BadRequest("The address holds a NUL.")
+        _refuse_nul("".join(chain.from_iterable(values for _, values in request.GET.lists())))
         return super().changelist_view(request, extra_context)
+
+    @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """What is typed into a form's field that looks rows up comes here, too."""
+        _refuse_nul(search_term)
+        return super().get_search_results(request, queryset, search_term)
+
+
+def _refuse_nul(text: str) -> None:
+    if "\x00" in text:
+        raise BadRequest("The address holds a NUL.")
 
 
 def _takes(entry: Any, lookup: str) -> bool:

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from typing_extensions import override
 
 from pushsvc.common import errors, ratelimit
+from pushsvc.common.logs import route_of
 from pushsvc.common.strict_json import MalformedJSON
 
 PROBLEM_TYPE = "application/problem+json"
@@ -76,9 +77,11 @@ def problem_response(error: errors.PushsvcError) -> Response:
 def problem_handler(exc: Exception, context: dict[str, Any]) -> Response:
     """DRF's exception handler: whatever a view raises becomes a problem of a known code."""
     error = as_pushsvc_error(exc)
+    response = problem_response(error)
     if error.status >= 500:
         _report(exc, error, context)
-    return problem_response(error)
+        vars(response)["_has_been_logged"] = True  # by Django's word for it: else it would again
+    return response
 
 
 def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
@@ -117,7 +120,8 @@ def _path(attr: object) -> str:
 
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
     """An expected failure is one line; one that needs a change of the code has its traceback."""
-    extra = {"code": error.code, "path": context["request"].path, "kind": type(exc).__name__}
+    route = route_of(context["request"]._request)
+    extra = {"code": error.code, "route": route, "kind": type(exc).__name__}
     if isinstance(error, errors.Unavailable):
         logger.warning("request.unavailable", extra=extra)
         return

@@ -7,7 +7,6 @@ Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ h
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
-from django.views import defaults
 
 from pushsvc.common import errors
 from pushsvc.common.drf import PROBLEM_TYPE
@@ -37,10 +36,15 @@ def is_console(request: HttpRequest) -> bool:
     return request.path_info == "/admin" or request.path_info.startswith("/admin/")
 
 
+def _page(status: int, **context: str) -> HttpResponse:
+    """Without the request: Django's own pages read its body again, which may be what failed."""
+    return HttpResponse(render_to_string(f"{status}.html", context), status=status)
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400."""
     if is_console(request):
-        return defaults.bad_request(request, exception)
+        return _page(400)
     if isinstance(exception, DisallowedHost):
         return problem_json(HostNotAllowed())
     return problem_json(errors.BadRequest())
@@ -49,19 +53,19 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler403."""
     if is_console(request):
-        return defaults.permission_denied(request, exception)
+        return _page(403, exception=str(exception))
     return problem_json(errors.Forbidden())
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404."""
     if is_console(request):
-        return defaults.page_not_found(request, exception)
+        return _page(404)
     return problem_json(errors.NotFound())
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500."""
     if is_console(request):
-        return defaults.server_error(request)
+        return _page(500)
     return problem_json(errors.PushsvcError())

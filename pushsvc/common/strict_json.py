@@ -18,6 +18,7 @@ from pushsvc.common.errors import BadRequest, BodyTooLarge, Fault, Invalid
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_DEPTH = 20
+_SAFE_DIGITS = 300  # any such number is one that a double holds
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -99,8 +100,8 @@ def _float(digits: str) -> float:
 
 
 def _int(digits: str) -> int:
-    # The float first: int() refuses long digit strings with an error of its own.
-    _float(digits)
+    if len(digits) > _SAFE_DIGITS:
+        _float(digits)  # first: int() refuses long digit strings with an error of its own
     return int(digits)
 
 

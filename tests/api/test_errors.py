@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+from uuid import uuid4
 
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
@@ -11,6 +12,7 @@ from django.db import connection
 from django.test import Client
 
 from channels_app.models import VapidKey
+from notifications_app.tracking import make_token
 from tests.api.support import browser, code, faults, owner_of
 from tests.factories import make_channel
 
@@ -230,6 +232,18 @@ def test_without_the_database_every_endpoint_says_so_and_when_to_return(request)
     assert code(ready, 503) == "not_ready"
     assert "database" in ready.json()["detail"]
     assert Client().get("/healthz").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_not_available_is_logged_once_and_without_its_address(request, caplog):
+    token = make_token(uuid4(), uuid4())
+    request.getfixturevalue("_no_database")
+
+    assert code(Client().get(f"/c/{token}?a-query"), 503) == "database_unavailable"
+
+    (record,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert (record.message, record.route) == ("request.unavailable", "c/<token>")
+    assert token not in str(vars(record))
 
 
 def test_an_unexpected_failure_is_logged_with_its_traceback_and_says_nothing(alice, caplog):
