@@ -61,7 +61,7 @@ class BufferedApplication:
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         end_unread_connections()
         environ = _environ(scope)
-        request = WSGIRequest(environ)
+        request = WSGIRequest(environ.copy())  # it writes into it
         places = self._bulkhead.places(scope["method"], scope["path"])
         try:
             with self._bulkhead.in_flight(counted_address(request)):

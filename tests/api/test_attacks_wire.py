@@ -53,6 +53,13 @@ def test_what_a_query_says_in_bytes_of_its_own_is_read_as_utf_8(db):
     assert 'value="/admin/é"' in page
 
 
+@pytest.mark.parametrize("path", ["/é", "/\N{GRINNING FACE}", "/\ufffd"])
+def test_a_path_that_is_not_ascii_is_one_like_others(path):
+    status, problem = ask(path=path)
+
+    assert (status, json.loads(problem)["code"]) == (404, "not_found")
+
+
 def test_no_header_with_an_underscore_passes_for_one_with_a_hyphen():
     headers = [(b"x_channel_id", NOWHERE.encode()), (b"content-type", b"application/json")]
 
