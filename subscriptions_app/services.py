@@ -321,24 +321,27 @@ def _count(channel_id: UUID, changes: Mapping[str, int], *, stored: int = 0) -> 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)), clock_timestamp()"
 
 # `as_of` null: it took a message. One statement for both, so that rows are locked in one order.
+# Each is looked up by its id alone, and its channel compared afterwards: where statistics are old,
+# PostgreSQL would read the whole channel for every id.
 _TELL = """
 WITH told AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[])
         AS given (id, as_of, code)
+    ORDER BY id
 ), locked AS (
-    SELECT subscription.id, told.as_of IS NOT NULL AS is_gone, told.code
-    FROM subscriptions_app_subscription AS subscription JOIN told USING (id)
-    WHERE subscription.channel_id = %(channel)s AND CASE
-        WHEN told.as_of IS NULL THEN NOT subscription.is_proven
-        ELSE subscription.expired_at IS NULL AND subscription.registered_at <= told.as_of END
-    ORDER BY subscription.id
-    FOR NO KEY UPDATE OF subscription
+    SELECT found.id, found.channel_id, told.as_of IS NOT NULL AS is_gone, told.code
+    FROM told CROSS JOIN LATERAL (
+        SELECT id, channel_id FROM subscriptions_app_subscription
+        WHERE id = told.id AND CASE WHEN told.as_of IS NULL THEN NOT is_proven
+            ELSE expired_at IS NULL AND registered_at <= told.as_of END
+        FOR NO KEY UPDATE
+    ) AS found
 )
 UPDATE subscriptions_app_subscription AS subscription
 SET is_proven = is_proven OR NOT locked.is_gone,
     expired_at = CASE WHEN locked.is_gone THEN statement_timestamp() ELSE expired_at END,
     expired_code = CASE WHEN locked.is_gone THEN locked.code ELSE expired_code END
-FROM locked WHERE subscription.id = locked.id
+FROM locked WHERE subscription.id = locked.id AND locked.channel_id = %(channel)s
 RETURNING subscription.platform, locked.is_gone
 """
 

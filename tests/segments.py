@@ -4,6 +4,8 @@ from datetime import timedelta
 from decimal import Decimal
 from hashlib import sha256
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import strategies as st
 
 from channels_app.counters import counter_add
@@ -216,3 +218,15 @@ def rows(now):
         min_size=4,
         max_size=8,
     )
+
+
+def plans_of(call):
+    """The plans of the statements that read subscriptions."""
+    with CaptureQueriesContext(connection) as captured:
+        call()
+    table = Subscription._meta.db_table
+    statements = [query["sql"] for query in captured if table in query["sql"]]
+    return [
+        "\n".join(line for (line,) in sql.rows("EXPLAIN " + statement.replace("%", "%%"), {}))
+        for statement in statements
+    ]

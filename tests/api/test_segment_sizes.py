@@ -1,8 +1,6 @@
 """How many a rule reaches and who for example, in channels too large to be looked through."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from pushsvc.common import sql
 from subscriptions_app import selectors
@@ -14,7 +12,7 @@ from subscriptions_app.selectors import (
     segment_sample,
 )
 from tests import segments
-from tests.segments import attribute
+from tests.segments import attribute, plans_of
 
 PRO = attribute("plan", "eq", "pro")
 OLD = attribute("age", "gte", 60)
@@ -139,17 +137,6 @@ def test_attribute_names_come_with_their_kinds_the_most_frequent_first(channel, 
     segments.add_one(bob.channel, {"secret": "x"})
     seen = [(each.name, each.kinds) for each in attribute_names(channel.id)]
     assert seen == [("plan", ("number", "string")), ("age", ("number",))]
-
-
-def plans_of(call):
-    """The plans of the statements that read subscriptions."""
-    with CaptureQueriesContext(connection) as captured:
-        call()
-    statements = [query["sql"] for query in captured if "subscription" in query["sql"]]
-    return [
-        "\n".join(line for (line,) in sql.rows("EXPLAIN " + statement.replace("%", "%%"), {}))
-        for statement in statements
-    ]
 
 
 def test_nothing_reads_a_large_table_whole_and_equality_uses_its_index(channel, bob):

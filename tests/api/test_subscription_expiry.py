@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from channels_app.selectors import channel_totals
+from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
 from subscriptions_app.selectors import delivery_targets
@@ -18,6 +19,7 @@ from subscriptions_app.services import (
     subscription_unsubscribe,
     subscriptions_expire,
 )
+from tests import segments
 from tests.api.support import at_once, browser_keys
 from tests.factories import make_channel
 
@@ -164,3 +166,21 @@ def test_deleting_waits_for_nobody_who_is_just_coming_back(channel):
             return expired_purge(10)
 
         assert at_once(purge) == [0]
+
+
+@pytest.mark.parametrize("what", ["gone", "proven"])
+def test_rows_are_looked_up_by_their_ids_where_statistics_are_old(channel, what):
+    """A channel that is new to the statistics is taken for small, and would be read whole."""
+    segments.add_crowd(make_channel(), 1_000)
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
+    segments.add_crowd(channel, 5_000)
+    rows = Subscription.objects.filter(channel=channel)[:100]
+    given = {
+        "gone": {"gone": [gone(row) for row in rows]},
+        "proven": {"gone": [], "proven": [row.id for row in rows]},
+    }[what]
+
+    (plan,) = segments.plans_of(lambda: subscriptions_expire(channel_id=channel.id, **given))
+
+    assert "_pkey" in plan
+    assert "_channel_id_" not in plan
