@@ -4,7 +4,7 @@
 import os
 import sys
 
-from pushsvc.embedded import prepare_environment
+from pushsvc.local.embedded import prepare_environment
 
 
 def main() -> None:

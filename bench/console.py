@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography.fernet import Fernet
 
-from pushsvc import embedded
+from pushsvc.local import embedded
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -19,10 +19,10 @@ from typing import Any
 import psycopg
 import redis
 
-from pushsvc import embedded
-from pushsvc.embedded import Home
-from pushsvc.embedded.server import free_port
-from pushsvc.supervisor.http import Origin
+from pushsvc.local import embedded
+from pushsvc.local.embedded import Home
+from pushsvc.local.embedded.server import free_port
+from pushsvc.local.supervisor.http import Origin
 
 _LAST_LINE = "Ctrl-C stops everything."
 _SETTLE_SECONDS = 3.0
@@ -96,7 +96,7 @@ def running_system() -> Iterator[System]:
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
         port = free_port()
         environment = {**os.environ, "PUSHSVC_HOME": folder, "PORT": str(port)}
-        command = [sys.executable, "-m", "pushsvc.run"]
+        command = [sys.executable, "-m", "pushsvc.local.run"]
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, text=True
         ) as supervisor:

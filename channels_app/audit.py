@@ -23,7 +23,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from channels_app.models import Account, ApiKey, Channel, Membership
-from pushsvc.common.client_address import client_ip
+from pushsvc.common.http.client_address import client_ip
 from pushsvc.common.timestamps import format_timestamp
 
 SHOWN: Mapping[str, tuple[str, ...]] = {

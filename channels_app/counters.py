@@ -9,8 +9,8 @@ from uuid import UUID
 
 from channels_app.models import ChannelCounter, ChannelHour
 from channels_app.selectors import ChannelTotals
-from pushsvc.common import sql
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 
 _SHARDS: Final = 8
 _COUNTERS: Final = frozenset(ChannelTotals.__dataclass_fields__)

@@ -13,10 +13,10 @@ from channels_app import keys
 from channels_app.models import ApiKey, Channel, Scope
 from channels_app.selectors import ChannelNotFound, FoundKey, api_key_find, channel_get
 from channels_app.services import api_key_note_use
-from pushsvc.common import ratelimit
-from pushsvc.common.client_address import counted_address
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
+from pushsvc.common.http import ratelimit
+from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.drf import ApiView
 from pushsvc.common.ids import parse_uuid
 
 

@@ -36,7 +36,7 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    """A member of staff in an account (channels_app/access.py says what that allows)."""
+    """A member of staff in an account (channels_app/accounts/access.py says what that allows)."""
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(

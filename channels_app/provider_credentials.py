@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pushsvc.common.errors import MAX_UNKNOWN, Fault, Invalid
-from pushsvc.common.strict_json import MalformedJSON, loads_strict
+from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 
 _CONFIG = "providers_config"
 _FCM = f"{_CONFIG}.fcm_service_account"

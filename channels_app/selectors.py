@@ -11,8 +11,8 @@ from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
 from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
-from pushsvc.common.crypto import decrypt
 from pushsvc.common.errors import NotFound
+from pushsvc.common.store.crypto import decrypt
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _CROWDED = 0.9

@@ -30,9 +30,9 @@ from channels_app.provider_credentials import (
     secret_json,
 )
 from channels_app.selectors import FoundKey
-from pushsvc.common.crypto import decrypt, encrypt, is_current
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store.crypto import decrypt, encrypt, is_current
 
 DEFAULT_ACCOUNT = "default"
 

@@ -17,9 +17,9 @@ from django.db import connection, models
 from channels_app.counters import clicks_part
 from notifications_app import selectors
 from notifications_app.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
-from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
-from pushsvc.common.group_commit import GroupCommit
+from pushsvc.common.store import sql
+from pushsvc.common.store.group_commit import GroupCommit
 
 MAX_EVENTS: Final = 20
 _WRITTEN_TOKEN: Final = re.compile(rb'"([A-Za-z0-9_-]{%d})"' % TOKEN_LENGTH)

@@ -13,7 +13,7 @@ from notifications_app.errors import (
     IdempotencyKeyReused,
 )
 from notifications_app.models import IdempotencyRecord
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 

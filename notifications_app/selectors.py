@@ -11,8 +11,8 @@ from django.db.models.functions import Coalesce
 
 from notifications_app.models import Delivery, Notification, OutcomeMinute
 from notifications_app.states import DeliveryStatus, NotificationStatus
-from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 
 

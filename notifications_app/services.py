@@ -12,8 +12,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app import idempotency, selectors
-from notifications_app.addressing import message_of
-from notifications_app.delivery.android import unusable_data_names
+from notifications_app.delivery.fcm.transport import unusable_data_names
 from notifications_app.delivery.registry import PAYLOADS, PLATFORMS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import (
@@ -23,13 +22,14 @@ from notifications_app.errors import (
     SegmentNotFound,
 )
 from notifications_app.models import Notification
+from notifications_app.pipeline.targets import message_of
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import ring_planner
 from notifications_app.tracking import make_token
-from pushsvc.common import sql
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.errors import PlatformNotEnabled
 from subscriptions_app.segments.rules import Rule

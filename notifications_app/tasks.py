@@ -9,15 +9,15 @@ from celery.signals import worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from notifications_app import (
+from notifications_app import retention
+from notifications_app.pipeline import (
     batches,
     connections,
     dispatch,
-    doorbell,
+    expiry,
     outcomes,
     planning,
-    settling,
-    upkeep,
+    wakeup,
 )
 from pushsvc.common import worker
 
@@ -36,14 +36,14 @@ def _close_connections(**_: Any) -> None:
 
 def ring_planner() -> None:
     """Says that a notification was accepted. Never raises; the tick finds it anyway."""
-    doorbell.ring("plan")
+    wakeup.ring("plan")
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def plan() -> None:
     """Starts due notifications and plans slices until there is nothing to plan."""
     if planning.work(seconds=_PLAN_TURN_SECONDS) and not worker.is_stopping():
-        doorbell.ring("plan")
+        wakeup.ring("plan")
 
 
 @shared_task(time_limit=_TIME_LIMIT)
@@ -64,7 +64,7 @@ def deliver_ios() -> None:
 def _deliver(platform: str) -> None:
     """Until nothing is due; a worker that has more to do than a turn rings for itself."""
     if dispatch.deliver(platform, seconds=_TURN_SECONDS) and not worker.is_stopping():
-        doorbell.ring(platform)
+        wakeup.ring(platform)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
@@ -75,7 +75,7 @@ def tick() -> None:
     _attempt(batches.unpark)
     _attempt(_bounce_overdue)
     _attempt(outcomes.finish_forgotten)
-    _attempt(settling.close_delivered_plans)
+    _attempt(expiry.close_delivered_plans)
     _attempt(_settle)
     _ring()
 
@@ -99,20 +99,20 @@ def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
 
 def _settle() -> None:
     for _ in range(_SETTLING_STEPS):
-        if not settling.settle_next():
+        if not expiry.settle_next():
             break
 
 
 def _ring() -> None:
     if planning.anything_to_plan():
-        doorbell.ring("plan", settings.WORKER_CONCURRENCY)
-    for platform, due in batches.due_counts(most=doorbell.MOST_WAITING).items():
+        wakeup.ring("plan", settings.WORKER_CONCURRENCY)
+    for platform, due in batches.due_counts(most=wakeup.MOST_WAITING).items():
         if due:
-            doorbell.ring(platform, due)
+            wakeup.ring(platform, due)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def housekeeping() -> None:
     """Every minute: deletes what is past its retention, in small steps; tells who is crowded."""
-    upkeep.purge()
-    upkeep.warn_of_crowds()
+    retention.purge()
+    retention.warn_of_crowds()

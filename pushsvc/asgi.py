@@ -27,10 +27,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 from channels_app.checks import require_working_settings
 from pushsvc.bulkhead import THREADS, Bulkhead, Places
 from pushsvc.common import errors
-from pushsvc.common.client_address import counted_address
-from pushsvc.common.csp import PolicyMiddleware
-from pushsvc.common.handlers import refusal
-from pushsvc.common.strict_json import MAX_BODY_BYTES
+from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.csp import PolicyMiddleware
+from pushsvc.common.http.handlers import refusal
+from pushsvc.common.http.strict_json import MAX_BODY_BYTES
 from pushsvc.sockets import UNREAD_SECONDS, end_unread_connections, require_files
 
 BODY_SECONDS = 10.0

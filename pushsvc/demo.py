@@ -21,9 +21,9 @@ from channels_app.selectors import channel_get
 from notifications_app.models import Notification
 from notifications_app.selectors import notification_get
 from notifications_app.services import Draft, notification_accept
-from pushsvc.common.client_address import is_from_this_machine
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import Forbidden, NotFound
+from pushsvc.common.http.client_address import is_from_this_machine
+from pushsvc.common.http.drf import ApiView
 from pushsvc.common.platforms import Platform
 from pushsvc.sdk import worker_snippet
 from pushsvc.sdk.files import script

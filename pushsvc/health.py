@@ -17,10 +17,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import override
 
-from pushsvc.common.client_address import counted_address
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import Unavailable
-from pushsvc.common.ratelimit import Limit
+from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.ratelimit import Limit
 
 _BROKER_SECONDS: Final = 1.0
 # Redis's, then AMQP's; each transport overlooks the other's.

@@ -16,10 +16,10 @@ from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from typing_extensions import override
 
-from pushsvc.common import sql
-from pushsvc.common.client_address import is_from_this_machine
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import PushsvcError
+from pushsvc.common.http.client_address import is_from_this_machine
+from pushsvc.common.http.drf import ApiView
+from pushsvc.common.store import sql
 from pushsvc.common.worker import live_processes
 
 _TOTALS = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")

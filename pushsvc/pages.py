@@ -13,7 +13,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from pushsvc.common.drf import ApiView
+from pushsvc.common.http.drf import ApiView
 
 _ERROR_ROW = re.compile(
     r"^\| `(?P<code>\w+)` \| (?P<status>\d*) ?\| (?P<meaning>.+) \| (?P<todo>.+) \|$"

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from kombu import Exchange, Queue
 
+from pushsvc.common.console.theme import THEME
 from pushsvc.common.env import Env
-from pushsvc.theme import THEME
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = Env()
@@ -51,9 +51,9 @@ INSTALLED_APPS = [
     "notifications_app",
 ]
 MIDDLEWARE = [
-    "pushsvc.common.charset.charset_middleware",  # first: others read forms and query strings
+    "pushsvc.common.http.charset.charset_middleware",  # first: others read forms and query strings
     "django.middleware.security.SecurityMiddleware",
-    "pushsvc.common.csp.PolicyMiddleware",
+    "pushsvc.common.http.csp.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -62,8 +62,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
     "channels_app.audit.AuditMiddleware",
-    "channels_app.sign_in.SecondStepMiddleware",
-    "channels_app.sign_in.UnjudgedMiddleware",
+    "channels_app.sign_in.console.SecondStepMiddleware",
+    "channels_app.sign_in.console.UnjudgedMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it answers for the console's sign-in
@@ -82,7 +82,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "libraries": {"figures": "pushsvc.common.figures"},
+            "libraries": {"figures": "pushsvc.common.console.figures"},
         },
     }
 ]
@@ -97,11 +97,11 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_HASHERS = ["pushsvc.common.passwords.BoundedHasher"]
 AUTHENTICATION_BACKENDS = [  # in this order, so that what costs most is asked last
-    "channels_app.sign_in.AddressLimit",
+    "channels_app.sign_in.console.AddressLimit",
     "axes.backends.AxesStandaloneBackend",
-    "channels_app.sign_in.StaffBackend",
+    "channels_app.sign_in.console.StaffBackend",
 ]
-PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/members.py)
+PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/accounts/members.py)
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -121,7 +121,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
 SESSION_COOKIE_NAME = "__Host-sessionid" if _IS_HTTPS else "sessionid"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if _IS_HTTPS else "csrftoken"
 CSRF_COOKIE_HTTPONLY = True  # pages hold the token in their forms
-SESSION_ENGINE = "pushsvc.common.sessions"
+SESSION_ENGINE = "pushsvc.common.store.sessions"
 SESSION_COOKIE_AGE = 12 * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS
@@ -140,8 +140,8 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
 AXES_ENABLE_ADMIN = False  # channels_app/admin/lockouts.py
-AXES_CLIENT_IP_CALLABLE = "pushsvc.common.client_address.counted_ip"
-AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.locked_out"
+AXES_CLIENT_IP_CALLABLE = "pushsvc.common.http.client_address.counted_ip"
+AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.console.locked_out"
 # It keeps the rest of a form whose password was wrong: sign-in's, and those of a user's own pages.
 AXES_SENSITIVE_PARAMETERS = [
     "username",
@@ -166,12 +166,12 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.strict_json.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.http.strict_json.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "pushsvc.common.negotiation.AlwaysJSON",
-    "DEFAULT_SCHEMA_CLASS": "pushsvc.common.openapi.Schema",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "pushsvc.common.http.negotiation.AlwaysJSON",
+    "DEFAULT_SCHEMA_CLASS": "pushsvc.common.http.openapi.Schema",
     "DEFAULT_METADATA_CLASS": None,
-    "EXCEPTION_HANDLER": "pushsvc.common.drf.problem_handler",
+    "EXCEPTION_HANDLER": "pushsvc.common.http.drf.problem_handler",
     "UNAUTHENTICATED_USER": None,
     "COMPACT_JSON": True,
     "UNICODE_JSON": True,
@@ -184,7 +184,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "pushsvc.common.openapi.add_links",
+        "pushsvc.common.http.openapi.add_links",
     ],
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.Platform.values",

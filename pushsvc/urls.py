@@ -7,7 +7,7 @@ from django.views.generic import RedirectView
 from channels_app.admin.own_sign_in import OwnPasswordPage
 from channels_app.api.urls import urlpatterns as channel_urls
 from notifications_app.api.urls import urlpatterns as notification_urls
-from pushsvc.common.routes import endpoint
+from pushsvc.common.http.routes import endpoint
 from pushsvc.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
 from pushsvc.health import HealthView, ReadyView
 from pushsvc.metrics import MetricsView
@@ -37,7 +37,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "pushsvc.common.handlers.bad_request"
-handler403 = "pushsvc.common.handlers.permission_denied"
-handler404 = "pushsvc.common.handlers.page_not_found"
-handler500 = "pushsvc.common.handlers.server_error"
+handler400 = "pushsvc.common.http.handlers.bad_request"
+handler403 = "pushsvc.common.http.handlers.permission_denied"
+handler404 = "pushsvc.common.http.handlers.page_not_found"
+handler500 = "pushsvc.common.http.handlers.server_error"

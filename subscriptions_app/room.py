@@ -12,7 +12,7 @@ from typing import Final
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 from subscriptions_app.errors import SubscriptionsFull
 
 _MOST_EVICTED: Final = 100  # at once: more only where somebody lowered the bound

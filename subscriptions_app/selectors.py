@@ -15,10 +15,10 @@ from django.db.models import Q, QuerySet
 
 from channels_app.models import VapidKey
 from channels_app.selectors import channel_totals
-from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.compiler import compiled, indexed_part
 from subscriptions_app.segments.rules import NOBODY, Rule

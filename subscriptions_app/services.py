@@ -23,10 +23,10 @@ from channels_app import audit
 from channels_app.counters import counter_add
 from channels_app.models import Channel
 from channels_app.selectors import current_vapid_key
-from pushsvc.common import sql
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.claims import Claim, Proof

@@ -6,7 +6,7 @@ from django.test import TransactionTestCase
 from django.test.signals import setting_changed
 from hypothesis import HealthCheck, settings
 
-from notifications_app import connections
+from notifications_app.pipeline import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 
 # How long an example takes says how busy the machine is, and nothing of the code.

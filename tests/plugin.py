@@ -16,7 +16,7 @@ import pytest
 from cryptography.fernet import Fernet
 from xdist.scheduler import LoadScopeScheduling
 
-from pushsvc import embedded
+from pushsvc.local import embedded
 from tests import leftovers
 
 _REDIS_DATABASES = 16  # as it comes

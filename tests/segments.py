@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from channels_app.counters import counter_add
 from channels_app.selectors import current_vapid_key
-from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from pushsvc.common.timestamps import parse_timestamp
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import segment_create

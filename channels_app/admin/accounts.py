@@ -12,16 +12,8 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.access import accounts_of, is_superuser, may
-from channels_app.console import (
-    ConsolePage,
-    SuperuserPage,
-    WithPages,
-    chosen_act,
-    number_or_404,
-    require,
-)
-from channels_app.members import (
+from channels_app.accounts.access import accounts_of, is_superuser, may
+from channels_app.accounts.members import (
     account_create,
     account_rename,
     check_may_link,
@@ -30,12 +22,20 @@ from channels_app.members import (
     member_role_set,
     set_password_path,
 )
+from channels_app.console.lists import (
+    ConsolePage,
+    SuperuserPage,
+    WithPages,
+    chosen_act,
+    number_or_404,
+    require,
+)
 from channels_app.models import Account, Membership, Role
-from pushsvc.common.admin import ReadOnlyAdmin
+from pushsvc.common.console.admin import ReadOnlyAdmin
+from pushsvc.common.console.figures import moment
+from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Invalid
-from pushsvc.common.figures import moment
-from pushsvc.common.forms import ConsoleForm
-from pushsvc.common.origin import own_origin
+from pushsvc.common.http.origin import own_origin
 
 
 class AccountForm(ConsoleForm):

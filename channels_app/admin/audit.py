@@ -18,11 +18,11 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.access import accounts_of, is_superuser, may_anywhere
+from channels_app.accounts.access import accounts_of, is_superuser, may_anywhere
 from channels_app.audit import SHOWN, Action
 from channels_app.models import Role
-from pushsvc.common.admin import DropdownFilter, ReadOnlyAdmin, badge, site
-from pushsvc.common.figures import NOTHING, moment
+from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin, badge, site
+from pushsvc.common.console.figures import NOTHING, moment
 
 site.unregister(LogEntry)  # its package's page would let superusers see other columns
 

@@ -12,17 +12,17 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.access import accounts_of
+from channels_app.accounts.access import accounts_of
 from channels_app.admin.credentials import CredentialsPage, shown_facts
 from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
 from channels_app.admin.tabs import TabPage
-from channels_app.console import ConsolePage, ScopedAdmin, list_url
+from channels_app.console.lists import ConsolePage, ScopedAdmin, list_url
 from channels_app.models import Channel, Role
 from channels_app.selectors import channel_credentials, channel_totals
 from channels_app.services import channel_create, channel_update
-from pushsvc.common.admin import badge
-from pushsvc.common.figures import grouped, moment
+from pushsvc.common.console.admin import badge
+from pushsvc.common.console.figures import grouped, moment
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 _SUBSCRIBERS = {name: f"counters__{name}_subscribers" for name in Platform.values}

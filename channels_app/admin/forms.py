@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from channels_app.models import Account, Channel, Scope
-from pushsvc.common.forms import ConsoleForm
+from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 ENVIRONMENTS = [("production", "production"), ("sandbox", "sandbox (development builds)")]

@@ -13,7 +13,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.models import ApiKey, Role
 from channels_app.selectors import channel_api_keys, current_vapid_key, retired_vapid_keys
 from channels_app.services import api_key_issue, api_key_revoke, vapid_key_rotate
-from pushsvc.common.origin import own_origin
+from pushsvc.common.http.origin import own_origin
 from pushsvc.sdk import snippet, worker_snippet
 
 

@@ -10,10 +10,10 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from typing_extensions import override
 
-from channels_app.console import SuperuserAdmin
-from channels_app.sign_in import lockout_clear
-from pushsvc.common.admin import badge
-from pushsvc.common.figures import moment
+from channels_app.console.lists import SuperuserAdmin
+from channels_app.sign_in.console import lockout_clear
+from pushsvc.common.console.admin import badge
+from pushsvc.common.console.figures import moment
 
 
 @admin.register(AccessAttempt)
@@ -45,7 +45,7 @@ class LockOutAdmin(SuperuserAdmin):
 
     @admin.display(description="From", ordering="ip_address")
     def address(self, attempt: AccessAttempt) -> str:
-        """An IPv6 address stands for its network (pushsvc/common/client_address.py)."""
+        """An IPv6 address stands for its network (pushsvc/common/http/client_address.py)."""
         network = "/64" if ":" in (attempt.ip_address or "") else ""
         return f"{attempt.ip_address or 'unknown'}{network}"
 

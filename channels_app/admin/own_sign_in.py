@@ -19,11 +19,11 @@ from django_otp import login as note_second_step
 from django_otp.plugins.otp_totp.models import TOTPDevice
 from typing_extensions import override
 
-from channels_app import two_step
-from channels_app.console import ConsolePage, chosen_act
-from channels_app.members import password_set, set_password_tokens
-from pushsvc.common.admin import site
-from pushsvc.common.forms import ConsoleForm
+from channels_app.accounts.members import password_set, set_password_tokens
+from channels_app.console.lists import ConsolePage, chosen_act
+from channels_app.sign_in import two_step
+from pushsvc.common.console.admin import site
+from pushsvc.common.console.forms import ConsoleForm
 
 _WRONG = "That did not fit. Too many wrong tries lock you out for 15 minutes."
 

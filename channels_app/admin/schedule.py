@@ -9,9 +9,9 @@ from django_celery_beat.models import (
     SolarSchedule,
 )
 
-from channels_app.console import SuperuserAdmin
-from pushsvc.common.admin import site
-from pushsvc.common.figures import moment
+from channels_app.console.lists import SuperuserAdmin
+from pushsvc.common.console.admin import site
+from pushsvc.common.console.figures import moment
 
 for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     site.unregister(model)  # their package's pages have another look, and run tasks

@@ -7,7 +7,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console import ChannelPage
+from channels_app.console.lists import ChannelPage
 from channels_app.models import Role
 
 _TABS = {

@@ -14,16 +14,21 @@ from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 from typing_extensions import override
 
-from channels_app import two_step
-from channels_app.access import is_superuser
+from channels_app.accounts.access import is_superuser
+from channels_app.accounts.members import (
+    check_may_link,
+    set_password_path,
+    user_change,
+    user_create,
+)
 from channels_app.admin.own_sign_in import SetPasswordView, TwoStepPage
-from channels_app.console import SuperuserAdmin, SuperuserPage, chosen_act, number_or_404
-from channels_app.members import check_may_link, set_password_path, user_change, user_create
-from pushsvc.common.admin import badge, site
+from channels_app.console.lists import SuperuserAdmin, SuperuserPage, chosen_act, number_or_404
+from channels_app.sign_in import two_step
+from pushsvc.common.console.admin import badge, site
+from pushsvc.common.console.figures import moment
+from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Fault, Invalid
-from pushsvc.common.figures import moment
-from pushsvc.common.forms import ConsoleForm
-from pushsvc.common.origin import own_origin
+from pushsvc.common.http.origin import own_origin
 
 _OWN_SECOND_STEP = "Turn your own off with password and code, under “Two-step sign-in”."
 

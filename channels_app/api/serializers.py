@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from channels_app.models import Channel
 from channels_app.selectors import ChannelTotals
-from pushsvc.common.fields import StrictSerializer, Text, Timestamp
+from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
 
 _APNS_ENTRIES = ("key_id", "team_id", "topic", "environment")
 

@@ -1,5 +1,5 @@
 from channels_app.api.views import ChannelView, ProvidersView, WebPushKeyView
-from pushsvc.common.routes import endpoint
+from pushsvc.common.http.routes import endpoint
 
 urlpatterns = [
     endpoint("channel/<id:channel_id>", ChannelView),

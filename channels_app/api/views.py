@@ -24,11 +24,11 @@ from channels_app.http import (
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound, channel_totals, current_vapid_key
 from channels_app.services import provider_credentials_store
-from pushsvc.common.client_address import counted_address
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import Fault, Invalid, MissingScope
-from pushsvc.common.openapi import problem_responses
-from pushsvc.common.ratelimit import Limit
+from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.openapi import problem_responses
+from pushsvc.common.http.ratelimit import Limit
 
 _STATISTICS = {
     "channel_info": {

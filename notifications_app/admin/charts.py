@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from notifications_app.statistics import Outcomes, Report
+from notifications_app.reporting.statistics import Outcomes, Report
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 

@@ -13,8 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.access import channels_of, may, may_anywhere
-from channels_app.console import (
+from channels_app.accounts.access import channels_of, may, may_anywhere
+from channels_app.console.lists import (
     ConsolePage,
     channel_or_404,
     id_or_404,
@@ -33,19 +33,19 @@ from notifications_app.admin.compose_form import (
 )
 from notifications_app.admin.page import ttl_words
 from notifications_app.delivery.registry import PAYLOADS
-from notifications_app.drafts import MAX_BODY, MAX_TITLE, SendInput
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
 from notifications_app.models import Notification, Urgency
+from notifications_app.send_schema import MAX_BODY, MAX_TITLE, SendInput
 from notifications_app.services import (
     Draft,
     notification_accept,
     notification_test,
     notification_try,
 )
-from pushsvc.common import sql
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.selectors import (
     newest_subscriptions,

@@ -1,6 +1,6 @@
 """What was filled in to compose a notification, and the send that it stands for.
 
-The API's own rules judge it (notifications_app/drafts.py): only what a form has and JSON has not, a
+The API's own rules judge it (notifications_app/send_schema.py): only what a form has and JSON has not, a
 local time and a time to live in units, is judged here.
 """
 
@@ -15,12 +15,12 @@ from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 
 from channels_app.models import Channel
-from notifications_app.drafts import DEFAULT_TTL, SendInput
 from notifications_app.models import Notification
+from notifications_app.send_schema import DEFAULT_TTL, SendInput
 from notifications_app.services import Draft
-from pushsvc.common.drf import as_pushsvc_error
 from pushsvc.common.errors import BadRequest, Fault, Invalid
-from pushsvc.common.strict_json import loads_strict
+from pushsvc.common.http.drf import as_pushsvc_error
+from pushsvc.common.http.strict_json import loads_strict
 from pushsvc.common.timestamps import format_timestamp
 
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}

@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.models import Role
-from notifications_app.addressing import CredentialsMissing, CredentialsUnreadable
-from notifications_app.trials import Trial, credentials_try
-from pushsvc.common.crypto import SecretUnreadable
+from notifications_app.credential_check import Trial, credentials_try
+from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
+from pushsvc.common.store.crypto import SecretUnreadable
 
 _HEADLINES = {
     True: ("good", "The credentials are good: the push service accepted them."),

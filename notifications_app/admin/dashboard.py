@@ -12,17 +12,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
-from channels_app.access import channels_of, may_anywhere
-from channels_app.console import channel_or_404, id_or_404, list_url
+from channels_app.accounts.access import channels_of, may_anywhere
+from channels_app.console.lists import channel_or_404, id_or_404, list_url
 from channels_app.models import Channel, Role
 from notifications_app.admin import charts
-from notifications_app.attention import concerns
-from notifications_app.concern import Concern, Kind
-from notifications_app.statistics import Outcomes, Report, Totals, report
-from notifications_app.under_way import MOST_SHOWN, Sending, due_next, sending
-from pushsvc.common import sql
-from pushsvc.common.admin import site
+from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
+from notifications_app.reporting.attention import concerns
+from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.reporting.statistics import Outcomes, Report, Totals, report
+from pushsvc.common.console.admin import site
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.store import sql
 from pushsvc.common.windows import WINDOW_NAMES, parse_days, window
 
 _DEFAULT_DAYS: Final = 7
@@ -66,7 +66,7 @@ class Scope:
 
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What the theme hands to the page (`DASHBOARD_CALLBACK` of pushsvc/theme.py)."""
+    """What the theme hands to the page (`DASHBOARD_CALLBACK` of pushsvc/common/console/theme.py)."""
     scope, now = _scope(request), sql.now()
     found = report(scope.channels, window(now, scope.days))
     shown = charts.charts(found)

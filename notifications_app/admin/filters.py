@@ -7,11 +7,11 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
 
-from channels_app.access import channels_of
-from channels_app.console import ChannelFilter, WithinFilter
+from channels_app.accounts.access import channels_of
+from channels_app.console.lists import ChannelFilter, WithinFilter
 from notifications_app import selectors
 from notifications_app.states import NotificationStatus
-from pushsvc.common.admin import DropdownFilter
+from pushsvc.common.console.admin import DropdownFilter
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 

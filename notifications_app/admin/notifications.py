@@ -9,8 +9,8 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.access import may_anywhere
-from channels_app.console import ChannelFilter, ScopedAdmin, WithinFilter, require
+from channels_app.accounts.access import may_anywhere
+from channels_app.console.lists import ChannelFilter, ScopedAdmin, WithinFilter, require
 from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard
@@ -36,8 +36,8 @@ from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
-from pushsvc.common.admin import BoundedPaginator, badge
-from pushsvc.common.figures import NOTHING, moment, percent, share, width
+from pushsvc.common.console.admin import BoundedPaginator, badge
+from pushsvc.common.console.figures import NOTHING, moment, percent, share, width
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 

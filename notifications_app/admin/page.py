@@ -10,18 +10,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console import ChannelPage, own_or_404
+from channels_app.console.lists import ChannelPage, own_or_404
 from channels_app.models import Channel, ProviderCredential, Role
 from channels_app.selectors import channel_credentials
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Notification
-from notifications_app.progress import Progress, Reason, progress_of
-from notifications_app.reasons import Words, words_for
+from notifications_app.reporting.bounce_reasons import Words, words_for
+from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.services import notification_cancel
 from notifications_app.states import BatchStatus, NotificationStatus
-from pushsvc.common import sql
-from pushsvc.common.figures import duration, share
+from pushsvc.common.console.figures import duration, share
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.store import sql
 from subscriptions_app.selectors import segment_find
 
 STATE_TONES: Final = {

@@ -21,12 +21,12 @@ from notifications_app.events import (
     holds_genuine,
 )
 from notifications_app.tracking import TOKEN_LENGTH
-from pushsvc.common.client_address import counted_address
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import BodyTooLarge
-from pushsvc.common.openapi import problem_responses
-from pushsvc.common.ratelimit import Limit
-from pushsvc.common.strict_json import StrictJSONParser
+from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.openapi import problem_responses
+from pushsvc.common.http.ratelimit import Limit
+from pushsvc.common.http.strict_json import StrictJSONParser
 
 _TAG: Final = "events"
 _MAX_BODY: Final = 8 * 1024  # thrice what 20 events take

@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from pushsvc.common.errors import Fault, Invalid
-from pushsvc.common.origin import own_origin
+from pushsvc.common.http.origin import own_origin
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 100

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.settings import api_settings
 from typing_extensions import override
 
-from pushsvc.common.fields import StrictSerializer, Text, Timestamp
+from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
 from pushsvc.common.platforms import Platform
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments import rules

@@ -18,7 +18,7 @@ from notifications_app.api.segment_serializers import SegmentInput, SegmentOutpu
 from notifications_app.errors import SegmentInUse
 from notifications_app.services import segment_delete
 from pushsvc.common.errors import Fault, Invalid, MissingScope
-from pushsvc.common.openapi import follow_ups, problem_responses
+from pushsvc.common.http.openapi import follow_ups, problem_responses
 from subscriptions_app import selectors
 from subscriptions_app.errors import SegmentNameTaken
 from subscriptions_app.models import Segment

@@ -8,13 +8,7 @@ from typing_extensions import override
 from notifications_app.events import MAX_EVENTS, Event
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
-from pushsvc.common.fields import (
-    Choice,
-    ListOf,
-    StrictSerializer,
-    Text,
-    Timestamp,
-)
+from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
 from pushsvc.common.platforms import Platform
 
 

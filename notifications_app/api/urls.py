@@ -6,7 +6,7 @@ from notifications_app.api.views import (
     NotificationView,
     SendView,
 )
-from pushsvc.common.routes import endpoint
+from pushsvc.common.http.routes import endpoint
 
 urlpatterns = [
     endpoint("send-notification", SendView),

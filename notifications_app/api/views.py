@@ -29,8 +29,7 @@ from notifications_app.api.serializers import (
     SendOutput,
     TrialOutput,
 )
-from notifications_app.delivery.web import MAX_PAYLOAD
-from notifications_app.drafts import SendInput
+from notifications_app.delivery.webpush.transport import MAX_PAYLOAD
 from notifications_app.errors import (
     IDEMPOTENCY_HEADER,
     IdempotencyKeyInFlight,
@@ -41,6 +40,7 @@ from notifications_app.errors import (
     SegmentNotFound,
 )
 from notifications_app.idempotency import checked_key
+from notifications_app.send_schema import SendInput
 from notifications_app.services import (
     Draft,
     notification_accept,
@@ -48,8 +48,8 @@ from notifications_app.services import (
     notification_try,
 )
 from pushsvc.common.errors import MissingScope
-from pushsvc.common.openapi import follow_ups, problem_responses
-from pushsvc.common.ratelimit import Limit
+from pushsvc.common.http.openapi import follow_ups, problem_responses
+from pushsvc.common.http.ratelimit import Limit
 from subscriptions_app.errors import PlatformNotEnabled
 
 _TAG: Final = "notifications"

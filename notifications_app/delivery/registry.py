@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from notifications_app.delivery import android, ios, web
+from notifications_app.delivery.apns import transport as apns
+from notifications_app.delivery.fcm import transport as fcm
 from notifications_app.delivery.types import Message, Outcome
+from notifications_app.delivery.webpush import transport as webpush
 from pushsvc.common.endpoints import (
     TOKEN_SERVICES,
     WELL_KNOWN_SERVICES,
@@ -13,16 +15,16 @@ from pushsvc.common.endpoints import (
     service_of,
 )
 
-Target: TypeAlias = web.Target | android.Target | ios.Target
-Credentials: TypeAlias = web.Credentials | android.Credentials | ios.Credentials
+Target: TypeAlias = webpush.Target | fcm.Target | apns.Target
+Credentials: TypeAlias = webpush.Credentials | fcm.Credentials | apns.Credentials
 
 PLATFORMS: Final = ("web", "android", "ios")
 
 # The body that a device gets, and the most bytes that its push service takes.
 PAYLOADS: Final[Mapping[str, tuple[Callable[[Message, str], bytes], int]]] = {
-    "web": (web.payload, web.MAX_PAYLOAD),
-    "android": (android.payload, android.MAX_PAYLOAD),
-    "ios": (ios.payload, ios.MAX_PAYLOAD),
+    "web": (webpush.payload, webpush.MAX_PAYLOAD),
+    "android": (fcm.payload, fcm.MAX_PAYLOAD),
+    "ios": (apns.payload, apns.MAX_PAYLOAD),
 }
 
 
@@ -54,7 +56,7 @@ def make_client(platform: str, how: Connecting) -> Client:
     """To be called in the event loop that will use it."""
     match platform:
         case "web":
-            return web.Client(
+            return webpush.Client(
                 trusted_origins=how.trusted_origins,
                 allowed_hosts=how.allowed_hosts,
                 ca_file=how.ca_file,
@@ -63,7 +65,7 @@ def make_client(platform: str, how: Connecting) -> Client:
                 connections_per_origin=how.calls_in_flight,
             )
         case "android":
-            return android.Client(
+            return fcm.Client(
                 api_base=how.fcm_api_base,
                 token_uri=how.google_token_uri,
                 ca_file=how.ca_file,
@@ -71,7 +73,7 @@ def make_client(platform: str, how: Connecting) -> Client:
                 connections_per_origin=how.calls_in_flight,
             )
         case "ios":
-            return ios.Client(
+            return apns.Client(
                 server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds
             )
         case _:
@@ -87,6 +89,6 @@ def services_with_breaker(platform: str, trusted_origins: frozenset[str]) -> lis
 
 def is_at(target: Target, service: str, trusted_origins: frozenset[str]) -> bool:
     """Whether what calls the target calls the service, as the lists of hosts are now."""
-    if not isinstance(target, web.Target):
+    if not isinstance(target, webpush.Target):
         return True
     return service_of(target.endpoint, trusted_origins) == service

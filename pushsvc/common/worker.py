@@ -16,7 +16,7 @@ from celery import bootsteps
 from celery.signals import worker_process_init, worker_shutting_down
 from typing_extensions import override
 
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 
 logger = logging.getLogger(__name__)
 

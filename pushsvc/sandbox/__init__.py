@@ -5,17 +5,17 @@ For our tests, `make run` and teams that build on pushsvc. Imports nothing of Dj
 `manage.py sandbox` serves on its own.
 """
 
-from pushsvc.sandbox.apns import ApnsSandbox, running_apns_sandbox
-from pushsvc.sandbox.apns_behaviours import ApnsMode, KeyMode
-from pushsvc.sandbox.apns_devices import ApnsDevice, ApnsKey, ApnsReceipt
-from pushsvc.sandbox.browsers import BrowserDevice
-from pushsvc.sandbox.devices import Device, MismatchAnswer
-from pushsvc.sandbox.fcm import FcmSandbox, running_fcm_sandbox
-from pushsvc.sandbox.fcm_behaviours import FcmMode
-from pushsvc.sandbox.fcm_devices import FcmDevice, FcmReceipt
+from pushsvc.sandbox.apns.behaviours import ApnsMode, KeyMode
+from pushsvc.sandbox.apns.devices import ApnsDevice, ApnsKey, ApnsReceipt
+from pushsvc.sandbox.apns.server import ApnsSandbox, running_apns_sandbox
+from pushsvc.sandbox.fcm.behaviours import FcmMode
+from pushsvc.sandbox.fcm.devices import FcmDevice, FcmReceipt
+from pushsvc.sandbox.fcm.server import FcmSandbox, running_fcm_sandbox
 from pushsvc.sandbox.receipts import Receipt
-from pushsvc.sandbox.web import WebSandbox, running_sandbox
-from pushsvc.sandbox.web_behaviours import Mode
+from pushsvc.sandbox.webpush.behaviours import Mode
+from pushsvc.sandbox.webpush.browsers import BrowserDevice
+from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer
+from pushsvc.sandbox.webpush.server import WebSandbox, running_sandbox
 
 __all__ = [
     "ApnsDevice",

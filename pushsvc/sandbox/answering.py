@@ -4,8 +4,8 @@ import asyncio
 
 from aiohttp import web
 
-from pushsvc.sandbox.answers import Answer
 from pushsvc.sandbox.receipts import Receipt
+from pushsvc.sandbox.webpush.answers import Answer
 
 
 async def write_answer(request: web.Request, receipt: Receipt, answer: Answer) -> web.Response:

@@ -11,9 +11,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pushsvc.sandbox import base64url
-from pushsvc.sandbox.devices import Device, MismatchAnswer
 from pushsvc.sandbox.lines import LineFile
-from pushsvc.sandbox.webpush_encryption import UserAgentKeys
+from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer
+from pushsvc.sandbox.webpush.encryption import UserAgentKeys
 
 _SCALAR_LENGTH = 32
 

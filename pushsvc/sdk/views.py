@@ -7,8 +7,8 @@ from django.utils.cache import get_conditional_response
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from pushsvc.common.drf import ApiView
 from pushsvc.common.errors import NotFound
+from pushsvc.common.http.drf import ApiView
 from pushsvc.sdk.files import SdkFile, files
 
 # A year, as long as any cache keeps; and short enough for a fix to be everywhere soon.

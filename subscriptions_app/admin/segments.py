@@ -9,8 +9,8 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from typing_extensions import override
 
-from channels_app.access import channels_of
-from channels_app.console import (
+from channels_app.accounts.access import channels_of
+from channels_app.console.lists import (
     ChannelFilter,
     ChannelPage,
     ConsolePage,
@@ -18,13 +18,13 @@ from channels_app.console import (
     own_or_404,
 )
 from channels_app.models import Channel, Role
+from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import Invalid, PushsvcError
-from pushsvc.common.figures import moment
+from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import Platform
-from pushsvc.common.strict_json import MalformedJSON, loads_strict
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
+from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import rule_faults
-from subscriptions_app.segments.wording import rule_text
 from subscriptions_app.selectors import attribute_names, audience_size, segment_sample
 from subscriptions_app.services import segment_create, segment_update
 

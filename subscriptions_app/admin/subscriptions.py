@@ -14,8 +14,8 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from typing_extensions import override
 
-from channels_app.access import channels_of
-from channels_app.console import (
+from channels_app.accounts.access import channels_of
+from channels_app.console.lists import (
     ChannelFilter,
     ChannelPage,
     ScopedAdmin,
@@ -24,8 +24,8 @@ from channels_app.console import (
     own_or_404,
 )
 from channels_app.models import Channel, Role
-from pushsvc.common.admin import DropdownFilter, badge
-from pushsvc.common.figures import NOTHING, moment
+from pushsvc.common.console.admin import DropdownFilter, badge
+from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.addresses import address_digest, device_address

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
-from pushsvc.common.fields import Choice, Id, StrictSerializer, Text, refuse
+from pushsvc.common.http.fields import Choice, Id, StrictSerializer, Text, refuse
 from pushsvc.common.platforms import Platform
 from subscriptions_app.addresses import (
     ANDROID_TOKEN,

@@ -1,4 +1,4 @@
-from pushsvc.common.routes import endpoint
+from pushsvc.common.http.routes import endpoint
 from subscriptions_app.api.views import SubscribeView, UnsubscribeView
 
 urlpatterns = [

@@ -13,10 +13,10 @@ from channels_app.http import ChannelIdMissing, channel_from_header
 from channels_app.models import Channel
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
-from pushsvc.common.client_address import counted_address
-from pushsvc.common.drf import ApiView
-from pushsvc.common.openapi import follow_ups, problem_responses
-from pushsvc.common.ratelimit import Limit
+from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.openapi import follow_ups, problem_responses
+from pushsvc.common.http.ratelimit import Limit
 from subscriptions_app.api.serializers import (
     DeviceInput,
     SubscribeInput,

@@ -1,6 +1,6 @@
 import pytest
 
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import make_house, make_root, signed_in
 
 

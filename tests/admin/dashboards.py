@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from channels_app.models import Channel
 from notifications_app.models import Batch, HourlyStat, Plan
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import make_notification, signed_in
 
 QUEUES = ("plan", "tick", "web", "android", "ios")

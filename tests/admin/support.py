@@ -38,7 +38,7 @@ def make_house(name: str) -> House:
 
 def signed_in(user: User) -> Client:
     client = Client()
-    client.force_login(user, backend="channels_app.sign_in.StaffBackend")
+    client.force_login(user, backend="channels_app.sign_in.console.StaffBackend")
     return client
 
 

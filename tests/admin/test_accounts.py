@@ -7,8 +7,8 @@ from django.test import Client
 from django.urls import reverse
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from channels_app import two_step
 from channels_app.models import Account
+from channels_app.sign_in import two_step
 from tests.admin.support import PASSWORD, signed_in
 from tests.admin.test_otp import code_of, sign_in, turned_on
 

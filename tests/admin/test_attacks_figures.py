@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.services import channel_create
-from notifications_app import connections
 from notifications_app.models import Batch, Notification
+from notifications_app.pipeline import connections
 from notifications_app.services import notification_cancel
 from notifications_app.tracking import make_token
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
 from tests.admin.support import make_house, make_notification, make_root, signed_in

@@ -9,7 +9,7 @@ from axes.models import AccessAttempt
 from django.test import Client
 from django.urls import reverse
 
-from pushsvc.common.admin import site
+from pushsvc.common.console.admin import site
 from subscriptions_app.models import Segment
 from tests.admin.support import PASSWORD, fill_subscribers, make_notification, signed_in
 

@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.models import ApiKey
-from notifications_app import planning
 from notifications_app.models import Notification
+from notifications_app.pipeline import planning
 from subscriptions_app.models import Segment
 from tests.admin.support import signed_in
 from tests.admin.test_attacks_tenancy import written

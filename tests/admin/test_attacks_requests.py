@@ -17,7 +17,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from channels_app.models import VapidKey
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Notification
-from pushsvc.common.crypto import decrypt
+from pushsvc.common.store.crypto import decrypt
 from subscriptions_app.models import Subscription
 from tests.admin.support import PASSWORD, make_notification, signed_in
 from tests.admin.test_attacks_tenancy import stocked, written
@@ -145,7 +145,9 @@ def test_an_error_page_says_nothing_of_what_went_wrong(house, secrets, caplog):
     """A secret cannot be read: pages fail, or say so, in their own words."""
     VapidKey.objects.update(private_key_encrypted="planted-and-broken")
     client = Client(raise_request_exception=False)
-    client.force_login(house.members["manager"], backend="channels_app.sign_in.StaffBackend")
+    client.force_login(
+        house.members["manager"], backend="channels_app.sign_in.console.StaffBackend"
+    )
 
     for name, path in addresses(house):
         if name != "logout":

@@ -9,12 +9,12 @@ from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
-from channels_app.members import user_change
+from channels_app.accounts.members import user_change
 from channels_app.models import Account, ApiKey, Channel, Membership, Role
 from channels_app.services import api_key_issue
 from notifications_app.models import Notification
-from pushsvc.common import sql
 from pushsvc.common.errors import Invalid
+from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
 from tests.admin.support import fill_subscribers, make_notification, signed_in
 from tests.admin.test_scope import addresses, everything_of

@@ -11,11 +11,12 @@ from django.utils import timezone
 from channels_app.counters import counter_add
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import api_key_issue, channel_create
-from notifications_app import breakers, tasks
-from notifications_app.attention import concerns
-from notifications_app.concern import Kind
+from notifications_app import tasks
+from notifications_app.pipeline import breakers
+from notifications_app.reporting.attention import concerns
+from notifications_app.reporting.concern import Kind
 from pushsvc.common.ids import uuid7
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.admin.dashboards import all_of, everything_lives, html, running, stat
 from tests.admin.support import fill_hours, make_notification
 

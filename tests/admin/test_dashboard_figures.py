@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
-from notifications_app.statistics import Changes, Outcomes, report
+from notifications_app.reporting.statistics import Changes, Outcomes, report
 from pushsvc.common.windows import window
 from subscriptions_app.services import subscription_register, subscription_unsubscribe
 from tests.admin.dashboards import all_of, hour, html, page, stat

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.models import Notification, OutcomeMinute
-from notifications_app.under_way import due_next, sending
+from notifications_app.reporting.activity import due_next, sending
 from tests.admin.dashboards import all_of, html, running
 from tests.admin.support import make_notification, signed_in
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from pushsvc.common import figures
+from pushsvc.common.console import figures
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from channels_app.models import Membership
 from channels_app.services import channel_create
-from pushsvc.common.admin import BoundedPaginator
+from pushsvc.common.console.admin import BoundedPaginator
 from tests.admin.support import fill_subscribers, make_notification, signed_in
 
 SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from channels_app.members import member_add, set_password_path
+from channels_app.accounts.members import member_add, set_password_path
 from channels_app.models import Account, Membership, Role
 from tests.admin.support import PASSWORD, signed_in
 

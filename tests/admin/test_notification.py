@@ -10,10 +10,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.models import ProviderCredential
-from notifications_app import reasons
-from notifications_app.delivery import android_answers, ios_answers, web_answers
+from notifications_app.delivery.apns import answers as apns_answers
+from notifications_app.delivery.fcm import answers as fcm_answers
+from notifications_app.delivery.webpush import answers as webpush_answers
 from notifications_app.models import Batch, Notification, OutcomeMinute, Plan
-from notifications_app.progress import MOST_POINTS, progress_of
+from notifications_app.reporting import bounce_reasons
+from notifications_app.reporting.progress import MOST_POINTS, progress_of
 from pushsvc.common.ids import uuid7
 from tests.admin.support import make_notification, signed_in
 
@@ -221,19 +223,19 @@ def test_outcomes_over_time_are_all_there_in_few_steps(alice, days):
 
 @pytest.mark.parametrize(
     ("platform", "answers"),
-    [("web", web_answers), ("android", android_answers), ("ios", ios_answers)],
+    [("web", webpush_answers), ("android", fcm_answers), ("ios", apns_answers)],
 )
 def test_every_answer_that_bounces_a_recipient_has_words(platform, answers):
     rejecting = {answers.Verdict.REJECTED, answers.Verdict.GONE, answers.Verdict.SUSPECT}
     rows = [*answers.TABLE.values(), *answers.FALLBACK.values()]
     for code in {code for verdict, code in rows if verdict in rejecting}:
-        words = reasons.words_for(platform, code)
+        words = bounce_reasons.words_for(platform, code)
         assert words.title != code.replace("_", " ").capitalize()
         assert words.meaning
 
 
 def test_an_unknown_reason_is_shown_as_it_is():
-    assert reasons.words_for("web", "brand_new").title == "Brand new"
+    assert bounce_reasons.words_for("web", "brand_new").title == "Brand new"
 
 
 # --- cancelling -----------------------------------------------------------------------------------

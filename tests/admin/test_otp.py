@@ -8,7 +8,7 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from channels_app import two_step
+from channels_app.sign_in import two_step
 from tests.admin.support import PASSWORD, said, signed_in
 
 LOGIN = "/admin/login/"

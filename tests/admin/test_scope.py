@@ -18,7 +18,7 @@ from django.urls.exceptions import NoReverseMatch
 from channels_app.models import ApiKey, Channel, Membership, ProviderCredential, Role, VapidKey
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Notification
-from pushsvc.common.admin import site
+from pushsvc.common.console.admin import site
 from subscriptions_app.models import Segment, Subscription
 from tests.admin.support import fill_hours, fill_subscribers, make_notification, signed_in
 from tests.api.credentials import GOOGLE

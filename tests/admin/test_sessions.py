@@ -14,8 +14,8 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.db.models.functions import Now
 
-from channels_app.members import sessions_purge, set_password_path
-from pushsvc.common.sessions import SessionStore
+from channels_app.accounts.members import sessions_purge, set_password_path
+from pushsvc.common.store.sessions import SessionStore
 from tests.admin.browsing import Browser
 from tests.admin.support import PASSWORD
 from tests.pipeline.processes import running_web

@@ -13,8 +13,8 @@ from django.conf import settings as django_settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 
-from channels_app.members import set_password_path
-from pushsvc.common.redis_client import redis_client
+from channels_app.accounts.members import set_password_path
+from pushsvc.common.store.redis_client import redis_client
 from tests.admin.browsing import Browser
 from tests.admin.support import PASSWORD
 from tests.api.support import owner_of

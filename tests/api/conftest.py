@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pushsvc import health
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.events import reached
 from tests.api.support import owner_of
 from tests.factories import make_channel

@@ -18,7 +18,7 @@ from django.test import Client
 
 from channels_app.models import Channel
 from notifications_app.models import Notification
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.factories import make_key
 
 # Ids of nothing, the same in every process that collects the tests.

@@ -13,8 +13,8 @@ from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelCounter, VapidKey
 from channels_app.selectors import vapid_private_keys
 from channels_app.services import channel_create, vapid_key_rotate
-from pushsvc.common.crypto import SecretUnreadable
 from pushsvc.common.errors import Invalid
+from pushsvc.common.store.crypto import SecretUnreadable
 from tests.api.support import NOWHERE, NOWHERE_BARE, at_once, browser, code, owner_of
 from tests.factories import make_channel
 

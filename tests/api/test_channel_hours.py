@@ -10,7 +10,7 @@ from django.utils import timezone
 from channels_app.counters import channel_hours_merge, counter_add
 from channels_app.models import ChannelHour
 from channels_app.selectors import channel_totals
-from notifications_app import upkeep
+from notifications_app import retention
 from subscriptions_app.services import (
     GoneSubscription,
     subscription_register,
@@ -116,7 +116,7 @@ def test_merging_leaves_one_row_for_an_hour_that_is_over_and_the_same_sums(chann
             )
     before = sums(channel)
 
-    upkeep.purge()
+    retention.purge()
 
     assert sums(channel) == before
     rows = ChannelHour.objects.filter(channel=channel)

@@ -10,13 +10,13 @@ from django.test import RequestFactory, override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pushsvc.common.client_address import (
+from pushsvc.common.http.client_address import (
     client_ip,
     counted_address,
     counted_ip,
     is_from_this_machine,
 )
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.test_web_process import ask
 from tests.pipeline.processes import running_web
 

@@ -32,7 +32,7 @@ def error_codes():
     for module in (
         "pushsvc.asgi",
         "pushsvc.urls",
-        "pushsvc.common.handlers",
+        "pushsvc.common.http.handlers",
         "notifications_app.services",
     ):
         import_module(module)

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from channels_app.selectors import channel_totals
 from notifications_app.models import Batch, Delivery, HourlyStat, Notification
 from notifications_app.tracking import make_token
-from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from tests.api.events import counts, reached, report
 from tests.hours import stay_in_one_hour

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from pushsvc.common.errors import MAX_FAULTS
-from pushsvc.common.redis_client import redis_client
-from pushsvc.common.strict_json import MAX_BODY_BYTES
+from pushsvc.common.http.strict_json import MAX_BODY_BYTES
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.support import owner_of
 from tests.factories import make_channel
 from tests.pipeline.processes import running_web

@@ -4,8 +4,8 @@ from uuid import UUID
 import pytest
 from rest_framework.exceptions import ValidationError
 
-from pushsvc.common.drf import as_pushsvc_error
-from pushsvc.common.fields import (
+from pushsvc.common.http.drf import as_pushsvc_error
+from pushsvc.common.http.fields import (
     Choice,
     Flag,
     HttpUrl,

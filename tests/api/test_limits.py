@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 import redis
 
-from pushsvc.common import ratelimit
 from pushsvc.common.errors import TooManyRequests
-from pushsvc.common.redis_client import BACK_OFF_SECONDS, TIMEOUT_SECONDS, redis_client
+from pushsvc.common.http import ratelimit
+from pushsvc.common.store.redis_client import BACK_OFF_SECONDS, TIMEOUT_SECONDS, redis_client
 from tests.api.support import at_once
 
 

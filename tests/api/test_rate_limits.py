@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import get_resolver
 
 from channels_app.http import ApiKeyAuthentication
-from pushsvc.common.drf import ApiView
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.http.drf import ApiView
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.events import report
 from tests.api.support import NOWHERE, asked_of_redis, browser, code, owner_of
 

@@ -12,7 +12,7 @@ from django.test import Client
 from kombu.transport.redis import PRIORITY_STEPS
 
 from pushsvc import health
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.support import asked_of_redis, at_once, code
 from tests.pipeline.processes import running_web
 

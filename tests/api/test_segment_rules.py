@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from channels_app.models import ChannelCounter
-from pushsvc.common import sql
 from pushsvc.common.errors import MAX_FAULTS
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
+from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
-from subscriptions_app.segments.wording import rule_text
 from subscriptions_app.selectors import Size, audience_size, segment_sample
 from tests import segments
 from tests.segments import attribute, field

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 from subscriptions_app import selectors
 from subscriptions_app.models import Subscription
 from subscriptions_app.selectors import (

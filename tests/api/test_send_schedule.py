@@ -3,7 +3,7 @@
 import pytest
 
 from pushsvc.common.ids import uuid7
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.support import faults
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pushsvc.common.strict_json import MAX_DEPTH, MalformedJSON, loads_strict
+from pushsvc.common.http.strict_json import MAX_DEPTH, MalformedJSON, loads_strict
 
 REFUSED = {
     "nothing": b"",

@@ -12,8 +12,9 @@ from django.db import connection, transaction
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_totals
-from notifications_app import dispatch, upkeep
-from pushsvc.common import sql
+from notifications_app import retention
+from notifications_app.pipeline import dispatch
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import (
     expired_purge,
@@ -219,7 +220,7 @@ def test_housekeeping_tells_whose_channel_is_crowded(alice, bob, caplog):
     for number in range(9):
         register(alice.channel, number)
 
-    upkeep.warn_of_crowds()
+    retention.warn_of_crowds()
 
     (record,) = [each for each in caplog.records if each.message == "subscriptions.scarce"]
     assert (record.channel, record.stored, record.most) == (alice.channel.id, 9, 10)

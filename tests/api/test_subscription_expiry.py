@@ -8,8 +8,8 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from channels_app.selectors import channel_totals
-from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.selectors import delivery_targets
 from subscriptions_app.services import (

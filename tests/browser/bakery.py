@@ -21,7 +21,7 @@ from channels_app.models import (
 )
 from channels_app.services import api_key_issue, channel_create, provider_credentials_store
 from notifications_app.models import Batch, HourlyStat, Notification, OutcomeMinute, Plan
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.services import segment_create
 from tests.admin.support import fill_subscribers, make_notification, signed_in
 from tests.api.credentials import APPLE, GOOGLE

@@ -15,8 +15,8 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 from playwright.sync_api import sync_playwright
 
-from pushsvc import embedded
-from pushsvc.embedded.server import free_port
+from pushsvc.local import embedded
+from pushsvc.local.embedded.server import free_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PICTURES = CHECKOUT / "docs" / "screenshots"

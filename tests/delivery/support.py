@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifications_app.delivery.types import Message
-from notifications_app.delivery.vapid import b64url
-from notifications_app.delivery.web import Client, Credentials, Target, VapidKey
+from notifications_app.delivery.webpush.transport import Client, Credentials, Target, VapidKey
+from notifications_app.delivery.webpush.vapid import b64url
 
 KEY_ID = UUID("01936c5e-0000-7000-8000-000000000001")
 VAPID_KEY = VapidKey("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "mailto:push@example.com")

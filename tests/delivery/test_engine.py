@@ -6,12 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from notifications_app.delivery import engine, web
+from notifications_app.delivery import engine
 from notifications_app.delivery.engine import PatientLoop
 from notifications_app.delivery.types import Accepted, Deferred
+from notifications_app.delivery.webpush import transport as webpush
 from pushsvc.sandbox import running_apns_sandbox, running_sandbox
 from tests.delivery import support
-from tests.delivery.ios import support as ios_support
+from tests.delivery.apns import support as ios_support
 
 CALL_SECONDS = 2.0
 
@@ -20,7 +21,7 @@ def _by_web(mode, **options):
     with running_sandbox() as sandbox:
         device = sandbox.subscribe()
         device.behave(mode, **options)
-        target = web.Target(
+        target = webpush.Target(
             uuid4(), device.endpoint, device.p256dh, device.auth, support.KEY_ID, "tracking"
         )
         client = lambda: support.make_client(sandbox.origin, call_timeout=CALL_SECONDS)  # noqa: E731

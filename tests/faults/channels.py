@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
-from pushsvc.sandbox.apns_devices import DEFAULT_TEAM, DEFAULT_TOPIC
-from pushsvc.supervisor.http import UnreachableError
+from pushsvc.local.supervisor.http import UnreachableError
+from pushsvc.sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
 from tests.faults.scale import patience
 
 _TOO_LONG = 90.0

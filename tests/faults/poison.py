@@ -18,10 +18,10 @@ class Poison(AppConfig):
     label = "faults"
 
     def ready(self):
-        from notifications_app.delivery import web
         from notifications_app.delivery.types import Deferred
+        from notifications_app.delivery.webpush import transport as webpush
 
-        healthy = web.classify
+        healthy = webpush.classify
 
         def classify(response, now):
             if KILLS.encode() in response.body:
@@ -30,4 +30,4 @@ class Poison(AppConfig):
                 return Deferred("throttled", retry_after=float("inf"))
             return healthy(response, now)
 
-        web.classify = classify
+        webpush.classify = classify

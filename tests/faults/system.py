@@ -20,10 +20,10 @@ import psycopg
 import redis
 from cryptography.fernet import Fernet
 
-from pushsvc import embedded
-from pushsvc.embedded.processes import ProcessRecord
-from pushsvc.embedded.server import free_port
-from pushsvc.supervisor.http import Origin, UnreachableError
+from pushsvc.local import embedded
+from pushsvc.local.embedded.processes import ProcessRecord
+from pushsvc.local.embedded.server import free_port
+from pushsvc.local.supervisor.http import Origin, UnreachableError
 from tests import leftovers
 from tests.faults import settings as shortened
 from tests.faults.channels import Channel

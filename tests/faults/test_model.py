@@ -22,12 +22,12 @@ from hypothesis.stateful import (
 
 from channels_app.models import ProviderCredential
 from channels_app.services import channel_create
-from notifications_app import batches, outcomes, planning
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.outcomes import LeaseLost
+from notifications_app.pipeline import batches, outcomes, planning
+from notifications_app.pipeline.outcomes import LeaseLost
+from notifications_app.pipeline.transitions import Limits, Recipient, Verdict, judge
 from notifications_app.states import DeliveryStatus
-from notifications_app.verdicts import Limits, Recipient, Verdict, judge
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support

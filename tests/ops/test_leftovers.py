@@ -2,7 +2,7 @@
 
 import json
 
-from pushsvc.embedded.processes import ProcessRecord
+from pushsvc.local.embedded.processes import ProcessRecord
 from tests.ops.helpers import eventually, eventually_none_running, kill, read_until, running, spawn
 
 _RUN = """

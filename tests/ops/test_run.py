@@ -18,10 +18,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pushsvc.embedded import Home
-from pushsvc.embedded.server import free_port
-from pushsvc.supervisor.demo import Demo
-from pushsvc.supervisor.http import Origin
+from pushsvc.local.embedded import Home
+from pushsvc.local.embedded.server import free_port
+from pushsvc.local.supervisor.demo import Demo
+from pushsvc.local.supervisor.http import Origin
 from tests.ops.helpers import (
     eventually,
     eventually_none_running,
@@ -79,7 +79,7 @@ def read_demo(home):
 @contextmanager
 def make_run(home, **more):
     port = free_port()
-    process = spawn(["-m", "pushsvc.run"], home, PORT=str(port), **more)
+    process = spawn(["-m", "pushsvc.local.run"], home, PORT=str(port), **more)
     try:
         screen = "\n".join(read_until(process, LAST_LINE))
         yield Run(process, home, port, screen, read_demo(home))
@@ -222,7 +222,7 @@ def test_every_file_that_holds_a_secret_is_private(run):
 
 
 def test_a_second_start_of_the_same_home_is_refused_in_one_line(run):
-    second = spawn(["-m", "pushsvc.run"], run.home, PORT=str(free_port()))
+    second = spawn(["-m", "pushsvc.local.run"], run.home, PORT=str(free_port()))
     said = finish(second)
     assert second.returncode == 1
     assert said.count("\n") == 1
@@ -271,7 +271,7 @@ def test_a_port_in_use_is_refused_in_one_line_before_anything_starts(home):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        start = spawn(["-m", "pushsvc.run"], home, PORT=str(port))
+        start = spawn(["-m", "pushsvc.local.run"], home, PORT=str(port))
         said = finish(start)
     assert start.returncode == 1
     assert said.count("\n") == 1
@@ -281,7 +281,7 @@ def test_a_port_in_use_is_refused_in_one_line_before_anything_starts(home):
 
 @pytest.mark.parametrize("port", ["eighty", "0", "70000", "-1", "٨٠"])
 def test_a_port_that_is_none_is_refused_in_one_line(home, port):
-    start = spawn(["-m", "pushsvc.run"], home, PORT=port)
+    start = spawn(["-m", "pushsvc.local.run"], home, PORT=port)
     said = finish(start)
     assert start.returncode == 1
     assert said.count("\n") == 1

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from pushsvc.embedded import Home
-from pushsvc.supervisor.sandbox import Sandbox
+from pushsvc.local.embedded import Home
+from pushsvc.local.supervisor.sandbox import Sandbox
 
 NAMES = (
     "WEBPUSH_TRUSTED_ORIGINS",

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from pushsvc.embedded.server import free_port
+from pushsvc.local.embedded.server import free_port
 from tests.ops.helpers import CHECKOUT
 
 FILES = sorted((CHECKOUT / "requirements").iterdir())

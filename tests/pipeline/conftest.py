@@ -1,8 +1,8 @@
 import pytest
 
 from channels_app.services import channel_create
-from notifications_app import connections
-from pushsvc.common.redis_client import redis_client
+from notifications_app.pipeline import connections
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
 from tests.pipeline import phones, support
 from tests.pipeline.processes import Processes

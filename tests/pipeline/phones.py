@@ -9,8 +9,9 @@ from django.db import connection, transaction
 
 from channels_app.models import ProviderCredential
 from channels_app.services import provider_credentials_store
-from notifications_app import connections, dispatch, tasks
-from pushsvc.sandbox.apns_devices import DEFAULT_TEAM, DEFAULT_TOPIC
+from notifications_app import tasks
+from notifications_app.pipeline import connections, dispatch
+from pushsvc.sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
 from subscriptions_app.services import subscription_register, subscription_unsubscribe
 from tests.pipeline import support
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
-from pushsvc.embedded.server import free_port
+from pushsvc.local.embedded.server import free_port
 from tests import leftovers
 
 _OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}

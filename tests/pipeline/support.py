@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from channels_app.counters import counter_add
 from channels_app.selectors import channel_totals, current_vapid_key
-from notifications_app import batches, dispatch, planning, tasks
+from notifications_app import tasks
 from notifications_app.models import (
     Batch,
     Delivery,
@@ -22,10 +22,11 @@ from notifications_app.models import (
     OutcomeMinute,
     Plan,
 )
+from notifications_app.pipeline import batches, dispatch, planning
 from notifications_app.states import DeliveryStatus
-from pushsvc.common import sql
 from pushsvc.common.ids import uuid7
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store import sql
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_register
 

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from notifications_app import outcomes
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, HourlyStat, Notification
-from notifications_app.outcomes import RowsRefused
+from notifications_app.pipeline import outcomes
+from notifications_app.pipeline.outcomes import RowsRefused
+from notifications_app.pipeline.transitions import Limits, Recipient, judge
 from notifications_app.states import DeliveryStatus
-from notifications_app.verdicts import Limits, Recipient, judge
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support

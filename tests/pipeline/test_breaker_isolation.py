@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from channels_app.services import channel_create
-from notifications_app import breakers, dispatch
 from notifications_app.models import Batch, Delivery
+from notifications_app.pipeline import breakers, dispatch
 from notifications_app.states import DeliveryStatus
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_register
 from tests.pipeline import support

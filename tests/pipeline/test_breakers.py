@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from notifications_app import breakers, dispatch
 from notifications_app.models import Batch
+from notifications_app.pipeline import breakers, dispatch
 from pushsvc.common.endpoints import OTHER
 from pushsvc.common.ids import uuid7
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.pipeline import support
 
 ALICE, BOB, CHARLIE, DORA = (uuid7() for _ in range(4))

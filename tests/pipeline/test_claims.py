@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from notifications_app import doorbell
-from notifications_app.breakers import STRANGERS
 from notifications_app.models import Batch
+from notifications_app.pipeline import wakeup
+from notifications_app.pipeline.breakers import STRANGERS
 from tests.pipeline import support
 
 
@@ -108,7 +108,7 @@ def test_batches_of_skipped_push_services_are_left_and_others_are_not(channel):
 
 
 def test_a_platform_claims_nothing_of_another(channel, monkeypatch):
-    monkeypatch.setitem(doorbell._TASKS, "android", "deliver_android")  # nobody hears it yet
+    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # nobody hears it yet
     support.add_rows(channel, 1, platform="android")
     support.notify(channel, target_platforms=["android"])
     support.plan()

@@ -10,12 +10,13 @@ from django.db import connection, transaction
 from django.db.models import Sum
 
 from channels_app.selectors import channel_totals
-from notifications_app import dispatch, outcomes, upkeep
+from notifications_app import retention
 from notifications_app.events import Event, Report, events_record
 from notifications_app.models import Batch, Delivery, HourlyStat, Notification
+from notifications_app.pipeline import dispatch, outcomes
+from notifications_app.pipeline.transitions import Recipient, Verdict
 from notifications_app.states import DeliveryStatus
-from notifications_app.verdicts import Recipient, Verdict
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 from tests.pipeline import support
 
 SEED = 20261121
@@ -274,7 +275,7 @@ def test_a_click_that_retention_comes_before_changes_nothing(over, count):
     notification, clicks = over
 
     with meanwhile(lambda: events_record(clicks[:count])):
-        upkeep.purge()
+        retention.purge()
 
     assert not Delivery.objects.exists()
     assert reported(notification) == (0, 0, 0)
@@ -284,7 +285,7 @@ def test_a_click_that_retention_comes_before_changes_nothing(over, count):
 def test_a_click_that_comes_before_retention_stays_counted(over):
     notification, clicks = over
 
-    with meanwhile(upkeep.purge):
+    with meanwhile(retention.purge):
         events_record(clicks[:1])
 
     assert not Delivery.objects.exists()
@@ -297,9 +298,9 @@ def test_retention_passes_over_what_several_clicks_are_counted_of(over):
 
     with transaction.atomic():
         events_record(clicks)
-        support.in_threads(upkeep.purge)
+        support.in_threads(retention.purge)
         assert Delivery.objects.count() == 2
-    upkeep.purge()
+    retention.purge()
 
     assert not Delivery.objects.exists()
     assert reported(notification) == (2, 2, 0)
@@ -308,7 +309,7 @@ def test_retention_passes_over_what_several_clicks_are_counted_of(over):
 def test_counts_of_a_notification_survive_its_deliveries(over):
     notification, clicks = over
     events_record(clicks)
-    upkeep.purge()
+    retention.purge()
 
     events_record(clicks)
 

@@ -8,12 +8,12 @@ from django.db.models.functions import Now
 
 from channels_app.models import ProviderCredential
 from channels_app.services import platform_pause
-from notifications_app import batches, doorbell, outcomes
 from notifications_app.delivery.types import Misconfigured
 from notifications_app.models import Batch, Plan
+from notifications_app.pipeline import batches, outcomes, wakeup
+from notifications_app.pipeline.transitions import Limits, Recipient, Verdict, judge
 from notifications_app.states import DeliveryStatus
-from notifications_app.verdicts import Limits, Recipient, Verdict, judge
-from pushsvc.common.crypto import encrypt
+from pushsvc.common.store.crypto import encrypt
 from tests.pipeline import support
 
 
@@ -29,7 +29,7 @@ def notification(channel, settings, monkeypatch):
     """For two phones, planned in two batches."""
     settings.BATCH_SIZE = 1
     support.add_rows(channel, 2, platform="android")
-    monkeypatch.setitem(doorbell._TASKS, "android", "deliver_android")  # nobody hears it yet
+    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # nobody hears it yet
     notification = support.notify(channel, target_platforms=["android"])
     support.plan(notification)
     return notification

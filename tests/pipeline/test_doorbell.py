@@ -10,8 +10,8 @@ import pytest
 from celery import current_app
 from kombu import pools
 
-from notifications_app import doorbell
 from notifications_app.models import Notification
+from notifications_app.pipeline import wakeup
 from notifications_app.services import Draft, notification_accept
 from tests.pipeline import support
 
@@ -19,7 +19,7 @@ from tests.pipeline import support
 @pytest.fixture(autouse=True)
 def _own_broker(monkeypatch):
     """What a test learns of a broker is forgotten when it ends, and what others learned before."""
-    monkeypatch.setattr(doorbell, "_silent_until", 0.0)
+    monkeypatch.setattr(wakeup, "_silent_until", 0.0)
     yield
     monkeypatch.undo()
     _forget()
@@ -27,8 +27,8 @@ def _own_broker(monkeypatch):
 
 def _forget():
     pools.reset()
-    doorbell._connection.cache_clear()
-    doorbell._silent_until = 0.0
+    wakeup._connection.cache_clear()
+    wakeup._silent_until = 0.0
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def wire(settings, broker_at):
 )
 def test_no_more_rings_wait_than_the_bound(rings, waiting):
     for count in rings:
-        doorbell.ring("web", count)
+        wakeup.ring("web", count)
 
     assert support.waiting("web") == waiting
     assert support.waiting("plan") == 0
@@ -115,7 +115,7 @@ def test_a_broker_that_refuses_costs_no_exception_and_little_time(broker_at, cap
     broker_at(f"redis://127.0.0.1:{port}/0")
     begun = time.monotonic()
 
-    doorbell.ring("web")
+    wakeup.ring("web")
 
     assert time.monotonic() - begun < 20
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
@@ -126,35 +126,35 @@ def test_a_broker_that_never_answers_costs_no_exception_and_little_time(broker_a
         broker_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         begun = time.monotonic()
 
-        doorbell.ring("web")
+        wakeup.ring("web")
 
         assert time.monotonic() - begun < 20
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
 def test_a_broker_that_did_not_answer_is_left_alone_for_a_moment(wire, caplog, monkeypatch):
-    monkeypatch.setattr(doorbell, "_SILENCE_SECONDS", 60.0)
+    monkeypatch.setattr(wakeup, "_SILENCE_SECONDS", 60.0)
     wire.cut()
-    doorbell.ring("web")
+    wakeup.ring("web")
     dials = wire.dials
 
-    doorbell.ring("web")
-    doorbell.ring("plan")
+    wakeup.ring("web")
+    wakeup.ring("plan")
 
     assert wire.dials == dials
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
 def test_a_ring_is_heard_again_once_the_broker_is_back(wire, caplog):
-    doorbell.ring("web")
+    wakeup.ring("web")
     assert support.waiting("web") == 1
     wire.cut()
-    doorbell.ring("web")
+    wakeup.ring("web")
     assert support.logged(caplog, "doorbell.unheard")
 
     wire.is_cut = False
-    doorbell._silent_until = 0.0
-    doorbell.ring("web")
+    wakeup._silent_until = 0.0
+    wakeup.ring("web")
 
     assert support.waiting("web") == 2
 
@@ -162,24 +162,24 @@ def test_a_ring_is_heard_again_once_the_broker_is_back(wire, caplog):
 def test_more_failures_than_the_pool_holds_do_not_silence_it(wire):
     wire.cut()
     for _ in range(12):
-        doorbell._silent_until = 0.0
-        doorbell.ring("web")
+        wakeup._silent_until = 0.0
+        wakeup.ring("web")
 
     wire.is_cut = False
-    doorbell._silent_until = 0.0
-    doorbell.ring("web")
+    wakeup._silent_until = 0.0
+    wakeup.ring("web")
 
     assert support.waiting("web") == 1
 
 
 def test_threads_that_ring_at_once_all_return(wire):
-    doorbell.ring("web")
-    support.in_threads(*[lambda: doorbell.ring("web")] * 12)
+    wakeup.ring("web")
+    support.in_threads(*[lambda: wakeup.ring("web")] * 12)
     assert 1 < support.waiting("web") <= 28
 
     wire.cut()
-    doorbell._silent_until = 0.0
-    support.in_threads(*[lambda: doorbell.ring("web")] * 12)
+    wakeup._silent_until = 0.0
+    support.in_threads(*[lambda: wakeup.ring("web")] * 12)
 
 
 def test_a_notification_is_accepted_while_the_broker_is_away_and_found_later(channel, wire):
@@ -203,7 +203,7 @@ def test_a_notification_is_accepted_while_the_broker_is_away_and_found_later(cha
     assert answer["status"] == "pending"
 
     wire.is_cut = False
-    doorbell._silent_until = 0.0
+    wakeup._silent_until = 0.0
     support.tick()
     assert support.waiting("plan") > 0
     support.plan()

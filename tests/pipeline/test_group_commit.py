@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import pytest
 
-from pushsvc.common.group_commit import GroupCommit
+from pushsvc.common.store.group_commit import GroupCommit
 from tests.pipeline.support import until
 
 SECONDS = 20  # for what never happens

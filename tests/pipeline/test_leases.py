@@ -8,12 +8,12 @@ from cryptography.fernet import Fernet
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
-from notifications_app import batches, dispatch, outcomes
 from notifications_app.models import Batch, Delivery
-from notifications_app.outcomes import LeaseLost
+from notifications_app.pipeline import batches, dispatch, outcomes
+from notifications_app.pipeline.outcomes import LeaseLost
+from notifications_app.pipeline.transitions import Recipient, Verdict
 from notifications_app.states import DeliveryStatus
-from notifications_app.verdicts import Recipient, Verdict
-from pushsvc.common import sql
+from pushsvc.common.store import sql
 from tests.pipeline import support
 
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifications_app import dispatch
 from notifications_app.models import Batch
+from notifications_app.pipeline import dispatch
 from subscriptions_app.models import Subscription
 from tests.pipeline import phones, support
 

@@ -4,9 +4,9 @@ import pytest
 from cryptography.fernet import Fernet
 
 from channels_app.models import ProviderCredential
-from notifications_app import dispatch
 from notifications_app.models import Batch
-from pushsvc.common.crypto import encrypt
+from notifications_app.pipeline import dispatch
+from pushsvc.common.store.crypto import encrypt
 from subscriptions_app.models import Subscription
 from tests.pipeline import phones, support
 

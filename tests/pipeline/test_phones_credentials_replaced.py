@@ -7,8 +7,8 @@ from django.db.models import F
 
 from channels_app.models import ProviderCredential
 from channels_app.services import channel_create, provider_credentials_store
-from notifications_app import connections, dispatch
-from notifications_app.delivery import ios
+from notifications_app.delivery.apns import transport as ios
+from notifications_app.pipeline import connections, dispatch
 from subscriptions_app.models import Subscription
 from tests.api.support import owner_of
 from tests.pipeline import phones, support

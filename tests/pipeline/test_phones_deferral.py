@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from notifications_app import breakers, connections, dispatch
 from notifications_app.models import Batch
+from notifications_app.pipeline import breakers, connections, dispatch
 from notifications_app.states import DeliveryStatus
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.pipeline import phones, support
 
 SERVICES = {"android": "fcm_v1", "ios": "apns"}

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from channels_app.services import provider_credentials_store
-from pushsvc.common import quota as quotas
-from pushsvc.common.redis_client import redis_client
-from pushsvc.sandbox.fcm_accounts import new_key_file
+from pushsvc.common.store import quota as quotas
+from pushsvc.common.store.redis_client import redis_client
+from pushsvc.sandbox.fcm.accounts import new_key_file
 from tests.pipeline import phones, support
 
 BURST = 40

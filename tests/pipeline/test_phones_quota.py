@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from notifications_app import batches, breakers, dispatch
 from notifications_app.models import Batch
+from notifications_app.pipeline import batches, breakers, dispatch
 from notifications_app.states import CAREFUL_AFTER_LAPSES
-from pushsvc.common.quota import Quota
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.quota import Quota
+from pushsvc.common.store.redis_client import redis_client
 from tests.pipeline import phones, support
 
 BURST = 100

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from notifications_app import planning
 from notifications_app.models import Batch, Delivery, Plan
-from pushsvc.common import sql
+from notifications_app.pipeline import planning
+from pushsvc.common.store import sql
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support
 

@@ -8,12 +8,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from channels_app.models import Channel
-from notifications_app import batches, dispatch, outcomes
-from notifications_app.attention import concerns
-from notifications_app.concern import Kind
 from notifications_app.models import Batch
-from notifications_app.outcomes import RowsRefused
-from pushsvc.common import sql
+from notifications_app.pipeline import batches, dispatch, outcomes
+from notifications_app.pipeline.outcomes import RowsRefused
+from notifications_app.reporting.attention import concerns
+from notifications_app.reporting.concern import Kind
+from pushsvc.common.store import sql
 from tests.pipeline import support
 
 

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from notifications_app import planning
 from notifications_app.errors import SegmentInUse
 from notifications_app.models import Notification, Plan
+from notifications_app.pipeline import planning
 from notifications_app.services import notification_cancel, segment_delete
-from pushsvc.common import sql
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.selectors import segment_hold
 from subscriptions_app.services import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifications_app import planning
 from notifications_app.models import Plan
+from notifications_app.pipeline import planning
 from notifications_app.services import Draft, notification_test
 from pushsvc.common.errors import NotFound
 from subscriptions_app.services import subscription_unsubscribe

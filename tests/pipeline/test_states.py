@@ -4,9 +4,9 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from notifications_app import outcomes, planning
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Batch, Delivery, Notification, Plan
+from notifications_app.pipeline import outcomes, planning
 from notifications_app.services import notification_cancel
 from notifications_app.states import NOTIFICATION_TRANSITIONS, NotificationStatus
 from pushsvc.common.ids import uuid7

@@ -1,6 +1,6 @@
 """Answers that may be our own fault: a few expire their devices, many expire nobody."""
 
-from notifications_app import settling
+from notifications_app.pipeline import expiry
 from subscriptions_app.models import Subscription
 from tests.pipeline import support
 
@@ -53,7 +53,7 @@ def test_a_fifth_of_suspect_answers_expires_nobody_and_warns(sandbox, channel, c
 
 
 def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, channel, monkeypatch):
-    monkeypatch.setattr(settling, "_STEP", 1)
+    monkeypatch.setattr(expiry, "_STEP", 1)
     devices = support.subscribe(sandbox, channel, 6)
     suspect, subscription = devices[0]
     suspect.behave("error", status=400, body=APPLE_MISMATCH)
@@ -67,7 +67,7 @@ def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, chann
 
 
 def test_more_suspects_than_a_step_holds_are_all_settled(sandbox, channel, monkeypatch):
-    monkeypatch.setattr(settling, "_STEP", 2)
+    monkeypatch.setattr(expiry, "_STEP", 2)
     devices = support.subscribe(sandbox, channel, 30)
     for device, _ in devices[:5]:
         device.behave("error", status=400, body=APPLE_MISMATCH)

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from notifications_app import tasks, upkeep
+from notifications_app import retention, tasks
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from pushsvc.common import sql
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store import sql
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline import support
@@ -242,7 +242,7 @@ def test_retention_goes_in_steps_until_all_is_gone(sandbox, tampered_channel, se
     Notification.objects.update(finished_at=past)
     Batch.objects.update(finished_at=past)
 
-    upkeep.purge()
+    retention.purge()
 
     assert Delivery.objects.count() == 0
     (record,) = support.logged(caplog, "retention.purged")

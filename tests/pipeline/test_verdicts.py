@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
+from notifications_app.pipeline.transitions import Limits, Recipient, judge, out_of_time
 from notifications_app.states import DeliveryStatus
-from notifications_app.verdicts import Limits, Recipient, judge, out_of_time
 from pushsvc.common.ids import uuid7
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, 250_000, tzinfo=UTC)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from pushsvc.common import worker
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.pipeline import support
 
 EVENT = "vapid.refused_by_many"

@@ -1,7 +1,7 @@
 import pytest
 
 from pushsvc.sandbox import running_sandbox
-from tests.sandbox.sender import Sender
+from tests.sandbox.webpush.sender import Sender
 
 
 @pytest.fixture(scope="module")

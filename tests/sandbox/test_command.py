@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pushsvc.sandbox.apns_devices import ApnsDevice, ApnsKey
-from tests.sandbox.apns_sender import Provider, headers_of, token_of
-from tests.sandbox.fcm_sender import FcmSender
-from tests.sandbox.sender import request
+from pushsvc.sandbox.apns.devices import ApnsDevice, ApnsKey
+from tests.sandbox.apns.sender import Provider, headers_of, token_of
+from tests.sandbox.fcm.sender import FcmSender
+from tests.sandbox.webpush.sender import request
 
 ROOT = Path(__file__).parents[2]
 CURLS = 11

@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from channels_app.services import secrets_reencrypt
-from pushsvc.common.crypto import SecretUnreadable
+from pushsvc.common.store.crypto import SecretUnreadable
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from channels_app import two_step
+from channels_app.sign_in import two_step
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
 
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import make_house
 from tests.browser.chromium import running_chromium, skip_without_chromium
 from tests.browser.console.support import Console

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
 from tests.browser.firefox import site
 from tests.browser.firefox.firefox import Firefox, installed

@@ -10,7 +10,7 @@ from urllib.error import HTTPError, URLError
 from channels_app.models import Channel
 from notifications_app.models import Notification
 from pushsvc.common.worker import liveness
-from pushsvc.embedded.server import free_port
+from pushsvc.local.embedded.server import free_port
 from pushsvc.sandbox import BrowserDevice, WebSandbox
 from subscriptions_app.models import Subscription
 from tests.browser.firefox.site import Site

@@ -1,0 +1,1 @@
+"""Accounts, their members, and what each may see and change."""

@@ -1,0 +1,1 @@
+"""What the console's lists and pages share."""

@@ -1,0 +1,1 @@
+"""How staff sign in to the console: password, second step, lock-out."""

@@ -1,0 +1,184 @@
+"""Signing in to the console: password and, where it is on, a code; one answer to whatever is wrong.
+
+Before a password is hashed, the attempts of its address are counted (SIGN_INS_PER_MINUTE), and a
+place to hash is taken (pushsvc/common/passwords.py). What is refused there was not judged.
+django-axes counts failures by user name and address (settings: five, then 15 minutes), whether or
+not there is such a user.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from math import ceil
+from typing import Any, Final
+
+from axes.models import AccessAttempt
+from django import forms
+from django.conf import settings
+from django.contrib.auth import authenticate, logout
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.validators import MaxLengthValidator
+from django.db import transaction
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from typing_extensions import override
+
+from channels_app import audit
+from channels_app.sign_in import two_step
+from pushsvc.common.console.admin import SignInForm
+from pushsvc.common.errors import TooManyRequests, Unavailable
+from pushsvc.common.http.client_address import counted_address, counted_ip
+from pushsvc.common.http.handlers import is_console
+from pushsvc.common.http.ratelimit import Limit, enforce
+from pushsvc.common.passwords import hashing_for
+
+
+class AddressLimit:
+    """The first backend: an address with too many attempts is not asked further.
+
+    Counts right ones too, and those by which users prove themselves on their own pages.
+    """
+
+    def authenticate(self, request: HttpRequest | None, **_credentials: Any) -> None:
+        """Raises TooManyRequests."""
+        if request is not None:
+            quota = settings.SIGN_INS_PER_MINUTE
+            enforce(Limit("sign-ins", counted_address(request), quota, 60))
+
+
+_MAX_NAME: Final = 150  # as User has it
+
+
+class StaffBackend(ModelBackend):
+    """Users are staff. Whether the password or the code was wrong is not told."""
+
+    @override
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        otp_token: str = "",
+        **kwargs: Any,
+    ) -> User | None:
+        with hashing_for(counted_address(request) if request else ""):
+            user = super().authenticate(request, username=username, password=password, **kwargs)
+        if user is None or not two_step.is_on(user):
+            return user
+        device = two_step.verify(user=user, code=otp_token)
+        if device is None:
+            return None
+        user.otp_device = device  # type: ignore[attr-defined] # django-otp notes it in the session
+        return user
+
+    @override
+    def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:
+        """Also asked at each request: who was deactivated is out at once."""
+        return super().user_can_authenticate(user) and bool(getattr(user, "is_staff", False))
+
+
+class ConsoleSignInForm(SignInForm):
+    """Name, password and code at once, so that no answer tells which of them was right."""
+
+    error_messages = {
+        "invalid_login": "That did not fit. Check the name, the password and, where you have "
+        "two-step sign-in, the code: it changes every 30 seconds and works once.",
+        "inactive": "That did not fit.",
+    }
+    otp_token = forms.CharField(
+        label="Code",
+        required=False,
+        max_length=32,
+        help_text="Only with two-step sign-in: from your phone, or a recovery code.",
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        look = self.fields["username"].widget.attrs.get("class", "")
+        self.fields["otp_token"].widget.attrs["class"] = look
+        self.fields["username"].label = "User name"
+        # Django's form only tells the browser; django-axes could not store a longer one.
+        self.fields["username"].validators.append(MaxLengthValidator(_MAX_NAME))
+
+    @override
+    def clean(self) -> dict[str, Any]:
+        """Signs in; the same fault for whatever is wrong."""
+        given = {name: self.cleaned_data.get(name, "") for name in ("username", "password")}
+        token = self.cleaned_data.get("otp_token", "")
+        if all(given.values()):
+            self.user_cache = authenticate(self.request, **given, otp_token=token)
+            if self.user_cache is None:
+                raise self.get_invalid_login_error()
+            audit.record(
+                self.user_cache, audit.Action.ACCESS, note="Signed in.", actor=self.user_cache
+            )
+        return self.cleaned_data
+
+
+class SecondStepMiddleware:
+    """Ends a session of the console that began without the code that its user now needs."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if is_console(request) and _lacks_second_step(request.user):
+            logout(request)
+        return self._get_response(request)
+
+
+class UnjudgedMiddleware:
+    """Tells people why their attempt was not even looked at, and when to try again."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not (is_console(request) and isinstance(exception, TooManyRequests | Unavailable)):
+            return None
+        is_limited = isinstance(exception, TooManyRequests)
+        context = {"wait": exception.headers["Retry-After"], "is_limited": is_limited}
+        answer = render(request, "console/unjudged.html", context, status=exception.status)
+        for name, value in exception.headers.items():
+            answer.headers[name] = value
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+
+def _lacks_second_step(user: Any) -> bool:
+    return user.is_authenticated and not user.is_verified() and two_step.is_on(user)
+
+
+@transaction.atomic
+def lockout_clear(*, attempt: AccessAttempt) -> None:
+    """The name may try again from the address at once. Safe to repeat."""
+    before = audit.fields_of(attempt)
+    audit.record(attempt, audit.Action.DELETE, before, note="A lock-out was cleared.")
+    AccessAttempt.objects.filter(username=attempt.username, ip_address=attempt.ip_address).delete()
+
+
+def locked_out(
+    request: HttpRequest, _answer: HttpResponseBase | None, credentials: dict[str, Any] | None
+) -> HttpResponse:
+    """django-axes' answer for a name and address with too many failures: 429, and until when."""
+    name = (credentials or {}).get("username") or request.POST.get("username", "")
+    wait = _wait(name, counted_ip(request))
+    answer = render(request, "console/locked.html", {"minutes": ceil(wait / 60)}, status=429)
+    answer.headers["Retry-After"] = str(wait)
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _wait(name: str, address: str | None) -> int:
+    """Seconds until the lock ends."""
+    tries = AccessAttempt.objects.filter(username=name, ip_address=address)
+    latest = tries.annotate(now=Now()).order_by("-attempt_time").first()
+    whole: timedelta = settings.AXES_COOLOFF_TIME
+    left = latest.attempt_time + whole - latest.now if latest else whole
+    return max(1, ceil(left.total_seconds()))

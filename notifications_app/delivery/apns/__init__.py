@@ -1,0 +1,1 @@
+"""Apple Push Notification service, over HTTP/2."""

@@ -1,0 +1,154 @@
+"""The connections over which the notifications with one provider token go to one server."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Final, TypeAlias
+
+from notifications_app.delivery.apns.connection import Connection, Headers, NotProcessedError
+from pushsvc.common.egress import Response
+
+logger = logging.getLogger(__name__)
+
+# A request that the server says it has not looked at goes out anew at most so often in one call.
+MAX_TRIES: Final = 3
+# Seconds between connections that fail, or end before they answered anything, doubled each time.
+FIRST_WAIT: Final = 0.1
+MAX_DOUBLINGS: Final = 3
+CLOSE_SECONDS: Final = 1.0
+
+Connect: TypeAlias = Callable[[Callable[[], None]], Awaitable[Connection]]
+
+
+class NoConnectionError(Exception):
+    """No connection could be made, for `__cause__`; nothing was sent."""
+
+
+class Pool:
+    """Connects when a request needs it, again when a connection was lost, and to up to
+    `max_connections` where the others are full.
+
+    `connect` makes a connection that calls what it is given when its room changes. Requests that
+    find no room wait in line, without polling.
+    """
+
+    def __init__(self, connect: Connect, max_connections: int) -> None:
+        self._connect = connect
+        self._max_connections = max_connections
+        self._loop = asyncio.get_running_loop()
+        self._connections: list[Connection] = []
+        self._connecting: asyncio.Task[None] | None = None
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._called: set[asyncio.Future[None]] = set()
+        self._newest: Connection | None = None
+        self._failures = 0
+        self._is_closed = False
+
+    @property
+    def is_idle(self) -> bool:
+        busy = self._connecting or self._waiting or self._called
+        return not busy and all(connection.is_idle for connection in self._connections)
+
+    async def post(self, headers: Headers, body: bytes) -> Response:
+        """One request, sent again only where the server has not looked at it.
+
+        Raises NoConnectionError, NotProcessedError, ConnectionLostError or StreamResetError.
+        """
+        for _ in range(MAX_TRIES - 1):
+            try:
+                return await (await self._with_room()).post(headers, body)
+            except NotProcessedError as error:
+                logger.info("apns.sent_again", extra={"reason": str(error)})
+        return await (await self._with_room()).post(headers, body)
+
+    async def close(self) -> None:
+        """Lets what is under way end, for CLOSE_SECONDS; whatever waits is refused."""
+        self._is_closed = True
+        if self._connecting:
+            self._connecting.cancel()
+            await asyncio.wait([self._connecting])
+        for connection in self._connections:
+            connection.close()
+        self._wake()
+        closing = [connection.wait_closed(CLOSE_SECONDS) for connection in self._connections]
+        await asyncio.gather(*closing)
+
+    async def _with_room(self) -> Connection:
+        """A connection that takes a request now: until the caller awaits, nobody else gets it."""
+        connection = None if self._waiting or self._called else self._first_with_room()
+        while connection is None:
+            await self._wait_in_line()
+            connection = self._first_with_room()
+        return connection
+
+    def _first_with_room(self) -> Connection | None:
+        """The first, so that the later ones fall idle and end."""
+        return next((each for each in self._connections if each.room), None)
+
+    async def _wait_in_line(self) -> None:
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._waiting[turn] = None
+        self._wake()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._waiting.pop(turn, None)
+            if turn in self._called:
+                self._called.discard(turn)
+                self._wake()  # the next one's turn, then
+            raise
+        finally:
+            self._called.discard(turn)
+
+    def _wake(self) -> None:
+        """Gives as many turns as there is room for. Called whenever that may have changed."""
+        self._count_losses()
+        room = sum(connection.room for connection in self._connections) - len(self._called)
+        waiting = (turn for turn in self._waiting if not turn.done())
+        for turn in list(islice(waiting, max(0, room))):
+            del self._waiting[turn]
+            self._called.add(turn)
+            turn.set_result(None)
+        if self._is_closed:
+            self._refuse_waiting(ConnectionAbortedError("closed"))
+        elif self._waiting:
+            self._grow()
+
+    def _count_losses(self) -> None:
+        lost = [each for each in self._connections if each.is_lost]
+        self._connections = [each for each in self._connections if not each.is_lost]
+        self._failures += sum(not each.is_proven for each in lost)
+        if self._newest and self._newest.is_proven:
+            self._failures, self._newest = 0, None
+
+    def _grow(self) -> None:
+        """One more connection, unless one is coming or about to have room."""
+        usable = [each for each in self._connections if each.is_usable]
+        is_soon = any(each.room or each.waits_for_proof for each in usable)
+        is_enough = is_soon or len(usable) >= self._max_connections
+        if not (self._connecting or is_enough):
+            self._connecting = self._loop.create_task(self._add())
+
+    async def _add(self) -> None:
+        try:
+            if self._failures:
+                await asyncio.sleep(FIRST_WAIT * 2 ** min(self._failures - 1, MAX_DOUBLINGS))
+            self._newest = await self._connect(self._wake)
+            self._connections.append(self._newest)
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait learn of it
+            self._failures += 1
+            logger.info("apns.no_connection", extra={"error": type(error).__name__})
+            if not any(each.is_usable for each in self._connections):
+                self._refuse_waiting(error)
+        finally:
+            self._connecting = None
+            self._wake()
+
+    def _refuse_waiting(self, cause: Exception) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for turn in waiting:
+            if not turn.done():
+                refusal = NoConnectionError()
+                refusal.__cause__ = cause
+                turn.set_exception(refusal)

@@ -1,0 +1,1 @@
+"""From a due notification to recorded outcomes: plan, claim, send, record, expire."""

@@ -1,0 +1,123 @@
+"""What breakers do in Redis, each in one round trip. `notifications_app.pipeline.breakers` gives the keys.
+
+`open` and `probes` are sorted sets: a breaker's name, and until when in milliseconds. Times are of
+Redis's own clock, so that machines need not agree on it. A `level` is how many times a breaker
+opened without closing; while there is one and the breaker is not open, it is half-open.
+"""
+
+from typing import Final
+
+_CLOCK: Final = """
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+"""
+
+# KEYS: open, probes.
+HELD: Final = (
+    _CLOCK
+    + """
+local held = {}
+for _, key in ipairs(KEYS) do
+  local after = string.format('(%d', now)
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', key, after, '+inf')) do
+    table.insert(held, name)
+  end
+end
+return held
+"""
+)
+
+# KEYS: open, then levels. ARGV: the names of the breakers of these levels.
+IS_HALF_OPEN: Final = (
+    _CLOCK
+    + """
+for i, name in ipairs(ARGV) do
+  local till = tonumber(redis.call('ZSCORE', KEYS[1], name) or 0)
+  if redis.call('EXISTS', KEYS[i + 1]) == 1 and till <= now then return 1 end
+end
+return 0
+"""
+)
+
+# KEYS: probes. ARGV: name, seconds.
+TAKE_PROBE: Final = (
+    _CLOCK
+    + """
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+return redis.call('ZADD', KEYS[1], 'NX', now + ARGV[2] * 1000, ARGV[1])
+"""
+)
+
+# `calls` counts a channel's calls, `votes` who calls the service: each channel's share is the
+# outages that it met, at most so many, and 0 where most of its calls were answered; `ailing` counts
+# those above 0, `evidence` adds them up. Both are forgotten some seconds after the first call in
+# them. Returns the milliseconds for which the channel should wait, and what became of the channel's
+# breaker and of the service's: the seconds for which it opened, -1 where it closed, or 0.
+RECORD: Final = (
+    _CLOCK
+    + """
+local opened, probes, own_level, service_level, calls, votes = unpack(KEYS)
+local own, service, channel = ARGV[1], ARGV[2], ARGV[3]
+local answered, outages, is_probe = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+local least, most_of_one = tonumber(ARGV[7]), tonumber(ARGV[8])
+local window, service_window = ARGV[9], ARGV[10]
+local shortest, longest, memory = tonumber(ARGV[11]), tonumber(ARGV[12]), ARGV[13]
+
+local function left(name)
+  return math.max(0, tonumber(redis.call('ZSCORE', opened, name) or 0) - now)
+end
+
+local function open(name, level)
+  if left(name) > 0 then return 0 end
+  local wait = math.min(shortest * 2 ^ (redis.call('INCR', level) - 1), longest)
+  redis.call('EXPIRE', level, memory)
+  redis.call('ZREMRANGEBYSCORE', opened, '-inf', now)
+  redis.call('ZADD', opened, now + wait * 1000, name)
+  return wait
+end
+
+-- Calls that were under way when it opened, and failed since, say nothing of it now.
+local function close(level, counted)
+  if redis.call('DEL', level) == 0 then return 0 end
+  redis.call('DEL', counted)
+  return -1
+end
+
+local function count(key, field, by, seconds)
+  local total = redis.call('HINCRBY', key, field, by)
+  if redis.call('TTL', key) < 0 then redis.call('EXPIRE', key, seconds) end
+  return total
+end
+
+local own_event, service_event, share = 0, 0, 0
+if is_probe then
+  redis.call('ZREM', probes, own)
+  if outages > 0 and outages >= answered then
+    own_event, share = open(own, own_level), most_of_one
+  elseif answered > 0 then
+    own_event, service_event = close(own_level, calls), close(service_level, votes)
+  end
+else
+  local all_answered = count(calls, 'answered', answered, window)
+  local all_outages = count(calls, 'outages', outages, window)
+  if all_outages >= math.max(all_answered, 1) then
+    share = math.min(all_outages, most_of_one)
+    if all_answered + all_outages >= least then own_event = open(own, own_level) end
+  end
+end
+
+if answered + outages > 0 and left(service) == 0 then
+  local before = tonumber(redis.call('HGET', votes, channel) or 0)
+  redis.call('HSET', votes, channel, share)
+  local turned = math.min(share, 1) - math.min(before, 1)
+  local ailing = count(votes, 'ailing', turned, service_window)
+  local evidence = count(votes, 'evidence', share - before, service_window)
+  local callers = redis.call('HLEN', votes) - 2
+  if evidence >= least and ailing * 2 > callers then
+    service_event = open(service, service_level)
+    redis.call('DEL', votes)
+  end
+end
+return {math.max(left(own), left(service)), own_event, service_event}
+"""
+)

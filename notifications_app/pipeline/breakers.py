@@ -1,0 +1,142 @@
+"""Circuit breakers, shared by all workers through Redis: one for each channel at each push service,
+and one for each push service as a whole.
+
+A channel's: closed → open when half of at least twenty of its calls in ten seconds met an outage →
+half-open when the wait is over: one small batch tries → closed, or open again for twice as long.
+
+The service's holds every channel, so it takes the word of several: it opens when most of the
+channels that called in the last minute meet outages, and these are twenty or more, of which at most
+ten count for one channel. When its wait is over each channel may try; the first that is answered
+closes it. So no channel can hold up another, and one that is alone with a service holds itself.
+
+When Redis is away every breaker counts as closed.
+"""
+
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+import redis
+
+from notifications_app.pipeline import breaker_scripts as scripts
+from pushsvc.common.endpoints import OTHER
+from pushsvc.common.store.redis_client import redis_client
+
+logger = logging.getLogger(__name__)
+
+STRANGERS = OTHER  # hosts that nobody knows share no fate
+WINDOW_SECONDS = 10
+SERVICE_WINDOW_SECONDS = 60
+LEAST_CALLS = 20
+MOST_OF_ONE_CHANNEL = 10
+WAIT_SECONDS = 15
+LONGEST_WAIT_SECONDS = 120
+PROBE_CALLS = 20
+_PROBE_SECONDS = 30
+_MEMORY_SECONDS = 600
+_OPEN = "pushsvc:breaker:open"
+_PROBES = "pushsvc:breaker:probes"
+
+
+def of_channel(service: str, channel_id: UUID) -> str:
+    """The name of the channel's breaker at the service; the service's own is named like it."""
+    return f"{service} {channel_id}"
+
+
+def parts_of(name: str) -> tuple[str, UUID | None]:
+    """The push service, and the channel where the breaker is a channel's."""
+    service, _, channel_id = name.partition(" ")
+    return service, UUID(channel_id) if channel_id else None
+
+
+def held() -> list[str]:
+    """The names of breakers behind which nobody should claim now: they are open, or half-open with
+    the one batch that tries under way."""
+    try:
+        return list(redis_client().eval(scripts.HELD, 2, _OPEN, _PROBES))
+    except redis.RedisError:
+        return []
+
+
+def is_half_open(service: str, channel_id: UUID) -> bool:
+    """Whether the channel may only try: its breaker's wait is over, or the service's."""
+    if service == STRANGERS:
+        return False
+    names = [of_channel(service, channel_id), service]
+    try:
+        found = redis_client().eval(scripts.IS_HALF_OPEN, 3, _OPEN, *map(_level, names), *names)
+    except redis.RedisError:
+        return False
+    return bool(found)
+
+
+def take_probe(service: str, channel_id: UUID) -> bool:
+    """True for the one worker that may try now for the channel."""
+    name = of_channel(service, channel_id)
+    try:
+        return bool(redis_client().eval(scripts.TAKE_PROBE, 1, _PROBES, name, _PROBE_SECONDS))
+    except redis.RedisError:
+        return True
+
+
+def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
+    """Counts calls; opens breakers. After outages, the seconds for which the channel should not
+    call. Safe to lose."""
+    if not answered + outages:
+        return 0.0
+    wait = _record(service, channel_id, answered, outages, is_probe=False)
+    return wait if outages else 0.0
+
+
+def end_probe(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
+    """What the probe's calls came to: opens or closes. One that says nothing leaves the breakers as
+    they are, and its batch for others to try. Seconds as `record`."""
+    wait = _record(service, channel_id, answered, outages, is_probe=True)
+    return wait if answered + outages else float(WAIT_SECONDS)
+
+
+def _record(
+    service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool
+) -> float:
+    if service == STRANGERS:
+        return 0.0
+    name = of_channel(service, channel_id)
+    keys = (
+        _OPEN,
+        _PROBES,
+        _level(name),
+        _level(service),
+        _key("calls", name),
+        _key("votes", service),
+    )
+    arguments = (
+        name, service, channel_id.hex, answered, outages, int(is_probe), LEAST_CALLS,
+        MOST_OF_ONE_CHANNEL, WINDOW_SECONDS, SERVICE_WINDOW_SECONDS, WAIT_SECONDS,
+        LONGEST_WAIT_SECONDS, _MEMORY_SECONDS,
+    )  # fmt: skip
+    try:
+        wait, *events = redis_client().eval(scripts.RECORD, len(keys), *keys, *map(str, arguments))
+    except redis.RedisError:
+        logger.debug("breaker.unrecorded", extra={"service": service})
+        return 0.0
+    _log(service, channel_id, events)
+    return int(wait) / 1000
+
+
+def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:
+    """`events`: of the channel's breaker and of the service's; the seconds for which it was opened,
+    or -1 where it was closed, or 0."""
+    for event, whose in zip(events, [{"channel": channel_id}, {}], strict=True):
+        extra: dict[str, object] = {"service": service, **whose}
+        if event > 0:
+            logger.warning("breaker.opened", extra=extra | {"seconds": event})
+        elif event < 0:
+            logger.info("breaker.closed", extra=extra)
+
+
+def _level(name: str) -> str:
+    return _key("level", name)
+
+
+def _key(part: str, name: str) -> str:
+    return f"pushsvc:breaker:{part}:{name}"

@@ -1,0 +1,137 @@
+"""From a batch's recipients to what a transport needs: targets and credentials, as plain values."""
+
+import logging
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from channels_app.selectors import Credential, credential_for, vapid_private_keys
+from notifications_app.delivery.apns import transport as apns
+from notifications_app.delivery.fcm import transport as fcm
+from notifications_app.delivery.registry import Credentials, Target
+from notifications_app.delivery.types import Message
+from notifications_app.delivery.webpush import transport as webpush
+from notifications_app.models import Notification
+from notifications_app.tracking import make_token
+from pushsvc.common.store.crypto import SecretUnreadable
+from subscriptions_app.selectors import DeliveryTarget, delivery_targets
+
+logger = logging.getLogger(__name__)
+
+
+class CredentialsMissing(Exception):
+    """There are none for the platform, or they were refused and nobody has replaced them yet."""
+
+
+class CredentialsUnreadable(Exception):
+    """What is stored in this version of them is no credential of the platform."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+@dataclass(frozen=True)
+class Addressed:
+    """`targets` by subscription id: those that still can be reached; `registered_at`: when each of
+    them last said so; `unproven`: those that never took a message. `credential_version` is what a
+    refusal of the credentials would be about; 0 where the platform cannot be paused."""
+
+    targets: Mapping[UUID, Target]
+    registered_at: Mapping[UUID, datetime]
+    unproven: Set[UUID]
+    credentials: Credentials
+    credential_version: int = 0
+
+
+def address(
+    platform: str, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
+) -> Addressed:
+    """Reads the devices and the credentials as they are now; a device that is missing or inactive
+    has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable where
+    CREDENTIAL_KEYS lacks a key.
+    """
+    active = [device for device in delivery_targets(subscription_ids) if device.active]
+    registered_at = {device.id: device.registered_at for device in active}
+    unproven = {device.id for device in active if not device.is_proven}
+    if platform == "web":
+        browsers = {device.id: _browser(notification_id, device) for device in active}
+        keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
+        return Addressed(browsers, registered_at, unproven, keys)
+    credentials = _usable_credentials(platform, channel_id)
+    phones = {device.id: _phone(platform, notification_id, device) for device in active}
+    return Addressed(phones, registered_at, unproven, credentials, credentials.version)
+
+
+def message_of(notification: Notification, *, expires_at: float) -> Message:
+    """The notification as transports know it; its deadline on this process's clock."""
+    return Message(
+        notification_id=notification.id,
+        title=notification.title,
+        body=notification.body,
+        icon=notification.icon,
+        url=notification.url,
+        image=notification.image,
+        data=notification.data,
+        ttl=notification.ttl,
+        expires_at=expires_at,
+        urgency=notification.urgency,
+        topic=notification.topic,
+    )
+
+
+def _vapid_keys(ids: set[UUID]) -> webpush.Credentials:
+    """Without a key of CREDENTIAL_KEYS there are none: its recipients are deferred, so that an
+    operator who restores it in time loses nothing."""
+    try:
+        keys = vapid_private_keys(ids)
+    except SecretUnreadable:
+        logger.error(
+            "credentials.unreadable", extra={"remedy": "restore the key in CREDENTIAL_KEYS"}
+        )
+        return webpush.Credentials({})
+    return webpush.Credentials({id_: webpush.VapidKey(*key) for id_, key in keys.items()})
+
+
+def stored_credentials(platform: str, channel_id: UUID) -> fcm.Credentials | apns.Credentials:
+    """Android's or iOS's, paused or not. Raises CredentialsMissing, CredentialsUnreadable, or
+    SecretUnreadable where CREDENTIAL_KEYS lacks a key."""
+    return _parsed(platform, credential_for(channel_id, platform))
+
+
+def _usable_credentials(platform: str, channel_id: UUID) -> fcm.Credentials | apns.Credentials:
+    stored = credential_for(channel_id, platform)
+    return _parsed(platform, None if stored is None or stored.is_paused else stored)
+
+
+def _parsed(platform: str, stored: Credential | None) -> fcm.Credentials | apns.Credentials:
+    if stored is None:
+        raise CredentialsMissing
+    parse = fcm.Credentials.parse if platform == "android" else apns.Credentials.parse
+    try:
+        return parse(stored.secret, stored.version)
+    except ValueError:  # its text may hold a part of the secret
+        raise CredentialsUnreadable(stored.version) from None
+
+
+def _browser(notification_id: UUID, device: DeliveryTarget) -> webpush.Target:
+    if device.vapid_key_id is None:
+        raise ValueError("a web subscription always has a VAPID key")
+    return webpush.Target(
+        subscription_id=device.id,
+        endpoint=device.address,
+        p256dh=device.p256dh,
+        auth=device.auth,
+        vapid_key_id=device.vapid_key_id,
+        token=make_token(notification_id, device.id),
+    )
+
+
+def _phone(
+    platform: str, notification_id: UUID, device: DeliveryTarget
+) -> fcm.Target | apns.Target:
+    token = make_token(notification_id, device.id)
+    if platform == "android":
+        return fcm.Target(device.id, device.address, token)
+    return apns.Target(device.id, device.address, token)

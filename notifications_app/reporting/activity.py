@@ -1,0 +1,112 @@
+"""What is being sent now and what is due next, for the dashboard.
+
+Reads notifications that have not ended, their open batches and the last minutes of their outcomes,
+all by index.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from django.db.models import QuerySet
+
+from channels_app.models import Channel
+from notifications_app.models import Notification
+from notifications_app.reporting.progress import Pace
+from notifications_app.states import NotificationStatus
+from pushsvc.common.console.figures import share
+from pushsvc.common.store import sql
+
+MOST_SHOWN: Final = 10
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A notification in `processing`. Its recipient count grows while it is `planning`.
+
+    `sending`: handing over goes on; `retrying`: all that is left waits until `next_at`; `parked`:
+    it waits for credentials that the push service accepts.
+    """
+
+    notification: Notification
+    stage: Literal["planning", "sending", "retrying", "parked"]
+    pace: Pace
+    next_at: datetime | None
+
+    @property
+    def done(self) -> int:
+        return self.notification.delivered_count + self.notification.bounced_count
+
+    @property
+    def done_share(self) -> float | None:
+        return share(self.done, self.notification.recipient_count)
+
+    @property
+    def delivered_share(self) -> float | None:
+        return share(self.notification.delivered_count, self.notification.recipient_count)
+
+    @property
+    def bounced_share(self) -> float | None:
+        return share(self.notification.bounced_count, self.notification.recipient_count)
+
+
+def sending(channels: QuerySet[Channel]) -> list[Sending]:
+    """Oldest first, at most MOST_SHOWN and one more, which says that there are others."""
+    running = Notification.objects.filter(
+        channel__in=channels, status=NotificationStatus.PROCESSING
+    )
+    found = list(running.select_related("channel").defer("data").order_by("id")[: MOST_SHOWN + 1])
+    if not found:
+        return []
+    facts = {row[0]: row[1:] for row in sql.rows(_FACTS, {"ids": [each.id for each in found]})}
+    return [_sending(each, *facts[each.id]) for each in found if each.id in facts]
+
+
+def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
+    """Soonest first; one whose time is over waits for its start."""
+    pending = Notification.objects.filter(channel__in=channels, status=NotificationStatus.PENDING)
+    soonest = pending.select_related("channel").defer("data").order_by("scheduled_at", "id")
+    return list(soonest[:most])
+
+
+def _sending(
+    notification: Notification,
+    is_planning: bool,
+    rate: float,
+    is_busy: bool,
+    is_parked: bool,
+    next_at: datetime | None,
+) -> Sending:
+    left = notification.recipient_count - notification.delivered_count - notification.bounced_count
+    seconds_left = left / rate if rate > 0 and is_busy and not is_planning else None
+    pace = Pace(rate, seconds_left)
+    if is_planning:
+        return Sending(notification, "planning", pace, None)
+    if is_busy or not (is_parked or next_at):
+        return Sending(notification, "sending", pace, None)
+    return Sending(notification, "retrying" if next_at else "parked", pace, next_at)
+
+
+# The rate is that of the notification's own page: over the last two to three minutes.
+_FACTS = """
+SELECT notification.id,
+  EXISTS (SELECT FROM notifications_app_plan plan
+          WHERE plan.notification_id = notification.id AND plan.status = 'planning'),
+  (SELECT coalesce(sum(ended.count), 0) FROM notifications_app_outcomeminute ended
+   WHERE ended.notification_id = notification.id
+     AND ended.minute >= date_trunc('minute', lately.since))::float
+    / greatest(1, extract(epoch FROM statement_timestamp() - lately.since))::float,
+  coalesce(open.is_busy, false), coalesce(open.is_parked, false), open.next_at
+FROM notifications_app_notification notification,
+LATERAL (SELECT greatest(
+  notification.started_at,
+  date_trunc('minute', statement_timestamp() - interval '2 minutes')) AS since) AS lately,
+LATERAL (
+  SELECT bool_or(batch.status = 'leased' OR
+                 (batch.status = 'ready' AND batch.due_at <= statement_timestamp())) AS is_busy,
+    bool_or(batch.status = 'parked') AS is_parked,
+    min(batch.due_at) FILTER (WHERE batch.status = 'ready') AS next_at
+  FROM notifications_app_batch batch
+  WHERE batch.notification_id = notification.id AND batch.status <> 'done') AS open
+WHERE notification.id = ANY(%(ids)s)
+"""

@@ -1,0 +1,382 @@
+"""What staff should look at: each concern with what is the matter and what to do.
+
+Every read is bounded and by index; an installation where all is well is told in a few small ones.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
+from django.utils.text import Truncator
+
+from channels_app.models import ApiKey, Channel, ProviderCredential
+from channels_app.selectors import crowded_channels
+from notifications_app.delivery.registry import services_with_breaker
+from notifications_app.models import BREAKING_BATCH, Batch, HourlyStat, Notification
+from notifications_app.pipeline import breakers
+from notifications_app.reporting.bounce_reasons import words_for
+from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.states import BatchStatus, NotificationStatus
+from pushsvc.common import worker
+from pushsvc.common.console.figures import duration
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+
+MOST_OF_A_KIND: Final = 10
+
+# Google advises to replace keys of service accounts at least every 90 days, because one that
+# leaked serves whoever has it until then (https://cloud.google.com/iam/docs/key-rotation). Apple's
+# keys have no such advice and do not end.
+OLD_KEY: Final = timedelta(days=90)
+KEY_ENDS_SOON: Final = timedelta(days=14)
+KEY_IN_USE: Final = timedelta(days=30)
+
+# A jump: twice the share of the week before, five points more, and so many that it is no accident.
+LEAST_BOUNCED: Final = 50
+JUMP_FACTOR: Final = 2
+JUMP_POINTS: Final = 0.05
+LEAST_TO_COMPARE: Final = 100
+MUCH_WITHOUT_COMPARISON: Final = 0.2
+
+LATE_START: Final = timedelta(seconds=15)
+LATE_BATCH: Final = timedelta(seconds=60)
+VERY_LATE_BATCH: Final = timedelta(minutes=10)
+
+_TEXT_SHOWN: Final = 60  # characters
+
+_PROVIDERS: Final = {"android": "Google", "ios": "Apple"}
+
+
+def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
+    """Worst first. Of the channels, and of the parts that all channels share; at most
+    MOST_OF_A_KIND of each kind. `now`: the database's clock."""
+    found = [
+        *_shared_parts(channels),
+        *_credentials(channels, now),
+        *_credentials_missing(channels),
+        *_late_starts(channels, now),
+        *_queues(channels, now),
+        *_breaking(channels),
+        *_bounces(channels, now),
+        *_crowded(channels),
+        *_api_keys_ending(channels, now),
+    ]
+    tones = ["bad", "warn", "info"]
+    return sorted(found, key=lambda concern: tones.index(concern.tone))
+
+
+def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    """Workers of the platforms that the channels use, beat, Redis, and push services."""
+    used = _platforms_used(channels)
+    alive = worker.liveness(["plan", "tick", *used])
+    if alive is None:
+        detail = (
+            "Nobody can tell which workers live. Sends are stored; limits let everything through, "
+            "and if the broker is the same Redis, nothing is sent until it is back."
+        )
+        yield Concern(Kind.REDIS_AWAY, "bad", "Redis is away", detail)
+        return
+    for queue in used:
+        if not alive.processes[queue]:
+            yield _worker_missing(queue)
+    if not (alive.processes["plan"] and alive.processes["tick"]):
+        detail = (
+            "No process plans notifications: what is sent or scheduled now waits. "
+            "Start worker-plan; nothing is lost meanwhile."
+        )
+        yield Concern(Kind.WORKERS_MISSING, "bad", "The planner is not running", detail)
+    elif not alive.has_ticked:
+        detail = (
+            "No tick was heard for 15 seconds: schedules and retries are late. "
+            "Start beat; nothing is lost meanwhile."
+        )
+        yield Concern(Kind.BEAT_MISSING, "bad", "The scheduler (beat) is not running", detail)
+    yield from _services_ailing(used, channels)
+
+
+def _worker_missing(platform: str) -> Concern:
+    name = PLATFORM_NAMES[platform]
+    detail = (
+        f"Recipients on {name} wait until their time to live is over. "
+        f"Start worker-{platform}; nothing is lost meanwhile."
+    )
+    title = f"No worker for {name} is running"
+    return Concern(Kind.WORKERS_MISSING, "bad", title, detail, platform=platform)
+
+
+def _platforms_used(channels: QuerySet[Channel]) -> list[str]:
+    is_enabled = {
+        platform: Count("pk", filter=Q(**{f"{platform}_enabled": True}))
+        for platform in Platform.values
+    }
+    counts = channels.aggregate(**is_enabled)
+    return [platform for platform in Platform.values if counts[platform]]
+
+
+def _services_ailing(platforms: list[str], channels: QuerySet[Channel]) -> Iterator[Concern]:
+    platform_of = {
+        service: platform
+        for platform in platforms
+        for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
+    }
+    held = [each for each in map(breakers.parts_of, breakers.held()) if each[0] in platform_of]
+    for service in [service for service, channel_id in held if channel_id is None][:MOST_OF_A_KIND]:
+        yield Concern(
+            Kind.SERVICE_AILING,
+            "warn",
+            f"The push service {service} is ailing",
+            "Most channels that called it lately met failures, so its batches wait for up to two "
+            "minutes before it is tried again. Others are not delayed.",
+            platform=platform_of[service],
+        )
+    of_channels = [(service, channel_id) for service, channel_id in held if channel_id]
+    names = _names(channels, {channel_id for _, channel_id in of_channels})
+    known = [(service, channel_id) for service, channel_id in of_channels if channel_id in names]
+    for service, channel_id in known[:MOST_OF_A_KIND]:
+        yield Concern(
+            Kind.SERVICE_AILING,
+            "warn",
+            f"The push service {service} fails this channel",
+            "Half of the channel's last calls failed there, so its batches wait for up to two "
+            "minutes before it is tried again. Other channels are not delayed.",
+            channel_id=channel_id,
+            channel_name=names[channel_id],
+            platform=platform_of[service],
+        )
+
+
+def _names(channels: QuerySet[Channel], ids: set[UUID]) -> dict[UUID, str]:
+    return dict(channels.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
+
+
+def _credentials(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    """The paused ones first, then those whose key is old."""
+    is_old = Q(platform=Platform.ANDROID, updated_at__lt=now - OLD_KEY)
+    notable = ProviderCredential.objects.filter(
+        Q(paused_at__isnull=False) | is_old, channel__in=channels
+    ).select_related("channel")
+    ordered = notable.order_by(F("paused_at").asc(nulls_last=True), "updated_at")
+    for each in ordered[: 2 * MOST_OF_A_KIND]:
+        yield _old(each, now) if each.paused_at is None else _paused(each)
+
+
+def _paused(credential: ProviderCredential) -> Concern:
+    platform, provider = credential.platform, _PROVIDERS[credential.platform]
+    meaning = words_for(platform, credential.paused_code).meaning
+    return Concern(
+        Kind.PAUSED,
+        "bad",
+        f"{PLATFORM_NAMES[platform]} is paused: {provider} refused the credentials",
+        f"{meaning} Recipients wait for up to an hour, then bounce. Mend it at {provider} and "
+        "store the credentials again, or store others: sending goes on within seconds.".strip(),
+        quote=f"{credential.paused_code}: {credential.paused_detail}".rstrip(": "),
+        since=credential.paused_at,
+        **_about(credential),
+    )
+
+
+def _old(credential: ProviderCredential, now: datetime) -> Concern:
+    return Concern(
+        Kind.CREDENTIALS_OLD,
+        "info",
+        f"Google's key has been in use for {(now - credential.updated_at).days} days",
+        "It goes on working, but one that leaked would, too: Google advises to replace the key "
+        f"of a service account at least every {OLD_KEY.days} days.",
+        since=credential.updated_at,
+        **_about(credential),
+    )
+
+
+def _credentials_missing(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    """Of platforms that are enabled all the same."""
+    marked = channels.annotate(lacks_android=_lacks("android"), lacks_ios=_lacks("ios"))
+    lacking = marked.filter(Q(lacks_android=True) | Q(lacks_ios=True)).order_by("name")
+    for channel in lacking[:MOST_OF_A_KIND]:
+        for platform, provider in _PROVIDERS.items():
+            if getattr(channel, f"lacks_{platform}"):
+                yield _credential_missing(channel, platform, provider)
+
+
+def _lacks(platform: str) -> Q:
+    stored = ProviderCredential.objects.filter(channel=OuterRef("pk"), platform=platform)
+    return Q(~Exists(stored), **{f"{platform}_enabled": True})
+
+
+def _credential_missing(channel: Channel, platform: str, provider: str) -> Concern:
+    return Concern(
+        Kind.CREDENTIALS_MISSING,
+        "bad",
+        f"{PLATFORM_NAMES[platform]} has no credentials",
+        f"It is enabled, but there is nothing to show to {provider}: its recipients wait for up to "
+        "an hour, then bounce.",
+        channel_id=channel.pk,
+        channel_name=channel.name,
+        platform=platform,
+    )
+
+
+def _api_keys_ending(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    ending = ApiKey.objects.filter(
+        channel__in=channels,
+        revoked_at__isnull=True,
+        expires_at__gt=now,
+        expires_at__lt=now + KEY_ENDS_SOON,
+        last_used_at__gt=now - KEY_IN_USE,
+    )
+    for key in ending.select_related("channel").order_by("expires_at")[:MOST_OF_A_KIND]:
+        days = (key.expires_at - now).days if key.expires_at else 0
+        yield Concern(
+            Kind.API_KEY_ENDS,
+            "warn",
+            f"The API key “{key}” ends in {days} days"
+            if days > 1
+            else f"The API key “{key}” ends soon",
+            "It is in use. Issue another and give it to the programs that use it, before it is "
+            "refused.",
+            channel_id=key.channel_id,
+            channel_name=key.channel.name,
+        )
+
+
+def _bounces(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    """The last 24 hours against the seven days before them."""
+    day_ago = now - timedelta(days=1)
+    lately, before = Q(hour__gt=day_ago), Q(hour__lte=day_ago)
+    hours = HourlyStat.objects.filter(
+        channel__in=channels,
+        platform__in=Platform.values,  # for the primary key, as in statistics
+        hour__gt=day_ago - timedelta(days=7),
+    )
+    sums = hours.values("channel_id", "platform").annotate(
+        name=Max("channel__name"),
+        bounced_lately=Sum("bounced", filter=lately, default=0),
+        delivered_lately=Sum("delivered", filter=lately, default=0),
+        bounced_before=Sum("bounced", filter=before, default=0),
+        delivered_before=Sum("delivered", filter=before, default=0),
+    )
+    many = sums.filter(bounced_lately__gte=LEAST_BOUNCED).order_by("-bounced_lately")
+    jumps = [row for row in many[: 10 * MOST_OF_A_KIND] if _is_jump(row)]
+    for row in jumps[:MOST_OF_A_KIND]:
+        yield _bounce_concern(row)
+
+
+def _is_jump(row: Mapping[str, Any]) -> bool:
+    lately, before = _bounced_shares(row)
+    if before is None:
+        return lately >= MUCH_WITHOUT_COMPARISON
+    return lately >= max(JUMP_FACTOR * before, before + JUMP_POINTS)
+
+
+def _bounced_shares(row: Mapping[str, Any]) -> tuple[float, float | None]:
+    """Of the last day, and of the week before if that is enough to compare with."""
+    ended = row["bounced_lately"] + row["delivered_lately"]
+    ended_before = row["bounced_before"] + row["delivered_before"]
+    before = row["bounced_before"] / ended_before if ended_before >= LEAST_TO_COMPARE else None
+    return row["bounced_lately"] / ended, before
+
+
+def _bounce_concern(row: Mapping[str, Any]) -> Concern:
+    lately, before = _bounced_shares(row)
+    compared = (
+        f"in the seven days before it was {before:.1%}"
+        if before is not None
+        else "there is too little before to compare with"
+    )
+    return Concern(
+        Kind.BOUNCES,
+        "warn",
+        f"{PLATFORM_NAMES[row['platform']]}: {lately:.0%} of recipients bounce",
+        f"{row['bounced_lately']:,} bounced in the last 24 hours, {lately:.1%}; {compared}. The "
+        "pages of the latest notifications tell the reasons.",
+        channel_id=row["channel_id"],
+        channel_name=row["name"],
+        platform=row["platform"],
+    )
+
+
+def _crowded(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    for crowd in crowded_channels(channels, limit=MOST_OF_A_KIND):
+        yield Concern(
+            Kind.CROWDED,
+            "bad" if crowd.is_full else "warn",
+            f"The channel holds {crowd.stored:,} of at most {crowd.most:,} subscriptions",
+            "When it is full a new one takes the place of the oldest that never took a message, "
+            "and is refused where there is none. Raise the limit in the channel's settings, or "
+            "look at who subscribes.",
+            channel_id=crowd.channel_id,
+            channel_name=crowd.channel_name,
+        )
+
+
+def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    late = Batch.objects.filter(
+        channel__in=channels, status=BatchStatus.READY, due_at__lt=now - LATE_BATCH
+    )
+    queues = late.values("platform").annotate(
+        batches=Count("pk"), recipients=Sum(_LEFT), oldest=Min("due_at")
+    )
+    for queue in queues.order_by("oldest"):
+        platform, wait = queue["platform"], now - queue["oldest"]
+        yield Concern(
+            Kind.QUEUE,
+            "bad" if wait > VERY_LATE_BATCH else "warn",
+            f"{queue['recipients']:,} recipients wait on {PLATFORM_NAMES[platform]}",
+            f"Batches that are due and that nobody took yet: {queue['batches']:,}, the oldest for "
+            f"{duration(wait.total_seconds())}. If it goes on: more worker-{platform} processes, "
+            "or see whether the push service is slow.",
+            since=queue["oldest"],
+            platform=platform,
+        )
+
+
+def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    """Notifications with a batch that broke so often that its recipients are tried one by one."""
+    broken = Batch.objects.filter(BREAKING_BATCH, channel__in=channels)
+    texts = ("notification__title", "notification__body")
+    groups = broken.values("notification_id", *texts, "channel_id", "channel__name").annotate(
+        recipients=Sum(_LEFT)
+    )
+    for each in groups.order_by("notification_id")[:MOST_OF_A_KIND]:
+        text = each["notification__title"] or each["notification__body"]
+        yield Concern(
+            Kind.BREAKING,
+            "warn",
+            f"Workers break on “{Truncator(text).chars(_TEXT_SHOWN)}”",
+            f"{each['recipients']:,} of its recipients are tried one by one; others are not "
+            "delayed. Either worker processes die while they send it: look for out-of-memory "
+            "kills. Or the database refuses a recipient's row: outcome.refused in the log says "
+            "why.",
+            channel_id=each["channel_id"],
+            channel_name=each["channel__name"],
+        )
+
+
+def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    late = Notification.objects.filter(
+        channel__in=channels,
+        status=NotificationStatus.PENDING,
+        scheduled_at__lt=now - LATE_START,
+    ).aggregate(number=Count("pk"), oldest=Min("scheduled_at"))
+    if late["number"]:
+        wait = now - late["oldest"]
+        yield Concern(
+            Kind.LATE_START,
+            "bad",
+            f"Notifications that are late to start: {late['number']:,}",
+            f"The oldest was due {duration(wait.total_seconds())} ago. The planner or beat is not "
+            "running, or has too much to do: start them, or more worker-plan processes.",
+            since=late["oldest"],
+        )
+
+
+def _about(credential: ProviderCredential) -> dict[str, Any]:
+    return {
+        "channel_id": credential.channel_id,
+        "channel_name": credential.channel.name,
+        "platform": credential.platform,
+    }
+
+
+_LEFT: Final = F("recipient_count") - F("delivered_count") - F("bounced_count")

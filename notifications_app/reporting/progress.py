@@ -1,0 +1,202 @@
+"""How far a notification has come and how its recipients ended: reads for its page.
+
+Nothing here reads deliveries: a million recipients cost as much as ten.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from notifications_app.models import Notification, OutcomeMinute, Plan
+from notifications_app.states import NotificationStatus, PlanStatus
+from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.store import sql
+
+MOST_POINTS: Final = 120
+_STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 6 * 60, 24 * 60))
+_RATE_OVER: Final = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformCounts:
+    """`recipients` grows while `is_planning`."""
+
+    platform: str
+    recipients: int
+    delivered: int
+    bounced: int
+    is_planning: bool
+
+    @property
+    def name(self) -> str:
+        return PLATFORM_NAMES[self.platform]
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self.recipients - self.delivered - self.bounced)
+
+
+class Reason(NamedTuple):
+    """How many `recipients` bounced for it. `code` "": the reason was not kept."""
+
+    platform: str
+    code: str
+    recipients: int
+
+
+class Waiting(NamedTuple):
+    """Recipients without an outcome, by what their batches wait for. `status`: a BatchStatus;
+    `later`: of the ready ones, whether none is due yet; `next_at`: when the first is."""
+
+    platform: str
+    status: str
+    later: bool
+    recipients: int
+    next_at: datetime
+
+    @property
+    def name(self) -> str:
+        return PLATFORM_NAMES[self.platform]
+
+
+class Point(NamedTuple):
+    """What ended between `start` and the next point."""
+
+    start: datetime
+    delivered: int
+    bounced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`rate`: recipients a second, lately. `seconds_left` None: not to be known yet."""
+
+    rate: float
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    platforms: tuple[PlatformCounts, ...]
+    reasons: tuple[Reason, ...]
+    points: tuple[Point, ...]
+    step: timedelta
+    waiting: tuple[Waiting, ...]
+    planned_at: datetime | None
+    pace: Pace | None
+
+    @property
+    def is_planning(self) -> bool:
+        return any(each.is_planning for each in self.platforms)
+
+
+def progress_of(notification: Notification, *, now: datetime) -> Progress:
+    """As of `now`, the database's clock."""
+    plans = list(Plan.objects.filter(notification_id=notification.id).order_by("id"))
+    ended = list(OutcomeMinute.objects.filter(notification_id=notification.id).order_by("minute"))
+    is_running = notification.status == NotificationStatus.PROCESSING
+    platforms = _platforms(plans, ended)
+    points, step = _points(ended)
+    return Progress(
+        platforms=platforms,
+        reasons=_reasons(notification, ended),
+        points=points,
+        step=step,
+        waiting=_waiting(notification.id) if is_running else (),
+        planned_at=_planned_at(plans),
+        pace=_pace(notification, platforms, ended, now) if is_running else None,
+    )
+
+
+def _platforms(plans: Sequence[Plan], ended: Sequence[OutcomeMinute]) -> tuple[PlatformCounts, ...]:
+    counts: Counter[tuple[str, bool]] = Counter()
+    for row in ended:
+        counts[row.platform, row.code == ""] += row.count
+    return tuple(
+        PlatformCounts(
+            platform=plan.platform,
+            recipients=plan.recipient_count,
+            delivered=counts[plan.platform, True],
+            bounced=counts[plan.platform, False],
+            is_planning=plan.status == PlanStatus.PLANNING,
+        )
+        for plan in plans
+    )
+
+
+def _reasons(notification: Notification, ended: Sequence[OutcomeMinute]) -> tuple[Reason, ...]:
+    """Most frequent first; what the notification counts beyond them has no reason on record."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in ended:
+        if row.code:
+            counts[row.platform, row.code] += row.count
+    reasons = [Reason(*key, count) for key, count in counts.most_common()]
+    unexplained = notification.bounced_count - counts.total()
+    return (*reasons, Reason("", "", unexplained)) if unexplained > 0 else tuple(reasons)
+
+
+def _points(ended: Sequence[OutcomeMinute]) -> tuple[tuple[Point, ...], timedelta]:
+    """At most about MOST_POINTS equal steps, those in which nothing ended among them."""
+    if not ended:
+        return (), _STEPS[0]
+    first, last = ended[0].minute, ended[-1].minute
+    step = next((s for s in _STEPS if (last - first) / s < MOST_POINTS), _STEPS[-1])
+    counts = {
+        index: _summed(list(rows))
+        for index, rows in groupby(ended, lambda row: (row.minute - first) // step)
+    }
+    return tuple(
+        Point(first + index * step, *counts.get(index, (0, 0)))
+        for index in range((last - first) // step + 1)
+    ), step
+
+
+def _summed(rows: Sequence[OutcomeMinute]) -> tuple[int, int]:
+    delivered = sum(row.count for row in rows if row.code == "")
+    return delivered, sum(map(attrgetter("count"), rows)) - delivered
+
+
+def _planned_at(plans: Sequence[Plan]) -> datetime | None:
+    """When the last platform's audience was read; None while it is not."""
+    if any(plan.status == PlanStatus.PLANNING for plan in plans):
+        return None
+    return max((plan.sliced_at for plan in plans if plan.sliced_at), default=None)
+
+
+def _pace(
+    notification: Notification,
+    platforms: Sequence[PlatformCounts],
+    ended: Sequence[OutcomeMinute],
+    now: datetime,
+) -> Pace:
+    since = max(notification.started_at or now, _minute(now - _RATE_OVER))
+    lately = sum(row.count for row in ended if row.minute >= _minute(since))
+    seconds = max(1.0, (now - since).total_seconds())
+    rate = lately / seconds
+    waiting = sum(each.waiting for each in platforms)
+    is_known = rate > 0 and not any(each.is_planning for each in platforms)
+    return Pace(rate, waiting / rate if is_known else None)
+
+
+def _minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
+
+
+def _waiting(notification_id: UUID) -> tuple[Waiting, ...]:
+    return tuple(Waiting(*row) for row in sql.rows(_WAITING, {"notification": notification_id}))
+
+
+# By the index of batches that are not done.
+_WAITING = """
+SELECT platform, status, due_at > statement_timestamp() AND status = 'ready' AS later,
+  sum(recipient_count - delivered_count - bounced_count)::bigint, min(due_at)
+FROM notifications_app_batch
+WHERE notification_id = %(notification)s AND status <> 'done'
+GROUP BY platform, status, later
+ORDER BY platform, status, later
+"""

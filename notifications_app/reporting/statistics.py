@@ -1,0 +1,200 @@
+"""Figures and charts of channels: sums of hourly rows and counters, never counts of big tables."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from django.db.models import QuerySet, Sum
+from django.db.models.functions import Trunc
+
+from channels_app.models import Channel, ChannelCounter, ChannelHour
+from notifications_app.models import HourlyStat
+from pushsvc.common.console.figures import share
+from pushsvc.common.platforms import Platform
+from pushsvc.common.windows import Window
+
+
+class _Additive(Protocol):
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+T = TypeVar("T", bound=_Additive)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of recipients. A share is None where there is nothing to have a share of."""
+
+    recipients: int = 0
+    delivered: int = 0
+    bounced: int = 0
+    clicked: int = 0
+
+    def __add__(self, other: "Outcomes") -> "Outcomes":
+        return Outcomes(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def delivered_share(self) -> float | None:
+        return share(self.delivered, self.delivered + self.bounced)
+
+    @property
+    def bounced_share(self) -> float | None:
+        return share(self.bounced, self.delivered + self.bounced)
+
+    @property
+    def clicked_share(self) -> float | None:
+        """Of the delivered. A click counts in the hour that it comes, so 1 may be passed."""
+        return share(self.clicked, self.delivered)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Subscribers that came and went."""
+
+    gained: int = 0
+    lost: int = 0
+
+    def __add__(self, other: "Changes") -> "Changes":
+        return Changes(self.gained + other.gained, self.lost + other.lost)
+
+    @property
+    def net(self) -> int:
+        return self.gained - self.lost
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Since the beginning, exact at once."""
+
+    subscribers: Mapping[str, int]
+    notifications_sent: int
+
+    @property
+    def all_subscribers(self) -> int:
+        return sum(self.subscribers.values())
+
+
+@dataclass(frozen=True)
+class Series(Generic[T]):
+    """An entry for each hour or day of a window, their sum, and that of the window before if they
+    are compared."""
+
+    entries: Sequence[T]
+    total: T
+    before: T
+
+
+@dataclass(frozen=True)
+class Report:
+    """A window of channels, taken together; by platform where it says so."""
+
+    window: Window
+    totals: Totals
+    outcomes: Series[Outcomes]
+    platform_outcomes: Mapping[str, Series[Outcomes]]
+    changes: Series[Changes]
+    platform_changes: Mapping[str, Series[Changes]]
+    notifications_sent: Series[int]
+
+    @property
+    def subscribers(self) -> dict[str, list[int]]:
+        """By platform, at the end of each hour or day: what there is now less what came later."""
+        return {
+            platform: _backwards(self.totals.subscribers[platform], changes.entries)
+            for platform, changes in self.platform_changes.items()
+        }
+
+
+def report(channels: QuerySet[Channel], of: Window) -> Report:
+    """Three queries, however many channels there are and whatever they sent."""
+    outcomes = _outcomes(channels, of)
+    changes, sent = _changes(channels, of)
+    return Report(
+        window=of,
+        totals=totals(channels),
+        outcomes=_together(outcomes.values(), Outcomes()),
+        platform_outcomes=outcomes,
+        changes=_together(changes.values(), Changes()),
+        platform_changes=changes,
+        notifications_sent=sent,
+    )
+
+
+def totals(channels: QuerySet[Channel]) -> Totals:
+    sums = ChannelCounter.objects.filter(channel__in=channels).aggregate(
+        sent=Sum("notifications_sent", default=0),
+        **{platform: Sum(f"{platform}_subscribers", default=0) for platform in Platform.values},
+    )
+    subscribers = {platform: int(sums[platform]) for platform in Platform.values}
+    return Totals(subscribers, int(sums["sent"]))
+
+
+def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[str, Series[Outcomes]]:
+    names = list(Outcomes.__dataclass_fields__)
+    # Before PostgreSQL 18 the primary key finds a range of hours only for platforms that are named.
+    hours = HourlyStat.objects.filter(channel__in=channels, platform__in=Platform.values)
+    rows = _summed(hours, of, names, "platform")
+    return {
+        platform: _series(
+            {
+                row["at"]: Outcomes(*(int(row[f"sum_{name}"]) for name in names))
+                for row in rows
+                if row["platform"] == platform
+            },
+            of,
+            Outcomes(),
+        )
+        for platform in Platform.values
+    }
+
+
+def _changes(
+    channels: QuerySet[Channel], of: Window
+) -> tuple[dict[str, Series[Changes]], Series[int]]:
+    names = [f"{platform}_{way}" for platform in Platform.values for way in ("gained", "lost")]
+    hours = ChannelHour.objects.filter(channel__in=channels)
+    rows = _summed(hours, of, [*names, "notifications_sent"])
+    changes = {
+        platform: _series({row["at"]: _changes_of(row, platform) for row in rows}, of, Changes())
+        for platform in Platform.values
+    }
+    return changes, _series({row["at"]: int(row["sum_notifications_sent"]) for row in rows}, of, 0)
+
+
+def _changes_of(row: Mapping[str, Any], platform: str) -> Changes:
+    return Changes(int(row[f"sum_{platform}_gained"]), int(row[f"sum_{platform}_lost"]))
+
+
+def _summed(
+    hours: QuerySet[Any], of: Window, names: Iterable[str], *by: str
+) -> list[dict[str, Any]]:
+    """For each hour or day (`at`) of what the window reads: `sum_<name>` of each."""
+    grouped = (
+        hours.filter(hour__gte=of.read_from)
+        .annotate(at=Trunc("hour", of.unit, tzinfo=UTC))
+        .values("at", *by)
+    )
+    return list(grouped.annotate(**{f"sum_{name}": Sum(name) for name in names}))
+
+
+def _series(found: Mapping[datetime, T], of: Window, zero: T) -> Series[T]:
+    entries = [found.get(start, zero) for start in of.starts]
+    earlier = [entry for start, entry in found.items() if start < of.starts[0]]
+    return Series(entries, sum(entries, zero), sum(earlier, zero))
+
+
+def _together(parts: Iterable[Series[T]], zero: T) -> Series[T]:
+    each = list(parts)
+    return Series(
+        [sum(at_once, zero) for at_once in zip(*(part.entries for part in each), strict=True)],
+        sum((part.total for part in each), zero),
+        sum((part.before for part in each), zero),
+    )
+
+
+def _backwards(last: int, changes: Sequence[Changes]) -> list[int]:
+    """The figure after each change, of which the last is known."""
+    earlier = accumulate((-change.net for change in reversed(changes[1:])), initial=last)
+    return list(earlier)[::-1]

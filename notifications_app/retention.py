@@ -1,0 +1,75 @@
+"""Retention and merging: old rows go in small steps, so that nothing waits for a long
+transaction."""
+
+import logging
+from collections.abc import Callable
+
+from django.conf import settings
+
+from channels_app.accounts.members import sessions_purge
+from channels_app.counters import channel_hours_merge
+from channels_app.models import Channel
+from channels_app.selectors import crowded_channels
+from notifications_app.idempotency import idempotency_purge
+from pushsvc.common.store import sql
+from subscriptions_app.services import expired_purge
+
+logger = logging.getLogger(__name__)
+
+_STEP = 2_000
+_STEPS = 50
+_MOST_CROWDS = 10
+
+
+def purge() -> None:
+    """Deletes what is past its retention and merges what hourly rows left in shares, at most a
+    hundred thousand rows of a kind a run."""
+    purged = {
+        "deliveries": _in_steps(_purge_deliveries),
+        "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
+        "idempotency_records": _in_steps(lambda: idempotency_purge(_STEP)),
+        "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
+        "sessions": _in_steps(lambda: sessions_purge(_STEP)),
+    }
+    if any(purged.values()):
+        logger.info("retention.purged", extra=purged)
+
+
+def warn_of_crowds() -> None:
+    """Once a run, not for each subscription that is refused: strangers could fill the log."""
+    for crowd in crowded_channels(Channel.objects.all(), limit=_MOST_CROWDS):
+        extra = {"channel": crowd.channel_id, "stored": crowd.stored, "most": crowd.most}
+        logger.warning("subscriptions.scarce", extra=extra)
+
+
+def _purge_deliveries() -> int:
+    """Two batches with their deliveries, if their notification ended long enough ago."""
+    return int(sql.rows(_PURGE_BATCHES, {"days": settings.DELIVERY_RETENTION_DAYS})[0][0])
+
+
+def _in_steps(step: Callable[[], int]) -> int:
+    total = 0
+    for _ in range(_STEPS):
+        deleted = step()
+        total += deleted
+        if not deleted:
+            break
+    return total
+
+
+# A batch goes in the statement that deletes its deliveries: while it is there, they are.
+_PURGE_BATCHES = """
+WITH old AS (
+  SELECT batch.id FROM notifications_app_batch batch
+  JOIN notifications_app_notification notification ON notification.id = batch.notification_id
+  WHERE batch.finished_at < statement_timestamp() - make_interval(days => %(days)s)
+    AND notification.finished_at < statement_timestamp() - make_interval(days => %(days)s)
+  ORDER BY batch.finished_at LIMIT 2
+  FOR UPDATE OF batch SKIP LOCKED
+), deliveries AS (
+  DELETE FROM notifications_app_delivery WHERE batch_id IN (SELECT id FROM old) RETURNING 1
+), batches AS (
+  DELETE FROM notifications_app_batch WHERE id IN (SELECT id FROM old)
+)
+SELECT count(*) FROM deliveries
+"""

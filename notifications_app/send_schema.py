@@ -1,0 +1,83 @@
+"""What may be sent: the shape of a send, the same for the API and for the console."""
+
+import re
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from typing_extensions import override
+
+from notifications_app.models import Urgency
+from pushsvc.common.http.fields import (
+    Choice,
+    Flag,
+    HttpUrl,
+    Id,
+    ListOf,
+    StrictSerializer,
+    StringMap,
+    Text,
+    Timestamp,
+    WholeNumber,
+    refuse,
+)
+from pushsvc.common.platforms import Platform
+
+MAX_TITLE: Final = 100
+MAX_BODY: Final = 255
+MAX_TTL: Final = 28 * 24 * 3600
+DEFAULT_TTL: Final = 3 * 24 * 3600
+MAX_PLATFORMS: Final = 20  # given, with duplicates
+_TOPIC: Final = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
+
+
+@extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,32}$"})
+class Topic(Text):
+    """RFC 8030 section 5.4."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        text = super().to_internal_value(data)
+        if not _TOPIC.fullmatch(text):
+            refuse("not_a_topic", "Must be 1 to 32 base64url characters.")
+        return text
+
+
+class SendInput(StrictSerializer):
+    """Unknown fields are refused: a misspelt `scheduled_at` must not send to everybody at once."""
+
+    # `default=str` is "", which the schema then does not show: it is no value that may be sent.
+    body = Text(min_length=1, max_length=MAX_BODY, help_text="Main text.")
+    title = Text(max_length=MAX_TITLE, default="")
+    url = HttpUrl(min_length=1, default=str, help_text="Opened on click.")
+    icon = HttpUrl(min_length=1, default=str)
+    image = HttpUrl(min_length=1, default=str)
+    scheduled_at = Timestamp(
+        default=None, help_text="When omitted or in the past, the notification is sent at once."
+    )
+    segment_id = Id(default=None, allow_null=True, help_text="null is the whole channel.")
+    target_platforms = ListOf(
+        Choice(Platform.values),
+        max_length=MAX_PLATFORMS,
+        default=[Platform.WEB.value],
+        help_text="Duplicates are folded.",
+    )
+    data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
+        default={}, help_text="Handed to the device as it is."
+    )
+    ttl = WholeNumber(
+        min=0,
+        max=MAX_TTL,
+        default=DEFAULT_TTL,
+        help_text="Seconds that the push service keeps trying; 0: deliver at once or drop.",
+    )
+    urgency = Choice(Urgency.values, default=Urgency.NORMAL.value)
+    topic = Topic(
+        min_length=1,
+        default=str,
+        help_text="A newer notification with the same topic replaces an older one on the device.",
+    )
+    dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
+
+    @override
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {**attrs, "target_platforms": tuple(dict.fromkeys(attrs["target_platforms"]))}

@@ -1,0 +1,1 @@
+"""What every view shares: input, errors, limits, headers."""

@@ -1,0 +1,130 @@
+"""What every view starts from, and how every error becomes `application/problem+json`."""
+
+import logging
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.signals import got_request_exception
+from django.db import InterfaceError, OperationalError
+from django.http import Http404
+from drf_standardized_errors.formatter import flatten_errors
+from rest_framework import exceptions
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+from rest_framework.views import APIView
+from typing_extensions import override
+
+from pushsvc.common import errors
+from pushsvc.common.http import ratelimit
+from pushsvc.common.http.strict_json import MalformedJSON
+from pushsvc.common.logs import route_of
+
+PROBLEM_TYPE = "application/problem+json"
+_WHOLE = api_settings.NON_FIELD_ERRORS_KEY
+
+logger = logging.getLogger(__name__)
+
+
+class ApiView(APIView):
+    # No docstring: the API reference would show it for every view.
+    http_method_names = ["get", "head", "post", "put", "delete"]
+    is_limit_told = True  # with every answer; else with a refusal only
+    _standing: ratelimit.Standing | None = None
+
+    def limit(self, request: Request) -> ratelimit.Limit | None:
+        """How often whoever asks may do so; None: as often as they like. Counted before the body
+        is read."""
+        return None
+
+    @override
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """A method that the view lacks is 405 before anything else is looked at."""
+        method = (request.method or "").lower()
+        if method not in self.http_method_names or not hasattr(self, method):
+            raise exceptions.MethodNotAllowed(method)
+        super().initial(request, *args, **kwargs)
+        if method in {"post", "put"}:
+            _refuse_empty(request)
+
+    @override
+    def check_throttles(self, request: Request) -> None:
+        limit = self.limit(request)
+        self._standing = None if limit is None else ratelimit.enforce(limit)
+
+    @override
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        if self._standing is not None and self.is_limit_told:
+            for name, value in self._standing.headers.items():
+                response.headers[name] = value
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+def _refuse_empty(request: Request) -> None:
+    """DRF reads a body without a sensible length as `{}`, whatever its Content-Type."""
+    length = str(request.META.get("CONTENT_LENGTH") or "0")
+    if not length.isdecimal() or int(length) == 0:
+        raise MalformedJSON("The body is empty.")
+
+
+def problem_response(error: errors.PushsvcError) -> Response:
+    return Response(
+        error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
+    )
+
+
+def problem_handler(exc: Exception, context: dict[str, Any]) -> Response:
+    """DRF's exception handler: whatever a view raises becomes a problem of a known code."""
+    error = as_pushsvc_error(exc)
+    response = problem_response(error)
+    if error.status >= 500:
+        _report(exc, error, context)
+        vars(response)["_has_been_logged"] = True  # by Django's word for it: else it would again
+    return response
+
+
+def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
+    """The error that the client is told of: a general one where `exc` is not ours."""
+    match exc:
+        case errors.PushsvcError():
+            return exc
+        case exceptions.ValidationError():
+            return errors.Invalid(_faults(exc.detail))
+        case OperationalError() | InterfaceError():
+            return errors.DatabaseUnavailable()
+        case Http404() | exceptions.NotFound():
+            return errors.NotFound()
+        case exceptions.MethodNotAllowed():
+            return errors.MethodNotAllowed()
+        case exceptions.UnsupportedMediaType():
+            return errors.UnsupportedMediaType()
+        case PermissionDenied() | exceptions.PermissionDenied():
+            return errors.Forbidden()
+        case exceptions.ParseError():
+            return errors.BadRequest()
+        case _:
+            return errors.PushsvcError()
+
+
+def _faults(detail: Any) -> list[errors.Fault]:
+    found = flatten_errors(detail)
+    return [errors.Fault(_path(fault.attr), fault.code, fault.detail) for fault in found]
+
+
+def _path(attr: object) -> str:
+    """A fault of an object as a whole has that object's path; DRF would add a word."""
+    path = "" if attr is None else str(attr)
+    return "" if path == _WHOLE else path.removesuffix(f".{_WHOLE}")
+
+
+def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
+    """An expected failure is one line; one that needs a change of the code has its traceback."""
+    route = route_of(context["request"]._request)
+    extra = {"code": error.code, "route": route, "kind": type(exc).__name__}
+    if isinstance(error, errors.Unavailable):
+        logger.warning("request.unavailable", extra=extra)
+        return
+    logger.error("request.failed", exc_info=exc, extra=extra)
+    got_request_exception.send(sender=None, request=context["request"]._request)

@@ -1,0 +1,71 @@
+"""Django's error handlers: problems for what goes wrong outside of the views.
+
+Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ has pages
+(templates/403.html and its like), which people read.
+"""
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+from pushsvc.common import errors
+from pushsvc.common.http.drf import PROBLEM_TYPE
+
+
+class HostNotAllowed(errors.BadRequest):
+    code = "host_not_allowed"
+    title = "The host is not ours"
+    detail = "The Host header names no host of ALLOWED_HOSTS."
+
+
+def problem_json(error: errors.PushsvcError) -> HttpResponse:
+    return JsonResponse(
+        error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
+    )
+
+
+def refusal(request: HttpRequest, error: errors.PushsvcError) -> HttpResponse:
+    """What the web process answers by itself, before Django has seen the request."""
+    if not is_console(request):
+        return problem_json(error)
+    page = render_to_string("console/refused.html", {"error": error})
+    return HttpResponse(page, status=error.status, headers=error.headers)
+
+
+def is_console(request: HttpRequest) -> bool:
+    return request.path_info == "/admin" or request.path_info.startswith("/admin/")
+
+
+def _page(status: int, **context: str) -> HttpResponse:
+    """Without the request: Django's own pages read its body again, which may be what failed."""
+    return HttpResponse(render_to_string(f"{status}.html", context), status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400."""
+    if is_console(request):
+        return _page(400)
+    if isinstance(exception, DisallowedHost):
+        return problem_json(HostNotAllowed())
+    return problem_json(errors.BadRequest())
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler403."""
+    if is_console(request):
+        return _page(403, exception=str(exception))
+    return problem_json(errors.Forbidden())
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404."""
+    if is_console(request):
+        return _page(404)
+    return problem_json(errors.NotFound())
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500."""
+    if is_console(request):
+        return _page(500)
+    return problem_json(errors.PushsvcError())

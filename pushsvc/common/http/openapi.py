@@ -1,0 +1,145 @@
+"""Parts of the OpenAPI document that all views share: errors, limits, and links."""
+
+from typing import Any, Final, cast
+
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    inline_serializer,
+)
+from rest_framework import serializers
+from typing_extensions import override
+
+from pushsvc.common import errors
+from pushsvc.common.http.drf import PROBLEM_TYPE, ApiView
+from pushsvc.common.http.fields import StrictSerializer
+
+_SAMPLES: dict[int, errors.PushsvcError] = {
+    400: errors.Invalid([errors.Fault("body", "required", "This field is required.")]),
+    401: errors.MissingKey(),
+    403: errors.MissingScope(),
+    404: errors.NotFound(),
+    409: errors.Conflict(),
+    413: errors.BodyTooLarge(),
+    415: errors.UnsupportedMediaType(),
+    429: errors.TooManyRequests(1),
+    503: errors.DatabaseUnavailable(),
+}
+_FOLLOW_UPS: Final = "x-follow-ups"
+
+
+class FaultSchema(serializers.Serializer[errors.Fault]):
+    attr = serializers.CharField(
+        help_text="Where: a path such as `keys.p256dh`. Empty: the input as a whole."
+    )
+    code = serializers.CharField(help_text="What: stable, listed in docs/errors.md.")
+    detail = serializers.CharField(help_text="For people.")
+
+
+class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call] # no stubs
+    """Where an unknown field is a fault, the document says so."""
+
+    target_class = StrictSerializer
+    match_subclasses = True
+
+    @override
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(
+            self.target, direction, bypass_extensions=True
+        )
+        return schema | ({"additionalProperties": False} if self.target.refuse_unknown else {})
+
+
+_PROBLEM = inline_serializer(
+    "Problem",
+    {
+        "type": serializers.CharField(help_text="Where the code is explained."),
+        "title": serializers.CharField(help_text="The same for the same code."),
+        "status": serializers.IntegerField(help_text="The HTTP status again."),
+        "code": serializers.CharField(help_text="Stable, listed in docs/errors.md."),
+        "detail": serializers.CharField(help_text="For people; of this occurrence."),
+        "errors": FaultSchema(
+            many=True, required=False, help_text="With `validation_error`: one for each fault."
+        ),
+    },
+)
+
+
+class Schema(AutoSchema):
+    """Adds the headers of a view that has a limit to its answers."""
+
+    @override
+    def get_override_parameters(self) -> list[Any]:
+        found = super().get_override_parameters()
+        view = cast(ApiView, self.view)
+        if type(view).limit is ApiView.limit:
+            return found
+        told = [200, 201, 202, 204, 429] if view.is_limit_told else [429]
+        return [
+            *found,
+            _header("RateLimit-Policy", told, _POLICY),
+            _header("RateLimit", told, _LEFT),
+            _header("Retry-After", [429, 503], "Seconds to wait.", OpenApiTypes.INT),
+        ]
+
+
+_POLICY: Final = 'The limit that holds: `"sends";q=100;w=1` is 100 sends in a second.'
+_LEFT: Final = 'What is left of it, and for how long: `"sends";r=99;t=1` is 99 for a second.'
+
+
+def _header(
+    name: str, statuses: list[int], meaning: str, kind: OpenApiTypes = OpenApiTypes.STR
+) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, kind, OpenApiParameter.HEADER, response=statuses, description=meaning
+    )
+
+
+def problem_responses(*problems: int | errors.PushsvcError) -> dict[tuple[int, str], Any]:
+    """For `extend_schema(responses=…)`: errors by status, or as instances that are shown."""
+    shown = [_SAMPLES[item] if isinstance(item, int) else item for item in problems]
+    by_status: dict[int, list[errors.PushsvcError]] = {}
+    for error in shown:
+        by_status.setdefault(error.status, []).append(error)
+    return {(status, PROBLEM_TYPE): _response(found) for status, found in by_status.items()}
+
+
+def _response(shown: list[errors.PushsvcError]) -> OpenApiResponse:
+    return OpenApiResponse(
+        _PROBLEM,
+        description=shown[0].title,
+        examples=[
+            OpenApiExample(
+                error.code,
+                value=error.problem(),
+                status_codes=[str(error.status)],
+                response_only=True,
+                media_type=PROBLEM_TYPE,
+            )
+            for error in shown
+        ],
+    )
+
+
+def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str, Any]:
+    """For `extend_schema(extensions=…)`: what may be called after an answer with this status, with
+    `parameters` taken from it, as the document's runtime expressions name them.
+
+    A parameter `body` is the next request's body."""
+    body = parameters.pop("body", None)
+    link: dict[str, Any] = {"parameters": parameters} | ({"requestBody": body} if body else {})
+    links = {name: {"operationId": name, **link} for name in operation_ids}
+    return {_FOLLOW_UPS: {str(status): links}}
+
+
+def add_links(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular, which knows no links: puts follow-ups into their answers."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            for status, links in operation.pop(_FOLLOW_UPS, {}).items():
+                operation["responses"][status]["links"] = links
+    return result

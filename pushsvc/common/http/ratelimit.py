@@ -1,0 +1,85 @@
+"""How often something may happen: `quota` times in a window that its first time opens.
+
+The count is exact over all processes (one script in Redis). While Redis is away, all is allowed.
+"""
+
+import logging
+import math
+from dataclasses import dataclass
+
+import redis
+
+from pushsvc.common.errors import TooManyRequests
+from pushsvc.common.store.redis_client import redis_client
+
+logger = logging.getLogger(__name__)
+
+# KEYS: the counter. ARGV: quota, window in ms. Returns how often it may still happen, -1 where it
+# may not happen now, and the ms until the window ends.
+_SCRIPT = """
+local count = tonumber(redis.call('GET', KEYS[1]) or '0')
+local left = redis.call('PTTL', KEYS[1])
+if count >= tonumber(ARGV[1]) then
+  if left < 0 then left = tonumber(ARGV[2]) end
+  return {-1, left}
+end
+count = redis.call('INCR', KEYS[1])
+if left < 0 then
+  left = tonumber(ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], left)
+end
+return {ARGV[1] - count, left}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`quota` times in `seconds` for each `key`; `name` says to the client of what."""
+
+    name: str
+    key: str
+    quota: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the client stands after it was counted; `remaining` is -1 where it was refused."""
+
+    limit: Limit
+    remaining: int
+    reset_seconds: float
+
+    @property
+    def is_refused(self) -> bool:
+        return self.remaining < 0
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """As draft-ietf-httpapi-ratelimit-headers-11 writes them."""
+        name, reset = self.limit.name, math.ceil(self.reset_seconds)
+        return {
+            "RateLimit-Policy": f'"{name}";q={self.limit.quota};w={self.limit.seconds}',
+            "RateLimit": f'"{name}";r={max(0, self.remaining)};t={reset}',
+        }
+
+
+def take(limit: Limit) -> Standing | None:
+    """Counts one more, unless the limit is reached. None: nobody knows, and it is allowed."""
+    arguments = (f"limit:{limit.name}:{limit.key}", str(limit.quota), str(limit.seconds * 1000))
+    try:
+        remaining, reset = redis_client().eval(_SCRIPT, 1, *arguments)
+    except (redis.ConnectionError, redis.TimeoutError):
+        return None
+    except redis.RedisError:
+        logger.exception("limit.failed", extra={"limit": limit.name})
+        return None
+    return Standing(limit, int(remaining), int(reset) / 1000)
+
+
+def enforce(limit: Limit) -> Standing | None:
+    """`take`, and TooManyRequests where the limit is reached."""
+    standing = take(limit)
+    if standing is not None and standing.is_refused:
+        raise TooManyRequests(standing.reset_seconds, headers=standing.headers)
+    return standing

@@ -1,0 +1,1 @@
+"""What every app does with PostgreSQL and Redis."""

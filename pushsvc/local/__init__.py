@@ -1,0 +1,1 @@
+"""What runs on one machine: `make run`, its supervisor, the embedded servers."""

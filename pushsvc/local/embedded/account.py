@@ -1,0 +1,104 @@
+"""Who the embedded servers run as. PostgreSQL refuses root, so root needs another account."""
+
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pushsvc.local.embedded.home import EmbeddedError
+
+ACCOUNT_NAME = "pgserver"  # what the PostgreSQL wheel would make, so that there is only one
+
+_READ_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+_ENTER_ALL = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+
+@dataclass(frozen=True)
+class Account:
+    uid: int
+    gid: int
+
+    def own(self, path: Path) -> None:
+        os.chown(path, self.uid, self.gid)
+
+    def entering_bit(self, folder: Path) -> int:
+        """The permission bit that decides whether this account may pass through the folder."""
+        state = folder.stat()
+        if state.st_uid == self.uid:
+            return stat.S_IXUSR
+        return stat.S_IXGRP if state.st_gid == self.gid else stat.S_IXOTH
+
+
+def server_account(data: Path, say: Callable[[str], None]) -> Account | None:
+    """None: whoever we are. As root: who owns the data or the home, else `pgserver`.
+
+    So root may run a command on a home that an ordinary user made, and leave it theirs.
+    """
+    if os.geteuid() != 0:
+        return None
+    for place in (data, data.parent):
+        if place.exists() and (state := place.stat()).st_uid != 0:
+            return Account(state.st_uid, state.st_gid)
+    try:
+        entry = pwd.getpwnam(ACCOUNT_NAME)
+    except KeyError:
+        entry = _made_account(say)
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def _made_account(say: Callable[[str], None]) -> pwd.struct_passwd:
+    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if useradd is None:
+        raise EmbeddedError(
+            "PostgreSQL refuses to run as root and there is no useradd: run as an ordinary user, "
+            f"or make an account named {ACCOUNT_NAME}"
+        )
+    options = ("--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin")
+    made = subprocess.run(
+        [useradd, *options, ACCOUNT_NAME], capture_output=True, text=True, check=False
+    )
+    if made.returncode != 0:
+        raise EmbeddedError(
+            f"PostgreSQL refuses to run as root and the account {ACCOUNT_NAME} could not be made: "
+            f"{made.stderr.strip()}"
+        )
+    say(f"made the system account {ACCOUNT_NAME}, because PostgreSQL refuses to run as root")
+    return pwd.getpwnam(ACCOUNT_NAME)
+
+
+def open_path(account: Account, target: Path, say: Callable[[str], None]) -> None:
+    """Lets the account reach `target`: the bit to pass through closed folders above, no other.
+
+    Says in one line which folders it opened.
+    """
+    opened = []
+    for folder in reversed(target.resolve().parents):
+        mode, bit = folder.stat().st_mode, account.entering_bit(folder)
+        if not mode & bit:
+            folder.chmod(mode | bit)
+            opened.append(str(folder))
+    if opened:
+        say(f"opened for passing through, not for reading (chmod o+x): {', '.join(opened)}")
+
+
+def open_programs(folder: Path, say: Callable[[str], None]) -> None:
+    """Makes an installed tree readable to others, as it is unless the umask forbade it."""
+    closed = [path for path in (folder, *folder.rglob("*")) if not _is_open(path)]
+    for path in closed:
+        path.chmod(path.stat().st_mode | _missing_bits(path))
+    if closed:
+        say(f"made the programs under {folder} readable to others (chmod o+rX)")
+
+
+def _is_open(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return mode | _missing_bits(path) == mode
+
+
+def _missing_bits(path: Path) -> int:
+    is_entered = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
+    return (_READ_ALL | _ENTER_ALL) if is_entered else _READ_ALL

@@ -1,0 +1,195 @@
+"""What the embedded PostgreSQL and Redis have in common: joining, starting and stopping one."""
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from pushsvc.local.embedded.account import Account, open_path, open_programs, server_account
+from pushsvc.local.embedded.home import EmbeddedError, Home
+from pushsvc.local.embedded.processes import ProcessRecord, wait_ended
+
+_READY_SECONDS = 20.0
+_ATTEMPTS = 3  # a port may be taken meanwhile; a killed PostgreSQL needs a moment to be gone
+
+
+class EmbeddedServer(ABC):
+    """One server program on a loopback port, with its data and its record under a home.
+
+    To be used by one process at a time, inside `Home.locked()`.
+    """
+
+    name: ClassVar[str]
+    stop_signals: ClassVar[tuple[signal.Signals, ...]]  # gentle first
+    package: ClassVar[str]  # the wheel that holds the program
+
+    def __init__(self, home: Home, *, durable: bool, say: Callable[[str], None]) -> None:
+        self.home = home
+        self.durable = durable
+        self.data = home.root / self.name
+        self.log = home.root / "log" / f"{self.name}.log"
+        self.port = 0
+        self._say = say
+        self._account: Account | None = None
+        self._record: ProcessRecord | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """What clients connect to, password included."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Makes the data folder ready; may run programs to their end."""
+
+    @abstractmethod
+    def _command(self) -> tuple[list[str], bytes]:
+        """The program's arguments, and what it reads from its standard input."""
+
+    @abstractmethod
+    def _is_ready(self) -> bool:
+        """Whether it answers on its port with our password."""
+
+    def is_alive(self) -> bool:
+        return self._record is not None and self._record.is_alive()
+
+    def start(self) -> None:
+        """Joins the server of this home that runs; else starts it, on its last port if free.
+
+        Raises EmbeddedError with the last line of the log if it does not answer.
+        """
+        if self._join():
+            return
+        self.home.new_log(self.name)
+        self._make_data_folder()
+        self._prepare()
+        for attempt in range(_ATTEMPTS):
+            time.sleep(0.5 * attempt)
+            self.port = free_port(self.port)
+            self._spawn()
+            if self._wait_ready():
+                return
+            self.stop(seconds=1.0)
+        last = last_lines(self.log, 1)
+        raise EmbeddedError(f"{self.name} did not start: {last} (see {self.log})")
+
+    def request_stop(self) -> None:
+        """Sends the gentle signal, and does not wait."""
+        if self._record is not None:
+            self._record.signal(self.stop_signals[0])
+
+    def stop(self, *, seconds: float) -> None:
+        """Stops it whoever started it: gently, and after `seconds` by force."""
+        if self._record is None:
+            return
+        for number in (*self.stop_signals, signal.SIGKILL):
+            self._record.signal(number)
+            if not wait_ended([self._record], seconds=seconds):
+                break
+        if self._child is not None:
+            self._child.wait()
+        self._record = self._child = None
+
+    def _join(self) -> bool:
+        saved = self.home.read_json(f"run/{self.name}.json")
+        if not isinstance(saved, dict):
+            return False
+        self.port = saved["port"]
+        self._record = ProcessRecord(saved["pid"], saved["started"])
+        if self._record.is_alive() and self._wait_ready():
+            return True
+        self.stop(seconds=2.0)
+        return False
+
+    def _make_data_folder(self) -> None:
+        self._account = server_account(self.data, self._say)
+        is_new = not self.data.exists()
+        self.home.folder(self.name)
+        if self._account is None:
+            return
+        if is_new:
+            self._account.own(self.data)
+        open_path(self._account, self.data, self._say)
+        # the second is where wheels keep the libraries that they bring
+        for folder in (self.programs, self.programs.with_name(f"{self.package}.libs")):
+            if folder.exists():
+                open_path(self._account, folder, self._say)
+                open_programs(folder, self._say)
+
+    @property
+    def programs(self) -> Path:
+        """The folder of the wheel, found without running the wheel's own code."""
+        found = find_spec(self.package)
+        if found is None or found.origin is None:
+            raise EmbeddedError(
+                f"{self.package} is not installed: set DATABASE_URL and REDIS_URL, "
+                "or install requirements/run.txt"
+            )
+        return Path(found.origin).parent
+
+    def run_options(self, log: IO[bytes]) -> dict[str, Any]:
+        """For Popen: output to the log, no signals from the terminal, none of our environment."""
+        options: dict[str, Any] = {
+            "stdout": log,
+            "stderr": subprocess.STDOUT,
+            "start_new_session": True,
+            "cwd": self.data,
+            "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+        }
+        if self._account is not None:
+            options |= {"user": self._account.uid, "group": self._account.gid, "extra_groups": []}
+        return options
+
+    def _spawn(self) -> None:
+        arguments, standard_input = self._command()
+        with self.log.open("ab") as log, tempfile.TemporaryFile() as file:
+            file.write(standard_input)
+            file.seek(0)
+            self._child = subprocess.Popen(arguments, stdin=file, **self.run_options(log))
+        self._record = ProcessRecord.of(self._child.pid)
+        self.home.write_json(
+            f"run/{self.name}.json",
+            {"pid": self._record.pid, "started": self._record.started, "port": self.port},
+        )
+
+    def _wait_ready(self) -> bool:
+        deadline = time.monotonic() + _READY_SECONDS
+        while self.is_alive() and time.monotonic() < deadline:
+            if self._is_ready():
+                return True
+            time.sleep(0.03)
+        return False
+
+
+def free_port(preferred: int = 0) -> int:
+    """A loopback port that was free a moment ago: the preferred one if it is."""
+    for port in (preferred, 0):
+        try:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+                return int(probe.getsockname()[1])
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise EmbeddedError(f"no port on 127.0.0.1 can be had: {error.strerror}") from error
+    raise EmbeddedError("no port on 127.0.0.1 is free")
+
+
+def last_lines(log: Path, count: int) -> str:
+    """The last lines of a log that are not blank; of its last 8 KiB."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join([line for line in text.splitlines() if line.strip()][-count:])

@@ -1,0 +1,61 @@
+"""What `make run` does to the database, in its own process: one start of Django instead of four.
+
+Every import of Django is inside a function, because settings are read from the environment when
+they are first imported.
+"""
+
+import io
+import json
+import secrets
+from typing import Any
+
+from pushsvc.local.embedded.home import EmbeddedError, Home
+
+ADMIN_NAME = "admin"
+
+
+def migrate() -> None:
+    """Checks the settings and migrates. Raises EmbeddedError with what the person must mend."""
+    import django
+    from django.core.management import call_command
+    from django.core.management.base import SystemCheckError
+    from django.db import Error
+
+    django.setup()
+    screen = io.StringIO()
+    try:
+        call_command("check", stdout=screen, stderr=screen)
+        call_command("migrate", interactive=False, verbosity=0)
+    except SystemCheckError as error:
+        raise EmbeddedError(f"the settings are refused: {error}") from error
+    except Error as error:
+        raise EmbeddedError(f"the database cannot be used: {error}") from error
+
+
+def ensure_admin(home: Home) -> str:
+    """Makes the staff login if it is missing; returns its password, or what is known of it."""
+    from django.contrib.auth.models import User
+
+    password = home.secret("ADMIN_PASSWORD", lambda: secrets.token_urlsafe(12))
+    admin = User.objects.filter(username=ADMIN_NAME).first()
+    if admin is None:
+        User.objects.create_superuser(ADMIN_NAME, password=password)
+        return password
+    return password if admin.check_password(password) else "(the one that you set)"
+
+
+def create_channel(name: str) -> dict[str, Any]:
+    """{"channel_id", "api_key", "vapid_public_key"} of a new channel."""
+    from django.core.management import call_command
+
+    output = io.StringIO()
+    call_command("create_channel", name, "--json", stdout=output)
+    created: dict[str, Any] = json.loads(output.getvalue())
+    return created
+
+
+def disconnect() -> None:
+    """Closes this process's connections, which would only sit in the server's way."""
+    from django.db import connections
+
+    connections.close_all()

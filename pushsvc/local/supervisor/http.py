@@ -1,0 +1,60 @@
+"""JSON over HTTP to our own processes, never through a proxy of the environment."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from pushsvc.local.embedded.home import EmbeddedError
+
+_TIMEOUT_SECONDS = 5.0
+
+
+class UnreachableError(EmbeddedError):
+    """No server, or none that speaks HTTP."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    body: Any  # None unless it is JSON
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A server at host:port that is known to its callers as `public_url`."""
+
+    host: str
+    port: int
+    public_url: str
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Raises UnreachableError if there is no answer within 5 seconds."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_SECONDS)
+        sent = {"Host": urlsplit(self.public_url).netloc, **(headers or {})}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            content = None if body is None else json.dumps(body)
+            connection.request(method, path, content, sent)
+            response = connection.getresponse()
+            return Reply(response.status, _json(response.read()))
+        except (OSError, http.client.HTTPException) as error:
+            raise UnreachableError(f"{method} {path} got no answer: {error!r}") from error
+        finally:
+            connection.close()
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None

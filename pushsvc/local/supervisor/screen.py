@@ -1,0 +1,88 @@
+"""What `make run` shows."""
+
+import json
+import os
+import sys
+
+from pushsvc.local.embedded import is_given
+from pushsvc.local.supervisor.database import ADMIN_NAME
+from pushsvc.local.supervisor.demo import Demo
+from pushsvc.local.supervisor.sandbox import Sandbox, given_setting
+
+_BANNER = """
+pushsvc is ready.{result}
+
+  Console    {url}/admin/   login {admin}, password {password}
+  API        {url}/docs
+  Demo       {url}/demo   subscribes your browser, and sends to it
+  Channel    {channel}
+  API key    {key}
+  Logs       {logs}
+
+  Web        {web}
+  Android    {android}
+  iOS        {ios}
+  Sandbox    {sandbox}
+
+Send another one:
+
+  curl {url}/send-notification \\
+    -H 'Authorization: Key {key}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{message}'
+
+Ctrl-C stops everything.
+"""
+_SANDBOX_ON = """\
+push services on this machine, in which the demo devices live;
+             nothing that is sent to a demo device leaves this machine"""
+_SANDBOX_OFF = """\
+off: no demo devices, no demo notification;
+             Android and iOS need credentials of your own (PUT /channel/:id/providers)"""
+
+
+def say(line: str) -> None:
+    """Prints; that the terminal is gone is no reason to leave processes behind."""
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for good)
+
+
+def banner(demo: Demo, password: str, sandbox: Sandbox | None, result: str) -> str:
+    return _BANNER.format(
+        result=f" The demo notification: {result}." if result else "",
+        url=demo.service.public_url,
+        admin=ADMIN_NAME,
+        password=password,
+        channel=demo.channel_id,
+        key=demo.api_key,
+        logs=demo.home.root / "log",
+        web=_browsers(sandbox),
+        android=_phones("android", sandbox, "FCM_API_BASE", "Google"),
+        ios=_phones("ios", sandbox, "APNS_SERVER", "Apple"),
+        sandbox=_SANDBOX_ON if sandbox else _SANDBOX_OFF,
+        message=_message(sandbox),
+    )
+
+
+def _browsers(sandbox: Sandbox | None) -> str:
+    real = "the browsers' own push services"
+    return f"the sandbox, {sandbox.controls['web'].public_url}, and {real}" if sandbox else real
+
+
+def _phones(platform: str, sandbox: Sandbox | None, setting: str, company: str) -> str:
+    """Where the messages of a platform go whose push service `setting` names."""
+    if sandbox and platform in sandbox.controls:
+        address = sandbox.controls[platform].public_url
+        return f"the sandbox, {address}, not {company}"
+    destination = f"where {setting} says" if is_given(setting) else company
+    return f"{destination}; {given_setting(platform)} is given" if sandbox else destination
+
+
+def _message(sandbox: Sandbox | None) -> str:
+    message: dict[str, object] = {"title": "Hello", "body": "It works."}
+    if sandbox:
+        message["target_platforms"] = list(sandbox.controls)
+    return json.dumps(message)

@@ -1,0 +1,1 @@
+"""The APNs sandbox: Apple's push service and iPhones."""

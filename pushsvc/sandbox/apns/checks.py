@@ -1,0 +1,99 @@
+"""What APNs demands of a request, checked in the order of `check_request`.
+
+Apple, "Sending notification requests to APNs".
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pushsvc.sandbox.apns.answers import refused
+
+MAX_PAYLOAD: Final = 4_096
+MAX_COLLAPSE_ID: Final = 64
+
+_PREFIX: Final = "/3/device/"
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_INTEGER: Final = re.compile(r"[0-9]{1,18}")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PUSH_TYPES: Final = frozenset(
+    {
+        "alert", "background", "complication", "controls", "fileprovider", "liveactivity",
+        "location", "mdm", "pushtotalk", "voip", "widgets",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ApnsRequest:
+    """`headers`: names in lower case, pseudo-header fields among them, in the order sent; values
+    with a character for each byte."""
+
+    headers: Sequence[tuple[str, str]]
+    body: bytes
+
+    def get(self, name: str) -> str | None:
+        """Raises RefusedError where the field is there twice."""
+        values = [value for each, value in self.headers if each == name]
+        if len(values) > 1:
+            raise refused("DuplicateHeaders")
+        return values[0] if values else None
+
+
+def device_token(request: ApnsRequest) -> str:
+    """The first check: the path. Raises RefusedError."""
+    path = request.get(":path") or ""
+    if not path.startswith(_PREFIX):
+        raise refused("BadPath")
+    token = path.removeprefix(_PREFIX)
+    if not token:
+        raise refused("MissingDeviceToken")
+    if not _HEX.fullmatch(token):
+        raise refused("BadDeviceToken")
+    return token.lower()
+
+
+def check_headers(request: ApnsRequest) -> str:
+    """What comes between path and provider token; returns the topic. Raises RefusedError."""
+    if request.get(":method") != "POST":
+        raise refused("MethodNotAllowed")
+    topic = request.get("apns-topic")
+    if not topic:
+        raise refused("MissingTopic")
+    _check_push_type(request)
+    expiration = request.get("apns-expiration")
+    if expiration is not None and not _INTEGER.fullmatch(expiration):
+        raise refused("BadExpirationDate")
+    if len(request.get("apns-collapse-id") or "") > MAX_COLLAPSE_ID:
+        raise refused("BadCollapseId")
+    own_id = request.get("apns-id")
+    if own_id is not None and not _UUID.fullmatch(own_id):
+        raise refused("BadMessageId")
+    return topic
+
+
+def _check_push_type(request: ApnsRequest) -> None:
+    """With the priority, which may not be 10 in the background."""
+    push_type = request.get("apns-push-type") or "alert"
+    if push_type not in _PUSH_TYPES:
+        raise refused("InvalidPushType")
+    priority = request.get("apns-priority") or ("5" if push_type == "background" else "10")
+    if priority not in {"1", "5", "10"} or (push_type, priority) == ("background", "10"):
+        raise refused("BadPriority")
+
+
+def check_payload(body: bytes) -> None:
+    """The last check. Raises RefusedError.
+
+    What is no JSON object with `aps` tells an app nothing; APNs calls that an empty payload.
+    """
+    if len(body) > MAX_PAYLOAD:
+        raise refused("PayloadTooLarge")
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        raise refused("PayloadEmpty") from None
+    if not isinstance(payload, dict) or not isinstance(payload.get("aps"), dict):
+        raise refused("PayloadEmpty")

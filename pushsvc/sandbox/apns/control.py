@@ -1,0 +1,134 @@
+"""The HTTP interface to the APNs sandbox's keys and devices.
+
+| request | answer |
+|---|---|
+| `GET /apns` | `{"server", "ca_file", "ca_pem"}` |
+| `POST /apns/keys` `{team_id?, topic?}` | 201, the JSON that `apns_key` takes |
+| `PUT /apns/keys/{key_id}/behaviour` `{"mode", "times"?}` | 204 |
+| `POST /apns/devices` `{topic?}` | 201, `{"token", "topic"}` |
+| `POST /apns/devices` `{"count": N, topic?}` | 201, `{"devices": […]}` |
+| `PUT /apns/devices/{token}/behaviour` `{"mode", "times"?, options}` | 204 |
+| `GET /apns/devices/{token}/messages` | `{"messages": […]}`, oldest first |
+| `DELETE /apns/devices/{token}` | 204; from then on 410 Unregistered |
+| `GET /apns/messages`, also `?token=…&token=…` | totals of each device and of all |
+| `POST /apns/reset` | 204; every key, device and message is forgotten |
+
+A fault of the caller is 400 or 404 with `{"error": …}`.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from pushsvc.sandbox.apns.devices import (
+    DEFAULT_TEAM,
+    DEFAULT_TOPIC,
+    ApnsDevice,
+    ApnsReceipt,
+    ApnsRegistry,
+)
+from pushsvc.sandbox.control_json import (
+    all_totals_json,
+    bad_request,
+    checked_count,
+    not_found,
+    read_object,
+    receipt_json,
+    refuse_unknown,
+    set_behaviour,
+)
+
+
+class ApnsControlApi:
+    """`facts` are what `GET /apns` says."""
+
+    def __init__(self, registry: ApnsRegistry, facts: Mapping[str, str]) -> None:
+        self._registry = registry
+        self._facts = facts
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/apns", self.facts),
+            web.post("/apns/keys", self.add_key),
+            web.put("/apns/keys/{key_id}/behaviour", self.behave_key),
+            web.post("/apns/devices", self.add_devices),
+            web.put("/apns/devices/{token}/behaviour", self.behave),
+            web.get("/apns/devices/{token}/messages", self.messages),
+            web.delete("/apns/devices/{token}", self.delete),
+            web.get("/apns/messages", self.totals),
+            web.post("/apns/reset", self.reset),
+        ]
+
+    async def facts(self, _request: web.Request) -> web.Response:
+        return web.json_response(dict(self._facts))
+
+    async def add_key(self, request: web.Request) -> web.Response:
+        fields = await read_object(request)
+        refuse_unknown(fields, frozenset({"team_id", "topic"}))
+        team_id = _text(fields, "team_id", DEFAULT_TEAM)
+        key = self._registry.add_key(team_id, _text(fields, "topic", DEFAULT_TOPIC))
+        return web.json_response(key.credential, status=201)
+
+    async def behave_key(self, request: web.Request) -> web.Response:
+        key = self._registry.keys.get(request.match_info["key_id"])
+        if key is None:
+            raise not_found("no such key")
+        set_behaviour(key, await read_object(request))
+        return web.Response(status=204)
+
+    async def add_devices(self, request: web.Request) -> web.Response:
+        fields = await read_object(request)
+        refuse_unknown(fields, frozenset({"topic", "count"}))
+        topic = _text(fields, "topic", DEFAULT_TOPIC)
+        count = fields.get("count")
+        if count is None:
+            return web.json_response(_device_json(self._registry.add_device(topic)), status=201)
+        devices = [self._registry.add_device(topic) for _ in range(checked_count(count))]
+        return web.json_response({"devices": [_device_json(each) for each in devices]}, status=201)
+
+    async def behave(self, request: web.Request) -> web.Response:
+        device = self._device(request.match_info["token"])
+        set_behaviour(device, await read_object(request))
+        return web.Response(status=204)
+
+    async def messages(self, request: web.Request) -> web.Response:
+        device = self._device(request.match_info["token"])
+        return web.json_response({"messages": [_receipt_json(each) for each in device.receipts]})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        self._registry.delete(self._device(request.match_info["token"]), time.time())
+        return web.Response(status=204)
+
+    async def totals(self, request: web.Request) -> web.Response:
+        wanted = request.query.getall("token", list(self._registry.devices))
+        of_each = {token: self._device(token).totals() for token in wanted}
+        return web.json_response(all_totals_json(of_each))
+
+    async def reset(self, _request: web.Request) -> web.Response:
+        self._registry.clear()
+        return web.Response(status=204)
+
+    def _device(self, token: str) -> ApnsDevice:
+        device = self._registry.devices.get(token.lower())
+        if device is None:
+            raise not_found("no such device")
+        return device
+
+
+def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
+    value = fields.get(name, default)
+    if not isinstance(value, str) or not value:
+        raise bad_request(f"{name} must be a text")
+    return value
+
+
+def _device_json(device: ApnsDevice) -> dict[str, str]:
+    return {"token": device.token, "topic": device.topic}
+
+
+def _receipt_json(receipt: ApnsReceipt) -> dict[str, object]:
+    payload = receipt.payload
+    text = None if payload is None else payload.decode("utf-8", "backslashreplace")
+    return receipt_json(receipt) | {"payload": text, "connection": receipt.connection}

@@ -1,0 +1,85 @@
+"""`POST /3/device/{token}`: from a request to what becomes of it.
+
+The order of the checks: path, method, topic, push type and priority, expiration, collapse id,
+apns-id, provider token, payload; then that the device is known, has the app, and has it still. Only
+a request that passes them all meets the device's behaviour and uses up one of its `times`.
+"""
+
+import time
+import uuid
+from dataclasses import dataclass
+
+from pushsvc.sandbox.apns.answers import error_answer, refused
+from pushsvc.sandbox.apns.behaviours import ApnsMode, answer_of
+from pushsvc.sandbox.apns.checks import ApnsRequest, check_headers, check_payload, device_token
+from pushsvc.sandbox.apns.devices import ApnsDevice, ApnsReceipt, ApnsRegistry
+from pushsvc.sandbox.apns.tokens import Identity
+from pushsvc.sandbox.behaviours import Behaviour
+from pushsvc.sandbox.webpush.answers import Answer, RefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`receipt` is None where no device is concerned; the behaviour of a refusal is to say so."""
+
+    answer: Answer
+    receipt: ApnsReceipt | None
+    behaviour: Behaviour
+
+
+class ApnsResource:
+    """Without `keep_content` receipts hold neither headers nor payload."""
+
+    def __init__(self, registry: ApnsRegistry, *, keep_content: bool) -> None:
+        self.registry = registry
+        self._keep_content = keep_content
+
+    def judge(
+        self, request: ApnsRequest, identity: Identity, *, connection: int, open_streams: int
+    ) -> Verdict:
+        now = time.time()
+        receipt: ApnsReceipt | None = None
+        try:
+            token = device_token(request)
+            device = self.registry.devices.get(token)
+            if device:
+                receipt = self._receipt(request, now, connection, open_streams)
+                device.receipts.append(receipt)
+            behaviour = self._checked(request, identity, device, now)
+            return Verdict(
+                _with_id(request, answer_of(behaviour, now), behaviour), receipt, behaviour
+            )
+        except RefusedError as error:
+            return Verdict(_with_id(request, error.answer), receipt, Behaviour())
+
+    def _checked(
+        self, request: ApnsRequest, identity: Identity, device: ApnsDevice | None, now: float
+    ) -> Behaviour:
+        topic = check_headers(request)
+        identity.check(request.get("authorization"), topic, now)
+        check_payload(request.body)
+        if device is None:
+            raise refused("BadDeviceToken")
+        if device.topic != topic:
+            raise refused("DeviceTokenNotForTopic")
+        if device.deleted_at is not None:
+            raise RefusedError(error_answer("Unregistered", int(device.deleted_at * 1_000)))
+        return device.next_behaviour()
+
+    def _receipt(
+        self, request: ApnsRequest, now: float, connection: int, open_streams: int
+    ) -> ApnsReceipt:
+        receipt = ApnsReceipt(now, {}, connection=connection, open_streams=open_streams)
+        if self._keep_content:
+            receipt.headers = dict(request.headers)
+            receipt.payload = request.body
+        return receipt
+
+
+def _with_id(request: ApnsRequest, answer: Answer, behaviour: Behaviour | None = None) -> Answer:
+    """The request's own id in the answer, or a new one."""
+    if behaviour and behaviour.mode == ApnsMode.NO_APNS_ID:
+        return answer
+    given = next((value for name, value in request.headers if name == "apns-id"), None)
+    own_id = {"apns-id": given or str(uuid.uuid4())}
+    return Answer(answer.status, answer.body, {**own_id, **answer.headers}, answer.taken)

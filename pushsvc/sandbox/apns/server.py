@@ -1,0 +1,150 @@
+"""The APNs sandbox: Apple's push service and its iPhones at once, over TLS and HTTP/2."""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from pushsvc.sandbox.apns.control import ApnsControlApi
+from pushsvc.sandbox.apns.devices import (
+    DEFAULT_TEAM,
+    DEFAULT_TOPIC,
+    ApnsDevice,
+    ApnsKey,
+    ApnsReceipt,
+    ApnsRegistry,
+)
+from pushsvc.sandbox.apns.send import ApnsResource
+from pushsvc.sandbox.apns.wire import STREAMS, ApnsConnection
+from pushsvc.sandbox.certificate import server_tls
+from pushsvc.sandbox.serving import listen, served
+
+
+class ApnsSandbox:
+    """An APNs server on one address, `server`, which is what `APNS_SERVER` takes.
+
+    The address is taken at once (OSError if it is in use; port 0 is any free one). Its certificate
+    is of an authority of its own: `ca_pem`, also in the file `ca_file`, for
+    `PROVIDER_CA_FILE`. Requests are answered from `start` to `stop`; everything but these two may
+    be called from any thread. `streams`: how many requests a connection takes at once when it has
+    seen a good provider token; before, one. `keep_content=False` keeps counts and statuses but
+    neither headers nor payloads; `state_file` keeps keys and devices over restarts, and a file
+    beside it the authority.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        ca_file: Path | None = None,
+        streams: int = STREAMS,
+        keep_content: bool = True,
+        state_file: Path | None = None,
+    ) -> None:
+        self._socket = listen(host, port)
+        self.server = f"{f'[{host}]' if ':' in host else host}:{self._socket.getsockname()[1]}"
+        authority = state_file.with_suffix(".authority.pem") if state_file else None
+        self._tls, self.ca_pem = server_tls(host, authority)
+        self._has_own_file = ca_file is None
+        self.ca_file = _write(self.ca_pem, ca_file)
+        self._registry = ApnsRegistry(state_file)
+        self._streams = streams
+        self._resource = ApnsResource(self._registry, keep_content=keep_content)
+        self._connections: set[ApnsConnection] = set()
+        self._server: asyncio.Server | None = None
+        self.connection_count = 0
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connection, sock=self._socket, ssl=self._tls)
+
+    async def stop(self) -> None:
+        """Cuts every connection and frees the address."""
+        if self._server:
+            self._server.close()
+        await asyncio.gather(*(connection.cut() for connection in self._connections))
+        self._socket.close()
+        if self._has_own_file:
+            self.ca_file.unlink(missing_ok=True)
+
+    def key(self, team_id: str = DEFAULT_TEAM, topic: str = DEFAULT_TOPIC) -> ApnsKey:
+        """A new key of a team, good for the app `topic`; as `credential` it fits `apns_key`."""
+        return self._registry.add_key(team_id, topic)
+
+    def register(self, topic: str = DEFAULT_TOPIC) -> ApnsDevice:
+        """A new iPhone with the app `topic`."""
+        return self._registry.add_device(topic)
+
+    @property
+    def open_connection_count(self) -> int:
+        return len(self._connections)
+
+    def devices(self) -> list[ApnsDevice]:
+        return list(self._registry.devices.values())
+
+    def delete(self, device: ApnsDevice) -> None:
+        """The app is deleted from the device: 410 Unregistered from now on."""
+        self._registry.delete(device, time.time())
+
+    def reset(self) -> None:
+        """Forget every key, device and message."""
+        self._registry.clear()
+
+    def messages(self, token: str) -> list[ApnsReceipt]:
+        """Every request to the device, oldest first; raises KeyError for an unknown one."""
+        return list(self._registry.devices[token].receipts)
+
+    def accepted_count(self, token: str | None = None) -> int:
+        """How many messages the device, or all devices together, accepted."""
+        devices = self.devices() if token is None else [self._registry.devices[token]]
+        return sum(device.totals().accepted for device in devices)
+
+    def control_routes(self) -> list[web.RouteDef]:
+        """For an HTTP server beside it, see `apns_control`; in the loop that serves the sandbox."""
+        facts = {"server": self.server, "ca_file": str(self.ca_file), "ca_pem": self.ca_pem}
+        return ApnsControlApi(self._registry, facts).routes()
+
+    def _connection(self) -> ApnsConnection:
+        self.connection_count += 1
+        return ApnsConnection(
+            self._resource, self.connection_count, self._connections, self._streams
+        )
+
+
+def _write(pem: str, path: Path | None) -> Path:
+    if path is not None:
+        path.write_text(pem, encoding="ascii")
+        return path
+    descriptor, name = tempfile.mkstemp(prefix="apns-sandbox-", suffix=".pem")
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(pem)
+    return Path(name)
+
+
+@contextmanager
+def running_apns_sandbox(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ca_file: Path | None = None,
+    streams: int = STREAMS,
+    keep_content: bool = True,
+    state_file: Path | None = None,
+) -> Iterator[ApnsSandbox]:
+    """A sandbox that serves in a thread of its own until the block ends."""
+    sandbox = ApnsSandbox(
+        host=host,
+        port=port,
+        ca_file=ca_file,
+        streams=streams,
+        keep_content=keep_content,
+        state_file=state_file,
+    )
+    with served(sandbox):
+        yield sandbox

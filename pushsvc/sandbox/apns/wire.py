@@ -1,0 +1,343 @@
+"""One HTTP/2 connection to the APNs sandbox: reading requests, answering, misbehaving.
+
+GOAWAY frames are written past h2, which after one would let nothing more be sent or read.
+"""
+
+import asyncio
+import fcntl
+import logging
+import socket
+import struct
+import sys
+import termios
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+)
+from h2.exceptions import H2Error
+from h2.settings import SettingCodes
+from hyperframe.frame import GoAwayFrame
+from typing_extensions import override
+
+from pushsvc.sandbox.apns.behaviours import ApnsMode
+from pushsvc.sandbox.apns.checks import MAX_PAYLOAD, ApnsRequest
+from pushsvc.sandbox.apns.send import ApnsResource, Verdict
+from pushsvc.sandbox.apns.tokens import Identity
+
+logger = logging.getLogger(__name__)
+
+STREAMS_BEFORE_TOKEN: Final = 1
+STREAMS: Final = 1_000
+
+_LINGER_SECONDS: Final = 0.3
+_GARBAGE: Final = b"HTTP/1.1 400 Bad Request\r\nServer: no APNs\r\n\r\n"
+_LOOK_AGAIN_SECONDS: Final = 0.002
+# struct linger: on, for no time, which makes close() send RST
+_LINGER_NOT: Final = struct.pack("ii", 1, 0)
+
+
+@dataclass(slots=True)
+class _Incoming:
+    headers: list[tuple[str, str]]
+    body: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    """`ends_apart`: the end of the stream comes in an empty DATA frame of its own."""
+
+    verdict: Verdict
+    unsent: bytes
+    ends_apart: bool
+
+
+class ApnsConnection(asyncio.Protocol):
+    """Is in `living` from its first moment to its last."""
+
+    def __init__(
+        self, resource: ApnsResource, number: int, living: "set[ApnsConnection]", streams: int
+    ) -> None:
+        self._resource = resource
+        self._number = number
+        self._living = living
+        self._streams = streams
+        self._identity = Identity(resource.registry.keys)
+        self._h2 = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        self._incoming: dict[int, _Incoming] = {}
+        self._open: set[int] = set()
+        self._unsent: dict[int, _Outgoing] = {}
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._ended = asyncio.Event()
+        self._highest_taken = 0
+        self._last_stream: int | None = None
+        self._is_opened_up = False
+        self._is_cut = False
+        self._acts: dict[ApnsMode, Callable[[int, Verdict], None]] = {
+            ApnsMode.SLOW: self._later,
+            ApnsMode.ENDLESS: self._answer_without_end,
+            ApnsMode.HANG: lambda _, __: None,
+            ApnsMode.RESET: self._reset,
+            ApnsMode.CLOSE_AFTER_ACCEPT: self._close_after_accept,
+            ApnsMode.GARBAGE: self._write_garbage,
+            ApnsMode.RST_STREAM: self._rst_stream,
+            ApnsMode.REFUSED_STREAM: self._refuse_stream,
+            ApnsMode.GOAWAY: self._answer_and_go,
+            ApnsMode.GOAWAY_FIRST: self._go_and_answer,
+            ApnsMode.GOAWAY_UNPROCESSED: self._go_unprocessed,
+            ApnsMode.STREAMS: self._limit_and_answer,
+        }
+
+    async def cut(self) -> None:
+        self._transport.abort()
+        await self._ended.wait()
+
+    # What asyncio calls
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._living.add(self)
+        self._h2.initiate_connection()
+        self._limit_streams(STREAMS_BEFORE_TOKEN)
+        self._flush()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self._is_cut:
+            return
+        try:
+            for event in self._h2.receive_data(data):
+                self._take(event)
+            self._send_bodies()
+        except H2Error as error:
+            logger.warning("sandbox.apns_protocol_error", extra={"error": type(error).__name__})
+            self._flush()
+            self._transport.close()
+            return
+        self._flush()
+        self._end_if_drained()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._open.clear()
+        self._living.discard(self)
+        self._ended.set()
+
+    # Requests
+
+    def _take(self, event: Event) -> None:
+        stream_id = getattr(event, "stream_id", None) or 0
+        match event:
+            case RequestReceived() if self._is_wanted(stream_id):
+                fields = event.headers or ()
+                self._incoming[stream_id] = _Incoming([(_text(n), _text(v)) for n, v in fields])
+                self._open.add(stream_id)
+            case DataReceived():
+                self._h2.acknowledge_received_data(event.flow_controlled_length or 0, stream_id)
+                self._take_body(stream_id, event.data or b"")
+            case StreamEnded() if stream_id in self._incoming:
+                self._judge(stream_id, self._incoming.pop(stream_id))
+            case StreamReset():
+                self._forget(stream_id)
+            case ConnectionTerminated():
+                self._transport.close()
+
+    def _is_wanted(self, stream_id: int) -> bool:
+        return self._last_stream is None or stream_id <= self._last_stream
+
+    def _take_body(self, stream_id: int, data: bytes) -> None:
+        """One byte too many is enough to know that it is too large."""
+        incoming = self._incoming.get(stream_id)
+        if incoming:
+            incoming.body += data[: MAX_PAYLOAD + 1 - len(incoming.body)]
+
+    def _judge(self, stream_id: int, incoming: _Incoming) -> None:
+        verdict = self._resource.judge(
+            ApnsRequest(incoming.headers, bytes(incoming.body)),
+            self._identity,
+            connection=self._number,
+            open_streams=len(self._open),
+        )
+        if self._identity.is_known and not self._is_opened_up:
+            self._is_opened_up = True
+            self._limit_streams(self._streams)
+        act = self._acts.get(ApnsMode(verdict.behaviour.mode), self._answer)
+        act(stream_id, verdict)
+        self._highest_taken = max(self._highest_taken, stream_id)
+
+    def _forget(self, stream_id: int) -> None:
+        self._incoming.pop(stream_id, None)
+        self._unsent.pop(stream_id, None)
+        self._open.discard(stream_id)
+
+    # Answers
+
+    def _answer(self, stream_id: int, verdict: Verdict) -> None:
+        if stream_id not in self._open or self._is_ending:
+            return
+        answer = verdict.answer
+        headers = [(":status", str(answer.status))]
+        headers += [(name.lower(), value) for name, value in answer.headers.items()]
+        body = answer.body.encode()
+        self._h2.send_headers(stream_id, headers, end_stream=not body)
+        ends_apart = verdict.behaviour.mode == ApnsMode.EMPTY_DATA
+        if body:
+            self._unsent[stream_id] = _Outgoing(verdict, body, ends_apart)
+            self._send_bodies()
+        else:
+            self._complete(stream_id, verdict)
+        self._flush()
+
+    def _send_bodies(self) -> None:
+        """As far as the client's windows allow."""
+        for stream_id, out in list(self._unsent.items()):
+            while size := self._sendable(stream_id, out):
+                part, out.unsent = out.unsent[:size], out.unsent[size:]
+                ends = not (out.unsent or out.ends_apart)
+                self._h2.send_data(stream_id, part, end_stream=ends)
+            if not out.unsent:
+                del self._unsent[stream_id]
+                if out.ends_apart:
+                    self._h2.send_data(stream_id, b"", end_stream=True)
+                self._complete(stream_id, out.verdict)
+
+    def _sendable(self, stream_id: int, out: _Outgoing) -> int:
+        window = self._h2.local_flow_control_window(stream_id)
+        return max(0, min(len(out.unsent), window, self._h2.max_outbound_frame_size))
+
+    def _complete(self, stream_id: int, verdict: Verdict) -> None:
+        """Noted before the last byte leaves: whoever has read the answer finds it noted."""
+        self._open.discard(stream_id)
+        if verdict.receipt:
+            verdict.receipt.status = verdict.answer.status
+            verdict.receipt.taken = verdict.answer.taken
+            verdict.receipt.complete = True
+
+    # Misbehaviour
+
+    def _later(self, stream_id: int, verdict: Verdict) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers.add(
+            loop.call_later(verdict.behaviour.seconds, self._answer_late, stream_id, verdict)
+        )
+
+    def _answer_late(self, stream_id: int, verdict: Verdict) -> None:
+        self._answer(stream_id, verdict)
+        self._end_if_drained()
+
+    def _answer_without_end(self, stream_id: int, verdict: Verdict) -> None:
+        if self._is_ending:
+            return
+        self._h2.send_headers(stream_id, [(":status", str(verdict.answer.status))])
+        self._complete(stream_id, verdict)
+        self._flush()
+        self._cut_with(self._transport.close)
+
+    def _reset(self, _stream_id: int, _verdict: Verdict) -> None:
+        connection = self._transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+        self._cut_with(self._transport.abort)
+
+    def _close_after_accept(self, _stream_id: int, verdict: Verdict) -> None:
+        if verdict.receipt and not self._is_ending:
+            verdict.receipt.taken = True
+        self._cut_with(self._transport.close)
+
+    def _write_garbage(self, _stream_id: int, _verdict: Verdict) -> None:
+        self._cut_with(self._write_garbage_and_close)
+
+    def _write_garbage_and_close(self) -> None:
+        self._transport.write(_GARBAGE)
+        self._transport.close()
+
+    def _cut_with(self, act: Callable[[], None]) -> None:
+        """Answers nothing more, and acts when what was answered before has arrived. A reset would
+        take back what still waits to be sent, and nobody could tell which answers that was."""
+        if not self._is_ending:
+            self._is_cut = True
+            self._cut_once_arrived(act)
+
+    def _cut_once_arrived(self, act: Callable[[], None]) -> None:
+        if _unacknowledged(self._transport.get_extra_info("socket")):
+            loop = asyncio.get_running_loop()
+            self._timers.add(loop.call_later(_LOOK_AGAIN_SECONDS, self._cut_once_arrived, act))
+        else:
+            act()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._is_cut or self._transport.is_closing()
+
+    def _rst_stream(self, stream_id: int, _verdict: Verdict) -> None:
+        self._h2.reset_stream(stream_id, ErrorCodes.INTERNAL_ERROR)
+        self._forget(stream_id)
+
+    def _refuse_stream(self, stream_id: int, _verdict: Verdict) -> None:
+        self._h2.reset_stream(stream_id, ErrorCodes.REFUSED_STREAM)
+        self._forget(stream_id)
+
+    def _answer_and_go(self, stream_id: int, verdict: Verdict) -> None:
+        self._answer(stream_id, verdict)
+        self._go(max(stream_id, self._highest_taken))
+
+    def _go_and_answer(self, stream_id: int, verdict: Verdict) -> None:
+        self._go(max(stream_id, self._highest_taken))
+        self._later(stream_id, verdict)
+
+    def _go_unprocessed(self, stream_id: int, verdict: Verdict) -> None:
+        """Where a later request was taken before this one, GOAWAY cannot say it of this one."""
+        if self._highest_taken > stream_id:
+            self._refuse_stream(stream_id, verdict)
+            return
+        self._forget(stream_id)
+        self._go(self._highest_taken)
+
+    def _go(self, last_stream: int) -> None:
+        """RFC 9113 section 6.8: what is under way up to `last_stream` is still answered."""
+        self._flush()
+        self._last_stream = last_stream
+        for stream_id in [each for each in self._open if each > last_stream]:
+            self._forget(stream_id)
+        self._transport.write(GoAwayFrame(0, last_stream_id=last_stream).serialize())
+
+    def _limit_and_answer(self, stream_id: int, verdict: Verdict) -> None:
+        self._limit_streams(verdict.behaviour.streams)
+        self._answer(stream_id, verdict)
+
+    def _limit_streams(self, streams: int) -> None:
+        self._h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams})
+
+    def _end_if_drained(self) -> None:
+        """It is for the client to close. Were it done at once, what the client is just sending
+        would make TCP reset the connection, and GOAWAY might never be read."""
+        if self._last_stream is not None and not self._open:
+            loop = asyncio.get_running_loop()
+            self._timers.add(loop.call_later(_LINGER_SECONDS, self._transport.close))
+
+    def _flush(self) -> None:
+        data = self._h2.data_to_send()
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+
+def _unacknowledged(connection: socket.socket) -> int:
+    """How many bytes were written and have not arrived (Linux, tcp(7), SIOCOUTQ)."""
+    count = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(count, sys.byteorder)
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("latin-1")

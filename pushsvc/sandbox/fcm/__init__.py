@@ -1,0 +1,1 @@
+"""The FCM sandbox: Google's token endpoint, FCM v1 and Android devices."""

@@ -1,0 +1,166 @@
+"""The projects of the FCM sandbox and the devices that are registered with them."""
+
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pushsvc.sandbox.behaving import Behaving
+from pushsvc.sandbox.fcm import behaviours
+from pushsvc.sandbox.fcm.accounts import TOKEN_LIFETIME, AccessTokens, ServiceAccount, new_key_file
+from pushsvc.sandbox.lines import LineFile
+from pushsvc.sandbox.receipts import Receipt
+
+# https://firebase.google.com/docs/cloud-messaging/scale-fcm
+QUOTA_PER_MINUTE = 600_000
+_MINUTE = 60.0
+
+
+@dataclass(slots=True)
+class FcmReceipt(Receipt):
+    """`message` is None where it could not be read, and where content is not kept."""
+
+    message: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class FcmDevice(Behaving[FcmReceipt]):
+    """An installation of an app, with its registration token."""
+
+    repertoire = behaviours.DEVICE
+
+    id: str
+    project: str
+    token: str
+    is_unregistered: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class TokenEndpoint(Behaving[Receipt]):
+    """What the service accounts of a project meet at `/token`; `lifetime`: seconds that an access
+    token is good for."""
+
+    repertoire = behaviours.TOKEN
+
+    lifetime: int = TOKEN_LIFETIME
+
+
+@dataclass(slots=True, eq=False)
+class Messaging(Behaving[FcmReceipt]):
+    """What the messages of a project meet before FCM looks at them; all of them are in
+    `receipts`, also those that no device was sent."""
+
+    repertoire = behaviours.PROJECT
+
+
+@dataclass(slots=True, eq=False)
+class Project:
+    """`quota_per_minute` counts from the first message on."""
+
+    id: str
+    quota_per_minute: int = QUOTA_PER_MINUTE
+    tokens: TokenEndpoint = field(default_factory=TokenEndpoint)
+    messaging: Messaging = field(default_factory=Messaging)
+    _minute_began: float = -math.inf
+    _sent: int = 0
+
+    def seconds_over_quota(self, now: float) -> float:
+        """Counts one message; 0 if it is within the quota, else the seconds to wait."""
+        if now >= self._minute_began + _MINUTE:
+            self._minute_began, self._sent = now, 0
+        self._sent += 1
+        return self._minute_began + _MINUTE - now if self._sent > self.quota_per_minute else 0.0
+
+
+class Registry:
+    """With a `file`, devices and service accounts outlive the process."""
+
+    def __init__(self, token_uri: str, file: LineFile | None, quota_per_minute: int) -> None:
+        self._token_uri = token_uri
+        self._file = file
+        self._quota_per_minute = quota_per_minute
+        self._projects: dict[str, Project] = {}
+        self._by_id: dict[str, FcmDevice] = {}
+        self._by_token: dict[str, FcmDevice] = {}
+        self.accounts: dict[str, ServiceAccount] = {}
+        self.tokens = AccessTokens()
+        for entry in file.entries() if file else []:
+            self._restore(entry)
+
+    def project(self, project_id: str) -> Project:
+        """Made when it is first named."""
+        project = self._projects.get(project_id)
+        if project is None:
+            project = Project(project_id, self._quota_per_minute)
+            self._projects[project_id] = project
+        return project
+
+    def new_account(self, project_id: str) -> ServiceAccount:
+        account = ServiceAccount.of(new_key_file(project_id, self._token_uri))
+        self.accounts[account.email] = account
+        self._write({"account": account.key_file})
+        return account
+
+    def revoke(self, email: str) -> None:
+        """Its access tokens too. Raises KeyError for an unknown account."""
+        del self.accounts[email]
+        self.tokens.forget(lambda token: token.email == email)
+        self._write({"revoked": email})
+
+    def expire_tokens(self, project_id: str) -> None:
+        self.tokens.forget(lambda token: token.project == project_id)
+
+    def add(self, project_id: str) -> FcmDevice:
+        device = self._keep(FcmDevice(secrets.token_hex(16), project_id, _new_token()))
+        self._write({"device": device.id, "project": project_id, "token": device.token})
+        return device
+
+    def by_token(self, token: str) -> FcmDevice | None:
+        return self._by_token.get(token)
+
+    def by_id(self, device_id: str) -> FcmDevice | None:
+        return self._by_id.get(device_id)
+
+    def all(self) -> list[FcmDevice]:
+        return list(self._by_id.values())
+
+    def unregister(self, device: FcmDevice) -> None:
+        """Its token is UNREGISTERED from now on. Safe to repeat."""
+        device.is_unregistered = True
+        self._write({"unregistered": device.token})
+
+    def clear(self) -> None:
+        """Forgets devices, what they received and how projects behave; accounts stay."""
+        self._by_id.clear()
+        self._by_token.clear()
+        self._projects.clear()
+        if self._file:
+            self._file.clear()
+        for account in self.accounts.values():
+            self._write({"account": account.key_file})
+
+    def _keep(self, device: FcmDevice) -> FcmDevice:
+        self._by_id[device.id] = self._by_token[device.token] = device
+        return device
+
+    def _write(self, entry: Mapping[str, object]) -> None:
+        if self._file:
+            self._file.append(entry)
+
+    def _restore(self, entry: Mapping[str, Any]) -> None:
+        match entry:
+            case {"account": key_file}:
+                account = ServiceAccount.of(key_file)
+                self.accounts[account.email] = account
+            case {"revoked": email}:
+                del self.accounts[email]
+            case {"device": device_id, "project": project_id, "token": token}:
+                self._keep(FcmDevice(device_id, project_id, token))
+            case {"unregistered": token}:
+                self._by_token[token].is_unregistered = True
+
+
+def _new_token() -> str:
+    """In the shape that FCM gives its own."""
+    return f"{secrets.token_urlsafe(17)[:22]}:APA91b{secrets.token_urlsafe(101)[:134]}"

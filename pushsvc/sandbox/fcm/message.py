@@ -1,0 +1,93 @@
+"""What FCM itself thinks of a message that has the right type."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pushsvc.sandbox.fcm import answers
+from pushsvc.sandbox.fcm.schema import DURATION, snake
+from pushsvc.sandbox.webpush.answers import RefusedError
+
+MAX_PAYLOAD = 4_096
+MAX_TTL = 2_419_200
+_TARGETS = ("token", "fid", "topic", "condition")
+# https://firebase.google.com/docs/cloud-messaging/customize-messages/set-message-type
+_RESERVED = re.compile(r"from|message_type|google\..*|gcm\..*", re.DOTALL)
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """`message` as it was sent."""
+
+    message: Fields
+    token: str
+    is_dry_run: bool
+
+
+def checked(request: Fields) -> SendRequest:
+    """Raises RefusedError at the first rule that the message breaks."""
+    fields = _fields(request)
+    message = _fields(fields.get("message"))
+    if not message:
+        raise _invalid("message", "The message is not set.")
+    token = _checked_target(message)
+    android = _fields(message.get("android"))
+    _check_ttl(android.get("ttl"))
+    for path, part in (("message", message), ("message.android", android)):
+        _check_names(path, _fields(part).get("data") or {})
+    _check_size(message, android)
+    return SendRequest(fields["message"], token, fields.get("validate_only") or False)
+
+
+def _fields(value: Fields | None) -> Fields:
+    """By their names in the documentation; null is the same as absent."""
+    return {snake(name): each for name, each in (value or {}).items() if each is not None}
+
+
+def _checked_target(message: Fields) -> str:
+    targets = [name for name in _TARGETS if message.get(name)]
+    if not targets:
+        raise _invalid("message", "Recipient of the message is not set.")
+    if len(targets) > 1:
+        raise _invalid("message", f"The message has more than one target: {', '.join(targets)}.")
+    if targets != ["token"]:
+        raise _invalid(f"message.{targets[0]}", "The sandbox has devices by token only.")
+    token: str = message["token"]
+    return token
+
+
+def _check_ttl(ttl: str | None) -> None:
+    match = DURATION.fullmatch(ttl) if ttl is not None else None
+    if match and not 0 <= int(match[1]) <= MAX_TTL:
+        raise _invalid("message.android.ttl", f"Invalid ttl: it must be 0 to {MAX_TTL} seconds.")
+
+
+def _check_names(path: str, data: Mapping[str, str]) -> None:
+    for name in data:
+        if _RESERVED.fullmatch(name):
+            raise _invalid(f"{path}.data", f"Invalid data payload key: {name}")
+
+
+def _check_size(message: Fields, android: Fields) -> None:
+    """Google does not say how it counts; here it is the bytes of all names and texts that the
+    device gets."""
+    parts = (
+        message.get("notification"),
+        android.get("notification"),
+        {**(message.get("data") or {}), **(android.get("data") or {})},
+    )
+    if sum(_size(each) for part in parts for item in (part or {}).items() for each in item) > (
+        MAX_PAYLOAD
+    ):
+        raise _invalid("message.android", "Android message is too big")
+
+
+def _size(value: object) -> int:
+    return len(str(value).encode("utf-8", "surrogatepass"))
+
+
+def _invalid(field: str, description: str) -> RefusedError:
+    return RefusedError(answers.invalid_argument(field, description))

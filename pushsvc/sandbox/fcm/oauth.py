@@ -1,0 +1,82 @@
+"""Google's token endpoint: `POST /token` (RFC 7523; RFC 6749 section 5)."""
+
+import asyncio
+import time
+
+from aiohttp import web
+
+from pushsvc.sandbox.answering import response_of, write_answer
+from pushsvc.sandbox.fcm import answers
+from pushsvc.sandbox.fcm.accounts import ServiceAccount
+from pushsvc.sandbox.fcm.assertion import GOOGLE_AUDIENCE, GRANT_TYPE, Assertion, checked_scopes
+from pushsvc.sandbox.fcm.behaviours import TokenMode, token_answer
+from pushsvc.sandbox.fcm.devices import Registry
+from pushsvc.sandbox.receipts import Receipt
+from pushsvc.sandbox.webpush.answers import Answer, RefusedError
+from pushsvc.sandbox.wire import ACTS
+
+
+class TokenResource:
+    """Only a request whose assertion names a known account meets the behaviour of its project's
+    token endpoint; what is wrong with the assertion is said before that."""
+
+    def __init__(self, registry: Registry, token_uri: str) -> None:
+        self._registry = registry
+        self._audiences = (GOOGLE_AUDIENCE, token_uri)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/token", self.post)]
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        try:
+            assertion = await _assertion(request)
+            account = self._account(assertion)
+        except RefusedError as error:
+            return response_of(error.answer)
+        receipt = Receipt(time.time(), {})
+        self._registry.project(account.project).tokens.receipts.append(receipt)
+        try:
+            answer = await self._answer(request, assertion, account, receipt)
+        except RefusedError as error:
+            answer = error.answer
+        return await write_answer(request, receipt, answer)
+
+    def _account(self, assertion: Assertion) -> ServiceAccount:
+        account = self._registry.accounts.get(assertion.issuer)
+        if account is None:
+            raise RefusedError(answers.invalid_grant("Invalid grant: account not found"))
+        return account
+
+    async def _answer(
+        self,
+        request: web.Request,
+        assertion: Assertion,
+        account: ServiceAccount,
+        receipt: Receipt,
+    ) -> Answer:
+        now = time.time()
+        scopes = checked_scopes(assertion, account, audiences=self._audiences, now=now)
+        endpoint = self._registry.project(account.project).tokens
+        behaviour = endpoint.next_behaviour()
+        act = ACTS.get(behaviour.mode)
+        if act is not None:
+            await act(request, behaviour, receipt)
+        if behaviour.mode == TokenMode.SLOW:
+            await asyncio.sleep(behaviour.seconds)
+        return token_answer(behaviour, now=now) or self._issue(account, scopes, endpoint.lifetime)
+
+    def _issue(self, account: ServiceAccount, scopes: frozenset[str], lifetime: int) -> Answer:
+        token = self._registry.tokens.issue(account, scopes, lifetime=lifetime, now=time.time())
+        return answers.ok(
+            {"access_token": token.value, "expires_in": lifetime, "token_type": "Bearer"},
+            taken=True,
+        )
+
+
+async def _assertion(request: web.Request) -> Assertion:
+    form = await request.post()
+    grant_type = str(form.get("grant_type", ""))
+    if grant_type != GRANT_TYPE:
+        text = f"Invalid grant_type: {grant_type}"
+        raise RefusedError(answers.oauth_error(400, "unsupported_grant_type", text))
+    return Assertion.parse(str(form.get("assertion", "")))

@@ -1,0 +1,141 @@
+"""Real browsers whose push service the sandbox is: who they are, and what waits for them."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from typing_extensions import override
+
+from pushsvc.sandbox import base64url
+from pushsvc.sandbox.webpush.devices import PushMessage, Subscriber
+from pushsvc.sandbox.webpush.encryption import EncryptedRecord, sender_public_key
+
+
+class Link(Protocol):
+    """The connection of a browser; both may be called from any thread."""
+
+    def send(self, message: Mapping[str, object]) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Browser:
+    """One browser by the id that the service gave it (autopush: uaid), connected or not.
+
+    A message waits until the browser acknowledges it or its time is over. Only the sandbox's loop
+    calls the methods.
+    """
+
+    uaid: str
+    devices: dict[str, "BrowserDevice"] = field(default_factory=dict)
+    _link: Link | None = None
+    _waiting: list[tuple["BrowserDevice", PushMessage]] = field(default_factory=list)
+
+    def connect(self, link: Link) -> None:
+        """Everything that waits goes out again. An older connection is closed."""
+        if self._link:
+            self._link.close()
+        self._link = link
+        self._waiting = [each for each in self._waiting if not each[1].is_over(time.time())]
+        for device, message in self._waiting:
+            link.send(_notification(device, message))
+
+    def disconnect(self, link: Link) -> None:
+        if self._link is link:
+            self._link = None
+
+    def close(self) -> None:
+        if self._link:
+            self._link.close()
+
+    def take(self, device: "BrowserDevice", message: PushMessage) -> None:
+        """RFC 8030 §5.2 and §5.4: with a TTL of 0 now or never; one of each topic waits."""
+        if message.topic is not None:
+            self._waiting = [
+                each
+                for each in self._waiting
+                if (each[0], each[1].topic) != (device, message.topic)
+            ]
+        self._waiting.append((device, message))
+        if self._link:
+            self._link.send(_notification(device, message))
+
+    def acknowledge(self, message_id: str, code: int) -> None:
+        """The browser has done with the message; an unknown one is ignored."""
+        for _, message in self._waiting:
+            if message.id == message_id:
+                message.receipt.ack_code = code
+        self._waiting = [each for each in self._waiting if each[1].id != message_id]
+
+    def unregister(self, channel_id: str) -> "BrowserDevice | None":
+        device = self.devices.pop(channel_id, None)
+        self._waiting = [each for each in self._waiting if each[0] is not device]
+        return device
+
+
+@dataclass(slots=True, eq=False)
+class BrowserDevice(Subscriber):
+    """One subscription of a real browser, which alone has the keys."""
+
+    browser: Browser = field(kw_only=True)
+    channel_id: str = field(kw_only=True)
+
+    def is_for(self, application_server_key: str | None) -> bool:
+        given = application_server_key and application_server_key.rstrip("=")
+        return self.application_server_key == given
+
+    @override
+    def read(self, record: EncryptedRecord) -> bytes | None:
+        sender_public_key(record)
+        return None
+
+    @override
+    def take(self, message: PushMessage) -> None:
+        self.browser.take(self, message)
+
+
+class Browsers:
+    """All browsers that the service knows."""
+
+    def __init__(self) -> None:
+        self._by_uaid: dict[str, Browser] = {}
+
+    def known_or_new(self, uaid: object) -> Browser:
+        """A browser whose id is not known gets a new one, and drops its subscriptions for it."""
+        browser = self._by_uaid.get(uaid) if isinstance(uaid, str) else None
+        if browser is None:
+            browser = Browser(secrets.token_hex(16))
+            self._by_uaid[browser.uaid] = browser
+        return browser
+
+    def disconnected(self, browser: Browser, link: Link) -> None:
+        """One without subscriptions is not kept: Firefox comes without its id then."""
+        browser.disconnect(link)
+        if not browser.devices:
+            self._by_uaid.pop(browser.uaid, None)
+
+    def forget(self, browser: Browser) -> None:
+        """Its endpoints answer 410; it reconnects, gets a new id, and drops what it subscribed.
+
+        From any thread. Safe to repeat.
+        """
+        self._by_uaid.pop(browser.uaid, None)
+        for device in list(browser.devices.values()):
+            device.is_deleted = True
+        browser.close()
+
+    def clear(self) -> None:
+        for browser in list(self._by_uaid.values()):
+            self.forget(browser)
+
+
+def _notification(device: BrowserDevice, message: PushMessage) -> dict[str, object]:
+    return {
+        "messageType": "notification",
+        "channelID": device.channel_id,
+        "version": message.id,
+        "data": base64url.encode(message.body),
+        "headers": {"encoding": "aes128gcm"},
+    }

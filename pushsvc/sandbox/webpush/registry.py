@@ -1,0 +1,100 @@
+"""All subscribers of one push service, and the sender keys that it has seen."""
+
+import secrets
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from pushsvc.sandbox.journal import Journal
+from pushsvc.sandbox.webpush import vapid
+from pushsvc.sandbox.webpush.browsers import Browser, BrowserDevice
+from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer, Subscriber
+from pushsvc.sandbox.webpush.encryption import UserAgentKeys
+
+_AUTH_LENGTH = 16
+
+
+class Devices:
+    """With a journal, devices (not what they received) outlive the process.
+
+    Those of real browsers do not: a browser whose id is forgotten subscribes again by itself.
+    """
+
+    def __init__(self, origin: str, journal: Journal | None) -> None:
+        self._origin = origin
+        self._journal = journal
+        self._sender_keys: set[bytes] = set()
+        saved = journal.load(self._endpoint) if journal else []
+        self._by_id: dict[str, Subscriber] = {device.id: device for device in saved}
+
+    def add(
+        self,
+        application_server_key: str | None = None,
+        mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
+    ) -> Device:
+        """Subscribe a new browser; raise ValueError if the key is not a P-256 point.
+
+        With an `application_server_key` the subscription is restricted to it (RFC 8292 §4).
+        """
+        key = _checked_key(application_server_key)
+        id_ = secrets.token_hex(16)
+        device = Device(id_, self._endpoint(id_), key, mismatch_answer, keys=_new_keys())
+        self._by_id[id_] = device
+        if self._journal:
+            self._journal.write_added(device)
+        return device
+
+    def add_for(
+        self, browser: Browser, channel_id: str, application_server_key: str | None
+    ) -> BrowserDevice:
+        """Subscribe a real browser under an id that it chose; ValueError as above."""
+        key = _checked_key(application_server_key)
+        id_ = secrets.token_hex(16)
+        device = BrowserDevice(
+            id_, self._endpoint(id_), key, browser=browser, channel_id=channel_id
+        )
+        self._by_id[id_] = browser.devices[channel_id] = device
+        return device
+
+    def find(self, device_id: str) -> Subscriber | None:
+        return self._by_id.get(device_id)
+
+    def all(self) -> list[Subscriber]:
+        return list(self._by_id.values())
+
+    def delete(self, device: Subscriber) -> None:
+        """End the subscription: its endpoint answers 410 from now on. Safe to repeat."""
+        device.is_deleted = True
+        if self._journal and isinstance(device, Device):
+            self._journal.write_deleted(device)
+
+    def clear(self) -> None:
+        self._by_id.clear()
+        self._sender_keys.clear()
+        if self._journal:
+            self._journal.clear()
+
+    def is_first_use(self, sender_key: bytes) -> bool:
+        """Whether no message before was encrypted with this key; remembers it."""
+        # Half of the x coordinate tells keys apart, in a quarter of the memory.
+        mark = sender_key[1:17]
+        if mark in self._sender_keys:
+            return False
+        self._sender_keys.add(mark)
+        return True
+
+    def _endpoint(self, device_id: str) -> str:
+        return f"{self._origin}/push/{device_id}"
+
+
+def _checked_key(application_server_key: str | None) -> str | None:
+    """Without padding, with which Firefox sends it."""
+    if application_server_key is None:
+        return None
+    key = application_server_key.rstrip("=")
+    vapid.public_key(key)
+    return key
+
+
+def _new_keys() -> UserAgentKeys:
+    private_key = ec.generate_private_key(ec.SECP256R1())
+    return UserAgentKeys.of(private_key, secrets.token_bytes(_AUTH_LENGTH))

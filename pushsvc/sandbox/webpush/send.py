@@ -1,0 +1,121 @@
+"""The push resource of RFC 8030: `POST /push/{id}`.
+
+The order of the checks: the device is known (404) and not deleted (410); the headers (400); the
+size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400). Only a request
+that passes them all meets the device's behaviour and uses up one of its `times`.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+
+from aiohttp import StreamReader, web
+
+from pushsvc.sandbox.answering import response_of, write_answer
+from pushsvc.sandbox.webpush import answers
+from pushsvc.sandbox.webpush.answers import Answer, RefusedError, refused
+from pushsvc.sandbox.webpush.behaviours import MAX_BODY, Mode, answer_of
+from pushsvc.sandbox.webpush.devices import MismatchAnswer, PushMessage, Subscriber, WebReceipt
+from pushsvc.sandbox.webpush.encryption import parse_record
+from pushsvc.sandbox.webpush.headers import check_headers
+from pushsvc.sandbox.webpush.registry import Devices
+from pushsvc.sandbox.webpush.vapid import check_restriction, check_vapid
+from pushsvc.sandbox.wire import ACTS
+
+logger = logging.getLogger(__name__)
+
+
+class PushResource:
+    """Checks each message, keeps a receipt of it, and answers as the device was told to.
+
+    Without `keep_content` receipts hold neither headers nor plaintext.
+    """
+
+    def __init__(self, devices: Devices, origin: str, *, keep_content: bool) -> None:
+        self._devices = devices
+        self._origin = origin
+        self._keep_content = keep_content
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/push/{id}", self.post)]
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        device = self._devices.find(request.match_info["id"])
+        if device is None:
+            return response_of(answers.not_found())
+        receipt = WebReceipt(time.time(), dict(request.headers) if self._keep_content else {})
+        device.receipts.append(receipt)
+        try:
+            message = await self._check(request, device, receipt)
+        except RefusedError as error:
+            return await write_answer(request, receipt, error.answer)
+        try:
+            return await self._behave(request, device, message)
+        finally:
+            # Also where the answer was lost on its way: what was taken reaches the browser.
+            if receipt.taken:
+                device.take(message)
+
+    async def _check(
+        self, request: web.Request, device: Subscriber, receipt: WebReceipt
+    ) -> PushMessage:
+        """The message, its plaintext noted if readable; raise RefusedError at the first fault."""
+        if device.is_deleted:
+            raise RefusedError(answers.gone())
+        ttl = check_headers(request.headers)
+        body = await _read(request.content)
+        self._check_sender(request, device)
+        plaintext = self._read_record(body, device)
+        if self._keep_content:
+            receipt.plaintext = plaintext
+        topic = request.headers.get("Topic")
+        return PushMessage(secrets.token_hex(16), body, topic, ttl, receipt)
+
+    def _check_sender(self, request: web.Request, device: Subscriber) -> None:
+        authorization = request.headers.getall("Authorization", [])
+        key = check_vapid(authorization, origin=self._origin, now=time.time())
+        required = device.application_server_key
+        if required is None:
+            return
+        if key not in {None, required} and device.mismatch_answer is MismatchAnswer.APPLE:
+            raise RefusedError(answers.apple_key_mismatch())
+        check_restriction(key, required)
+
+    def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:
+        """RFC 8291 §2 and §3.1: a key pair for each message, a retry included.
+
+        The same key with the same salt to the same device would repeat an AES-GCM nonce.
+        """
+        record = parse_record(body)
+        plaintext = device.read(record)
+        if not self._devices.is_first_use(record.sender_key):
+            logger.warning("sandbox.sender_key_reused", extra={"device": device.id})
+            raise refused(400, 110, "Invalid encryption: the sender's key was used before")
+        return plaintext
+
+    async def _behave(
+        self, request: web.Request, device: Subscriber, message: PushMessage
+    ) -> web.StreamResponse:
+        behaviour = device.next_behaviour()
+        act = ACTS.get(behaviour.mode)
+        if act is not None:
+            await act(request, behaviour, message.receipt)
+        if behaviour.mode is Mode.SLOW:
+            await asyncio.sleep(behaviour.seconds)
+        answer = answer_of(behaviour, accepted=self._accepted(message), now=time.time())
+        return await write_answer(request, message.receipt, answer)
+
+    def _accepted(self, message: PushMessage) -> Answer:
+        location = f"{self._origin}/message/{message.id}"
+        return Answer(201, headers={"Location": location, "TTL": str(message.ttl)}, taken=True)
+
+
+async def _read(content: StreamReader) -> bytes:
+    """The body; raise RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
+    body = bytearray()
+    async for chunk in content.iter_any():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise RefusedError(answers.too_large(MAX_BODY))
+    return bytes(body)

@@ -1,1 +1,0 @@
-"""The parts of `make run`; `pushsvc.run` puts them in order."""

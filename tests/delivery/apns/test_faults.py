@@ -1,0 +1,196 @@
+"""The faults of aioapns 4.0: each shown with the library as it comes, and absent in our transport.
+
+Both talk to the same sandbox over TLS and HTTP/2.
+"""
+
+import asyncio
+import selectors
+
+import pytest
+
+from tests.delivery.apns.support import Ours, Plain, ended, received, sending
+
+
+def patience(kind):
+    """What the library never ends is waited for for a second; ours, as long as a busy machine
+    likes."""
+    return 1.0 if kind is Plain else 10.0
+
+
+def run(scenario, kind, sandbox, **settings):
+    async def whole():
+        async with sending(kind, sandbox, **settings) as sender:
+            return await scenario(sender)
+
+    return asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(Plain, {"BadTopic", "hangs"}), (Ours, {"topic_refused"})]
+)
+def test_errors_of_more_than_64_kib_in_all_do_not_stall_the_connection(sandbox, kind, expected):
+    """17 answers fill the window of 65,535 bytes to the last one."""
+    device = sandbox.register()
+    body = '{"reason":"BadTopic","more":"' + "x" * 3_824 + '"}'
+    assert len(body) * 17 == 65_535
+    device.behave("error", status=400, body=body)
+
+    async def scenario(sender):
+        return {await ended(sender.send(device), patience(kind)) for _ in range(18)}
+
+    assert run(scenario, kind, sandbox) == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Plain, "hangs"), (Ours, "connection_failed")])
+def test_a_cancelled_send_leaves_the_others_their_end(sandbox, kind, expected):
+    given_up, other, reset = (sandbox.register() for _ in range(3))
+    given_up.behave("hang")
+    other.behave("hang")
+    reset.behave("reset", times=1)
+
+    async def scenario(sender):
+        first = asyncio.ensure_future(sender.send(given_up))
+        second = asyncio.ensure_future(sender.send(other))
+        await received(given_up, other)
+        first.cancel()
+        await asyncio.wait([first])
+        third = asyncio.ensure_future(sender.send(reset))
+        await received(reset)
+        outcome = await ended(second, patience(kind))
+        third.cancel()
+        return outcome
+
+    assert run(scenario, kind, sandbox) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(Plain, ("MaxAttemptsExceeded", 3)), (Ours, ("accepted", 1))]
+)
+def test_a_slow_answer_is_waited_for_and_not_asked_for_again(sandbox, kind, expected):
+    """The library's ten seconds are a fifth of one here."""
+    device = sandbox.register()
+    device.behave("slow", seconds=0.5)
+    settings = {"inactivity": 0.2, "attempts": 3} if kind is Plain else {}
+
+    async def scenario(sender):
+        return await ended(sender.send(device)), len(device.receipts)
+
+    assert run(scenario, kind, sandbox, **settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "outcome"),
+    [
+        ("rst_stream", {}, "stream_reset"),
+        ("header_only", {"status": 400}, "bad_request"),
+        ("header_only", {"status": 503}, "service_error"),
+        ("no_apns_id", {}, "accepted"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Plain, Ours])
+def test_an_answer_in_another_shape_is_an_answer(sandbox, kind, mode, options, outcome):
+    device = sandbox.register()
+    device.behave(mode, **options)
+
+    async def scenario(sender):
+        return await ended(sender.send(device), patience(kind))
+
+    assert run(scenario, kind, sandbox) == ("hangs" if kind is Plain else outcome)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(Plain, ("MaxAttemptsExceeded", 1)), (Ours, ("accepted", 1))]
+)
+def test_an_empty_data_frame_does_not_end_the_connection(sandbox, kind, expected):
+    slow, odd = sandbox.register(), sandbox.register()
+    slow.behave("slow", seconds=2.0)
+    odd.behave("empty_data", status=400)
+    settings = {"attempts": 1} if kind is Plain else {}
+
+    async def scenario(sender):
+        under_way = asyncio.ensure_future(sender.send(slow))
+        await received(slow)
+        await ended(sender.send(odd), patience(kind))
+        return await ended(under_way), sandbox.connection_count
+
+    assert run(scenario, kind, sandbox, **settings) == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Plain, ("accepted", 2)), (Ours, ("accepted", 1))])
+def test_goaway_lets_what_is_under_way_be_answered(sandbox, kind, expected):
+    slow, last = sandbox.register(), sandbox.register()
+    slow.behave("slow", seconds=2.0)
+    last.behave("goaway_first", seconds=0.1, times=1)
+
+    async def scenario(sender):
+        under_way = asyncio.ensure_future(sender.send(slow))
+        await received(slow)
+        await ended(sender.send(last))
+        return await ended(under_way), len(slow.receipts)
+
+    assert run(scenario, kind, sandbox) == expected
+
+
+@pytest.mark.parametrize(("kind", "tokens"), [(Plain, 2), (Ours, 1)])
+def test_all_connections_present_one_token(narrow, kind, tokens):
+    hanging, other = narrow.register(), narrow.register()
+    hanging.behave("hang")
+
+    async def scenario(sender):
+        occupying = asyncio.ensure_future(sender.send(hanging))
+        await received(hanging)
+        assert await ended(sender.send(other)) == "accepted"
+        occupying.cancel()
+
+    run(scenario, kind, narrow, max_connections=2)
+    sent = [*hanging.receipts, *other.receipts]
+    assert len({receipt.connection for receipt in sent}) == 2
+    assert len({receipt.headers["authorization"] for receipt in sent}) == tokens
+
+
+class CountingSelector(selectors.DefaultSelector):
+    wakes = 0
+
+    def select(self, timeout=None):
+        self.wakes += 1
+        return super().select(timeout)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "is_polling"), [(Plain, "hangs", True), (Ours, "accepted", False)]
+)
+def test_who_waits_for_room_sleeps_until_the_one_ahead_is_given_up(
+    narrow, kind, expected, is_polling
+):
+    hanging = narrow.register()
+    hanging.behave("hang")
+
+    async def whole():
+        async with sending(kind, narrow, max_connections=1) as sender:
+            ahead = asyncio.ensure_future(sender.send(hanging))
+            await received(hanging)
+            waiting = asyncio.ensure_future(sender.send(narrow.register()))
+            before = selector.wakes
+            await asyncio.sleep(0.5)
+            wakes = selector.wakes - before
+            ahead.cancel()
+            return await ended(waiting, patience(kind)), wakes
+
+    selector = CountingSelector()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        outcome, wakes = runner.run(whole())
+    assert outcome == expected
+    assert (wakes > 10) is is_polling
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Plain, "hangs"), (Ours, "accepted")])
+def test_a_connection_with_fewer_streams_goes_on(sandbox, kind, expected):
+    """A ninth fault: the library thinks that none are left."""
+    limiting = sandbox.register()
+    limiting.behave("streams", streams=1)
+
+    async def scenario(sender):
+        await sender.send(limiting)
+        return await ended(sender.send(sandbox.register()), patience(kind))
+
+    assert run(scenario, kind, sandbox, max_connections=1) == expected

@@ -1,0 +1,230 @@
+import json
+import time
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from aioapns import PushType
+from hpack import Decoder, Encoder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifications_app.delivery.apns.server import Server
+from notifications_app.delivery.apns.transport import (
+    MAX_PAYLOAD,
+    ApnsKey,
+    Credentials,
+    MalformedFieldError,
+    MalformedTokenError,
+    PayloadTooLargeError,
+    Target,
+    build_request,
+    encode,
+    payload,
+)
+from tests.delivery.support import make_message
+
+CREDENTIALS = Credentials(ApnsKey("pem", "KEY1234567", "TEAM123456"), "com.example.app", "sandbox")
+STORED = {
+    "key": "pem",
+    "key_id": "KEY1234567",
+    "team_id": "TEAM123456",
+    "topic": "com.example.app",
+    "environment": "sandbox",
+}
+DEVICE = "A1" * 32
+WALL = 1_795_000_000.9
+
+
+def target(**over):
+    values = {"subscription_id": UUID(int=7), "device_token": DEVICE, "token": "tracking"}
+    return Target(**values | over)
+
+
+def sent(message, to=None, *, now=None):
+    """Headers and body of the message, as a server reads them."""
+    moment = time.monotonic() if now is None else now
+    request = build_request(message, to or target(), CREDENTIALS, moment)
+    headers, body = encode(request, authority="api.push.apple.com", signed="bearer x", now=WALL)
+    return {name.decode(): value.decode() for name, value in headers}, body
+
+
+def test_the_app_gets_all_that_was_given_and_nothing_else():
+    message = make_message(
+        icon="https://example.org/i.png",
+        url="https://example.org/",
+        image="https://example.org/p.jpg",
+        data={"plan": "gold"},
+    )
+    assert json.loads(payload(message, "tracking")) == {
+        "aps": {"alert": {"title": "Rain", "body": "It rains."}, "mutable-content": 1},
+        "notification_id": str(message.notification_id),
+        "icon": "https://example.org/i.png",
+        "url": "https://example.org/",
+        "image": "https://example.org/p.jpg",
+        "data": {"plan": "gold"},
+        "token": "tracking",
+    }
+
+
+def test_what_was_not_given_is_left_out():
+    said = json.loads(payload(make_message(title=""), "tracking"))
+    assert said.keys() == {"aps", "notification_id", "token"}
+    assert said["aps"]["alert"] == {"body": "It rains."}
+
+
+def test_the_payload_is_compact_and_in_utf8():
+    body = payload(make_message(body="Es regnet … „überall“ 🌧"), "tracking")
+    assert "Es regnet … „überall“ 🌧".encode() in body
+    assert b'":' in body
+    assert b'": ' not in body
+
+
+def test_a_payload_goes_out_as_it_was_measured():
+    message = make_message(data={"a": "b"})
+    assert sent(message)[1] == payload(message, "tracking")
+
+
+def test_the_largest_payload_is_4096_bytes():
+    room = MAX_PAYLOAD - len(payload(make_message(body="x"), "tracking")) + 1
+    fitting = make_message(body="x" * room)
+    assert len(sent(fitting)[1]) == 4_096
+    with pytest.raises(PayloadTooLargeError):
+        sent(make_message(body="x" * (room + 1)))
+
+
+def test_the_request_says_what_apple_asks_for():
+    message = make_message(expires_at=1_000.0)
+    headers, _ = sent(message, now=900.0)
+    assert headers == {
+        ":method": "POST",
+        ":scheme": "https",
+        ":authority": "api.push.apple.com",
+        ":path": f"/3/device/{DEVICE}",
+        "authorization": "bearer x",
+        "apns-topic": "com.example.app",
+        "apns-push-type": "alert",
+        "apns-priority": "10",
+        "apns-expiration": "1795000100",
+        "apns-collapse-id": str(message.notification_id),
+        "apns-id": headers["apns-id"],
+    }
+
+
+def test_the_request_is_one_of_aioapns():
+    request = build_request(make_message(), target(), CREDENTIALS, time.monotonic())
+    assert (request.push_type, request.apns_topic) == (PushType.ALERT, "com.example.app")
+
+
+@pytest.mark.parametrize(
+    ("urgency", "priority"), [("very-low", "1"), ("low", "5"), ("normal", "10"), ("high", "10")]
+)
+def test_urgency_is_apples_priority(urgency, priority):
+    assert sent(make_message(urgency=urgency))[0]["apns-priority"] == priority
+
+
+@pytest.mark.parametrize(
+    ("ttl", "left", "expiration"),
+    [
+        (0, 3_600, "0"),
+        (60, 59.1, "1795000060"),
+        (60, 0.4, "1795000001"),
+        (60, -5, "1795000001"),
+    ],
+)
+def test_the_expiration_is_the_deadline_and_literally_0_without_a_time_to_live(
+    ttl, left, expiration
+):
+    message = make_message(ttl=ttl, expires_at=500.0 + left)
+    assert sent(message, now=500.0)[0]["apns-expiration"] == expiration
+
+
+def test_a_topic_replaces_what_has_the_same_topic():
+    assert sent(make_message(topic="weather"))[0]["apns-collapse-id"] == "weather"
+
+
+@given(st.text("abcXYZ019-_", max_size=32))
+def test_a_collapse_id_fits_in_64_bytes(topic):
+    assert 0 < len(sent(make_message(topic=topic))[0]["apns-collapse-id"].encode()) <= 64
+
+
+def test_the_id_is_the_same_in_every_attempt_and_another_for_every_delivery():
+    message, other = make_message(), make_message(notification_id=uuid4())
+    first = sent(message)[0]["apns-id"]
+    assert sent(message, target(device_token="b2" * 32, token="new"))[0]["apns-id"] == first
+    assert sent(other)[0]["apns-id"] != first
+    assert sent(message, target(subscription_id=uuid4()))[0]["apns-id"] != first
+    assert str(UUID(first)) == first
+
+
+@pytest.mark.parametrize("text", ["", "xyz", "a1/../../secret", "a1 ", "a1\n", "ä1", "a" * 201])
+def test_a_device_token_that_is_not_hexadecimal_is_refused(text):
+    with pytest.raises(MalformedTokenError):
+        sent(make_message(), target(device_token=text))
+
+
+@pytest.mark.parametrize("topic", ["a b", "a\nb", " a", "ä", "\x00", "a" * 256])
+def test_a_topic_that_is_no_header_field_is_refused(topic):
+    with pytest.raises(MalformedFieldError):
+        sent(make_message(topic=topic))
+    foreign = replace(CREDENTIALS, topic=topic)
+    with pytest.raises(MalformedFieldError):
+        build_request(make_message(), target(), foreign, time.monotonic())
+
+
+def test_device_tokens_stay_out_of_the_table_of_the_compression():
+    request = build_request(make_message(), target(), CREDENTIALS, time.monotonic())
+    headers, _ = encode(request, authority="a", signed="bearer x", now=WALL)
+    decoder = Decoder()
+    decoder.decode(Encoder().encode(headers))
+    held = {bytes(name) for name, _ in decoder.header_table.dynamic_entries}
+    assert b"authorization" in held
+    assert not held & {b":path", b"apns-id"}
+
+
+def test_secrets_do_not_show_in_a_repr():
+    assert DEVICE not in repr(target())
+    assert "tracking" not in repr(target())
+    assert "pem" not in repr(CREDENTIALS)
+
+
+def test_credentials_are_read_from_what_the_channel_stores():
+    assert Credentials.parse(json.dumps(STORED), 3) == Credentials(
+        CREDENTIALS.key, CREDENTIALS.topic, "sandbox", 3
+    )
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "",
+        "[]",
+        "null",
+        json.dumps({name: value for name, value in STORED.items() if name != "topic"}),
+        json.dumps(STORED | {"environment": "staging"}),
+    ],
+)
+def test_credentials_that_are_none_are_refused(secret):
+    with pytest.raises(ValueError, match=r"credential|environment|Expecting"):
+        Credentials.parse(secret, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "server", "authority"),
+    [
+        ("127.0.0.1:2197", Server("127.0.0.1", 2197), "127.0.0.1:2197"),
+        ("apns.example.org:443", Server("apns.example.org", 443), "apns.example.org"),
+        ("[::1]:2197", Server("::1", 2197), "[::1]:2197"),
+    ],
+)
+def test_a_server_is_host_and_port(text, server, authority):
+    assert Server.parse(text) == server
+    assert server.authority == authority
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", ":1", "host:0", "host:65536", "::1:1", "a/b:1"]
+)
+def test_a_server_that_is_none_is_refused(text):
+    with pytest.raises(ValueError, match="host:port"):
+        Server.parse(text)

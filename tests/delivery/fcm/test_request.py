@@ -1,0 +1,188 @@
+import json
+import time
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifications_app.delivery.fcm.transport import (
+    MAX_PAYLOAD,
+    PayloadTooLargeError,
+    Target,
+    build_request,
+    payload,
+    unusable_data_names,
+)
+from pushsvc.sandbox.fcm import message as fcm_message
+from pushsvc.sandbox.fcm import schema
+from tests.delivery.support import make_message
+
+ID = "01936c5e-0000-7000-8000-0000000000aa"
+TARGET = Target(
+    subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
+    registration_token="dEv1ce:APA91bX",
+    token="tracking-token",
+)
+URL = "https://fcm.googleapis.com/v1/projects/demo-app"
+
+
+def request_for(message=None, now=None, **over):
+    message = message or make_message(**over)
+    return build_request(message, TARGET, URL, "ya29.c", time.monotonic() if now is None else now)
+
+
+def sent(**over):
+    return json.loads(request_for(**over).body)["message"]
+
+
+def test_a_message_with_everything_is_mapped_field_by_field():
+    message = make_message(
+        icon="https://example.com/icon.png",
+        url="https://example.com/rain",
+        image="https://example.com/rain.png",
+        data={"city": "Bern"},
+        urgency="high",
+        topic="rain",
+    )
+    assert json.loads(request_for(message).body) == {
+        "message": {
+            "token": "dEv1ce:APA91bX",
+            "notification": {
+                "title": "Rain",
+                "body": "It rains.",
+                "image": "https://example.com/rain.png",
+            },
+            "data": {
+                "city": "Bern",
+                "notification_id": ID,
+                "url": "https://example.com/rain",
+                "icon": "https://example.com/icon.png",
+                "token": "tracking-token",
+            },
+            "android": {
+                "ttl": "3600s",
+                "priority": "HIGH",
+                "collapse_key": "rain",
+                "notification": {"tag": ID},
+            },
+        }
+    }
+
+
+def test_what_was_not_given_is_left_out():
+    assert sent(title="") == {
+        "token": "dEv1ce:APA91bX",
+        "notification": {"body": "It rains."},
+        "data": {"notification_id": ID, "token": "tracking-token"},
+        "android": {"ttl": "3600s", "priority": "HIGH", "notification": {"tag": ID}},
+    }
+
+
+def test_the_request_goes_to_the_project_with_the_access_token():
+    request = request_for()
+    assert request.url == "https://fcm.googleapis.com/v1/projects/demo-app/messages:send"
+    assert request.headers["Authorization"] == "Bearer ya29.c"
+    assert request.headers["Content-Type"] == "application/json; charset=UTF-8"
+
+
+def test_the_icon_stands_in_for_an_image():
+    assert sent(icon="https://example.com/i.png")["notification"]["image"] == (
+        "https://example.com/i.png"
+    )
+
+
+@pytest.mark.parametrize(
+    ("urgency", "priority"),
+    [("very-low", "NORMAL"), ("low", "NORMAL"), ("normal", "HIGH"), ("high", "HIGH")],
+)
+def test_the_urgency_becomes_a_priority(urgency, priority):
+    assert sent(urgency=urgency)["android"]["priority"] == priority
+
+
+@pytest.mark.parametrize(
+    ("ttl", "left", "expected"),
+    [
+        (60, 59.2, "60s"),
+        (60, 0.5, "1s"),
+        (60, -5.0, "1s"),
+        (0, 3_600.0, "0s"),
+        (2_419_200, 2_419_200.4, "2419200s"),
+    ],
+)
+def test_the_ttl_is_the_seconds_left_rounded_up(ttl, left, expected):
+    message = make_message(ttl=ttl, expires_at=1_000.0 + left)
+    android = json.loads(request_for(message, now=1_000.0).body)["message"]["android"]
+    assert android["ttl"] == expected
+
+
+def test_our_names_win_over_the_senders():
+    data = dict.fromkeys(["notification_id", "url", "icon", "token"], "theirs")
+    assert sent(url="https://example.com/", icon="https://example.com/i.png", data=data)[
+        "data"
+    ] == {
+        "notification_id": ID,
+        "url": "https://example.com/",
+        "icon": "https://example.com/i.png",
+        "token": "tracking-token",
+    }
+
+
+def test_names_that_a_sender_cannot_use_are_told():
+    usable = ["city", "From", "gcm", "google", "tokens", "message_types"]
+    unusable = [
+        "notification_id", "url", "icon", "token",
+        "from", "message_type", "collapse_key", "google.x", "gcm.notification.title",
+    ]  # fmt: skip
+    assert unusable_data_names(dict.fromkeys([*usable, *unusable], "")) == unusable
+
+
+def test_the_payload_is_what_the_app_gets():
+    message = make_message(title="Blåbær 🫐", data={"city": "Zürich"})
+    assert (
+        payload(message, "tracking-token")
+        == (
+            '{"notification":{"body":"It rains.","title":"Blåbær 🫐"},'
+            f'"data":{{"city":"Zürich","notification_id":"{ID}","token":"tracking-token"}}}}'
+        ).encode()
+    )
+
+
+def filled(size):
+    """A message whose payload has that many bytes."""
+    empty = len(payload(make_message(data={"a": ""}), TARGET.token))
+    return make_message(data={"a": "x" * (size - empty)})
+
+
+def test_the_largest_payload_passes_and_one_byte_more_does_not():
+    largest = filled(MAX_PAYLOAD)
+    assert len(payload(largest, TARGET.token)) == 4_096
+    assert request_for(largest).body
+    with pytest.raises(PayloadTooLargeError):
+        request_for(filled(MAX_PAYLOAD + 1))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=255)
+
+
+@given(TEXT.filter(bool), TEXT, TEXT, TEXT, st.dictionaries(TEXT, st.text("äx\n", max_size=3_900)))
+def test_what_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, data):
+    message = make_message(body=body, title=title, icon=icon, url=url, data=data)
+    if unusable_data_names(data) or len(payload(message, TARGET.token)) > MAX_PAYLOAD:
+        return
+    request = json.loads(request_for(message).body)
+    schema.check_request(request)
+    assert fcm_message.checked(request).token == TARGET.registration_token
+
+
+def test_a_fixed_part_larger_than_the_limit_is_no_payload():
+    """The registration token and the delivery options do not count."""
+    message = filled(MAX_PAYLOAD)
+    long_token = Target(TARGET.subscription_id, "t" * 4_096, TARGET.token)
+    assert build_request(message, long_token, URL, "ya29.c", time.monotonic())
+
+
+def test_nothing_secret_is_in_what_is_printed():
+    printed = f"{TARGET!r} {request_for()!r}"
+    for secret in ("APA91b", "tracking-token", "ya29"):
+        assert secret not in printed

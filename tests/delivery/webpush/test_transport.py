@@ -1,0 +1,320 @@
+import asyncio
+import datetime
+import ipaddress
+import logging
+import socket
+import ssl
+import threading
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from py_vapid import Vapid02
+
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
+from notifications_app.delivery.webpush.transport import Credentials, VapidKey
+from tests.delivery.support import (
+    CREDENTIALS,
+    KEY_ID,
+    Browser,
+    PushService,
+    answer,
+    hang,
+    hang_up,
+    make_client,
+    make_message,
+    raw,
+    reset,
+    seconds_for,
+    send,
+)
+
+
+def sent(behave, **settings):
+    """The outcome at a trusted origin that behaves so, and what it received."""
+
+    async def once():
+        async with PushService(behave) as service:
+            target = Browser().target(f"{service.origin}/push/1")
+            outcome = await send(target, trusted=[service.origin], **settings)
+            return outcome, service.received
+
+    return asyncio.run(once())
+
+
+def test_a_message_arrives_readable_and_signed():
+    browser = Browser()
+
+    async def deliver():
+        async with PushService(answer(201, ["Location: /m/77"])) as service:
+            target = browser.target(f"{service.origin}/push/1?a=%2b")
+            return await send(target, trusted=[service.origin]), service
+
+    outcome, service = asyncio.run(deliver())
+    assert outcome == Accepted("77")
+    [request] = service.received
+    assert (request.method, request.path) == ("POST", "/push/1?a=%2b")
+    assert browser.read(request.body)["body"] == "It rains."
+    assert request.headers["TTL"] == "3600"
+    assert Vapid02.verify(request.headers["Authorization"].replace(", k=", ",k="))
+
+
+def test_the_messages_of_a_batch_share_a_connection():
+    async def deliver():
+        async with PushService(answer()) as service:
+            client = make_client(service.origin)
+            for number in range(3):
+                target = Browser().target(f"{service.origin}/push/{number}")
+                await client.send(make_message(), target, CREDENTIALS)
+            await client.close()
+            return service
+
+    service = asyncio.run(deliver())
+    assert (service.connections, len(service.received)) == (1, 3)
+
+
+def test_connections_to_an_origin_are_capped():
+    async def deliver():
+        async with PushService(answer()) as service:
+            client = make_client(service.origin, connections_per_origin=2)
+            targets = [Browser().target(f"{service.origin}/push/{number}") for number in range(10)]
+            outcomes = await asyncio.gather(
+                *(client.send(make_message(), target, CREDENTIALS) for target in targets)
+            )
+            await client.close()
+            return set(outcomes), service.connections
+
+    assert asyncio.run(deliver()) == ({Accepted()}, 2)
+
+
+ENDLESS = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome"),
+    [
+        (answer(404), Gone("endpoint_gone", "404")),
+        (answer(429, ["Retry-After: 9"]), Deferred("throttled", "429", 9.0)),
+        (answer(500, body=b"oh"), Deferred("service_error", "500 oh", outage=True)),
+        (raw(ENDLESS, b"1\r\nx\r\n" * 1_000), Accepted()),
+    ],
+)
+def test_an_answer_becomes_its_outcome(behave, outcome):
+    assert sent(behave)[0] == outcome
+
+
+def test_a_redirect_to_the_inside_is_refused_and_not_followed():
+    async def redirect():
+        async with PushService(answer()) as inside:
+            location = f"Location: {inside.origin}/"
+            async with PushService(answer(307, [location])) as service:
+                target = Browser().target(f"{service.origin}/push/1")
+                outcome = await send(target, trusted=[service.origin, inside.origin])
+                return outcome, inside.connections
+
+    assert asyncio.run(redirect()) == (Rejected("redirected", "307"), 0)
+
+
+@pytest.mark.parametrize(
+    ("behave", "code"),
+    [
+        (hang, "timeout"),
+        (raw(b"", b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.05), "timeout"),
+        (hang_up, "connection_failed"),
+        (reset, "connection_failed"),
+        (raw(b"SSH-2.0-OpenSSH_9.7\r\n"), "connection_failed"),
+        (raw(b"HTTP/1.1 201 Created\r\n" + b"X: " + b"y" * 100_000), "connection_failed"),
+        (raw(b"HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n"), "connection_failed"),
+    ],
+)
+def test_no_proper_answer_is_an_outage(behave, code):
+    outcome, received = sent(behave, call_timeout=seconds_for(code))
+    assert isinstance(outcome, Deferred)
+    assert (outcome.code, outcome.outage) == (code, True)
+    assert len(received) == 1
+
+
+def test_nobody_listening_is_an_outage():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        origin = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    outcome = asyncio.run(send(Browser().target(f"{origin}/push/1"), trusted=[origin]))
+    assert isinstance(outcome, Deferred)
+    assert (outcome.code, outcome.outage) == ("connection_failed", True)
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """Where host names lead, instead of the system's own answer; nowhere at first."""
+    addresses = {}
+
+    def look_up(host, port, *_, **__):
+        if host not in addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        address = addresses[host]() if callable(addresses[host]) else addresses[host]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+    return addresses
+
+
+@pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
+def test_a_public_name_that_leads_inside_is_refused(names, host):
+    names[host] = "127.0.0.1"
+    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
+    assert outcome == Rejected("endpoint_not_allowed", "The host's address is not public.")
+
+
+@pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
+@pytest.mark.usefixtures("names")
+def test_a_name_that_leads_nowhere_is_an_outage(host):
+    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
+    assert outcome == Deferred("name_not_resolved", outage=True)
+
+
+def test_strangers_whose_names_are_not_answered_do_not_delay_a_known_service(names):
+    leave = threading.Event()
+
+    def never():
+        leave.wait(60)
+        return "127.0.0.1"
+
+    strangers = [f"stranger-{number}.example.org" for number in range(40)]
+    names.update(dict.fromkeys(strangers, never))
+    names["fcm.googleapis.com"] = "127.0.0.1"
+
+    async def deliver():
+        client = make_client(call_timeout=3.0, other_timeout=1.0)
+        sends = [
+            asyncio.ensure_future(
+                client.send(make_message(), Browser().target(f"https://{host}/"), CREDENTIALS)
+            )
+            for host in (*strangers, "fcm.googleapis.com")
+        ]
+        *others, known = await asyncio.gather(*sends)
+        leave.set()
+        await client.close()
+        return set(others), known
+
+    others, known = asyncio.run(deliver())
+    assert others == {Deferred("timeout", outage=True)}
+    assert known == Rejected("endpoint_not_allowed", "The host's address is not public.")
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://push.example.org/", "https://127.0.0.1/", "https://nas.lan/", "nonsense", ""],
+)
+def test_an_endpoint_that_is_no_longer_allowed_is_refused(endpoint):
+    outcome = asyncio.run(send(Browser().target(endpoint)))
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "endpoint_not_allowed"
+
+
+def test_a_host_that_was_taken_off_the_list_is_refused():
+    target = Browser().target("https://push.example.org/1")
+    outcome = asyncio.run(send(target, allowed_hosts=("example.net",)))
+    assert outcome == Rejected(
+        "endpoint_not_allowed", "The endpoint's host is not among the allowed hosts."
+    )
+
+
+def refused_unsent(behave=None, *, target=None, **over):
+    async def once():
+        async with PushService(behave or answer()) as service:
+            browser = Browser().target(f"{service.origin}/push/1", **target or {})
+            outcome = await send(browser, trusted=[service.origin], **over)
+            return outcome, len(service.received)
+
+    return asyncio.run(once())
+
+
+def test_keys_that_cannot_be_encrypted_to_are_refused_unsent():
+    outcome = refused_unsent(target={"p256dh": "AAAA"})
+    assert outcome == (Rejected("bad_keys"), 0)
+
+
+def test_a_payload_that_is_too_large_is_refused_unsent():
+    outcome = refused_unsent(message=make_message(data={"a": "x" * 4_000}))
+    assert outcome == (Rejected("payload_too_large", "more than 3993 bytes"), 0)
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [Credentials({}), Credentials({KEY_ID: VapidKey("damaged", "mailto:push@example.com")})],
+)
+def test_a_vapid_key_that_cannot_be_read_is_tried_again_later(credentials):
+    outcome = refused_unsent(credentials=credentials)
+    assert outcome == (Deferred("vapid_key_unreadable"), 0)
+
+
+def test_a_fault_of_ours_is_an_outcome_and_is_logged_without_the_endpoint(caplog):
+    with caplog.at_level(logging.ERROR):
+        outcome, requests = refused_unsent(message=make_message(topic="a\r\nX-Evil: 1"))
+    assert isinstance(outcome, Deferred)
+    assert (outcome.code, outcome.outage, requests) == ("unexpected_error", False, 0)
+    [record] = caplog.records
+    assert (record.message, record.error) == ("web.unexpected_error", "ValueError")
+    assert record.exc_info is None
+    assert "127.0.0.1" not in caplog.text
+
+
+def test_a_cancelled_send_is_cancelled():
+    async def cancel():
+        async with PushService(hang) as service:
+            target = Browser().target(f"{service.origin}/push/1")
+            task = asyncio.ensure_future(send(target, trusted=[service.origin]))
+            await service.asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(cancel())
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A PEM file that is its own authority for 127.0.0.1, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "push sandbox")])
+    now = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=40_000))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    pem = made.public_bytes(Encoding.PEM)
+    path.write_bytes(pem + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return path
+
+
+def over_tls(certificate, **settings):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+
+    async def once():
+        async with PushService(answer(), tls=tls) as service:
+            target = Browser().target(f"{service.origin}/push/1")
+            return await send(target, trusted=[service.origin], **settings)
+
+    return asyncio.run(once())
+
+
+def test_the_operators_authority_is_trusted_where_given(certificate):
+    assert over_tls(certificate, ca_file=str(certificate)) == Accepted()
+
+
+def test_an_unknown_authority_is_not_trusted(certificate):
+    assert over_tls(certificate) == Deferred("tls_failed", outage=True)

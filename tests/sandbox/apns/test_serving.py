@@ -1,0 +1,118 @@
+import asyncio
+import socket
+import ssl
+import stat
+
+import pytest
+
+from pushsvc.sandbox import ApnsSandbox, running_apns_sandbox
+from tests.sandbox.apns.sender import Provider, headers_of, token_of
+
+
+def test_the_address_is_known_at_once_and_free_in_the_end():
+    with running_apns_sandbox() as sandbox:
+        host, port = sandbox.server.split(":")
+        with pytest.raises(OSError, match="in use"):
+            ApnsSandbox(host=host, port=int(port))
+    with socket.create_server((host, int(port))):
+        pass
+
+
+def test_its_certificate_is_good_for_its_host_and_its_authority_alone():
+    with running_apns_sandbox() as sandbox:
+        assert sandbox.ca_file.read_text() == sandbox.ca_pem
+        for name in ("127.0.0.1", "localhost"):
+            tls = ssl.create_default_context(cafile=str(sandbox.ca_file))
+            tls.set_alpn_protocols(["h2"])
+            address = ("127.0.0.1", int(sandbox.server.split(":")[1]))
+            plain = socket.create_connection(address, timeout=5)
+            with tls.wrap_socket(plain, server_hostname=name) as connected:
+                assert connected.selected_alpn_protocol() == "h2"
+    assert not sandbox.ca_file.exists()
+
+
+def test_two_sandboxes_do_not_vouch_for_each_other():
+    with running_apns_sandbox() as one, running_apns_sandbox() as other:
+        one.ca_pem = other.ca_pem
+        with pytest.raises(ssl.SSLCertVerificationError):
+            Provider(one)
+
+
+def test_the_authority_can_be_written_where_it_is_wanted(tmp_path):
+    path = tmp_path / "ca.pem"
+    with running_apns_sandbox(ca_file=path) as sandbox:
+        assert (sandbox.ca_file, path.read_text()) == (path, sandbox.ca_pem)
+    assert path.exists()
+
+
+def test_keys_and_devices_outlive_a_restart_what_they_received_does_not(tmp_path):
+    state = tmp_path / "apns.jsonl"
+    with running_apns_sandbox(state_file=state) as sandbox:
+        key, kept, deleted = sandbox.key(), sandbox.register(), sandbox.register()
+        sandbox.delete(deleted)
+        with Provider(sandbox) as provider:
+            assert provider.send(headers_of(kept, token_of(key))).status == 200
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    with running_apns_sandbox(state_file=state) as sandbox, Provider(sandbox) as provider:
+        token = token_of(key)
+        assert sandbox.accepted_count() == 0
+        assert provider.send(headers_of(kept, token)).status == 200
+        assert provider.send(headers_of(deleted, token)).reason == "Unregistered"
+        sandbox.reset()
+    with running_apns_sandbox(state_file=state) as sandbox:
+        assert sandbox.devices() == []
+
+
+def test_who_trusted_the_authority_before_a_restart_goes_on_trusting_it(tmp_path):
+    state = tmp_path / "apns.jsonl"
+    with running_apns_sandbox(state_file=state) as sandbox:
+        before = sandbox.ca_pem
+    assert stat.S_IMODE((tmp_path / "apns.authority.pem").stat().st_mode) == 0o600
+
+    with running_apns_sandbox(state_file=state) as sandbox, Provider(sandbox) as provider:
+        assert sandbox.ca_pem == before
+        assert provider.send(headers_of(sandbox.register(), token_of(sandbox.key()))).status == 200
+
+
+def test_without_content_only_counts_are_kept():
+    with running_apns_sandbox(keep_content=False) as sandbox:
+        key, device = sandbox.key(), sandbox.register()
+        with Provider(sandbox) as provider:
+            provider.send(headers_of(device, token_of(key)))
+        [receipt] = sandbox.messages(device.token)
+        assert (receipt.headers, receipt.payload, receipt.accepted) == ({}, None, True)
+
+
+def test_stopping_cuts_what_hangs_and_leaves_no_task():
+    async def whole():
+        sandbox = ApnsSandbox()
+        await sandbox.start()
+        device = sandbox.register()
+        device.behave("hang")
+        key = sandbox.key()
+
+        def hang():
+            with Provider(sandbox) as provider:
+                provider.send(headers_of(device, token_of(key)))
+
+        hanging = asyncio.create_task(asyncio.to_thread(hang))
+        while not device.receipts:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # the provider is in another thread
+        await sandbox.stop()
+        with pytest.raises(OSError, match=r".*"):
+            await hanging
+        return sandbox.open_connection_count, asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(whole()) == (0, set())
+
+
+def test_messages_of_unknown_devices_are_an_error():
+    with running_apns_sandbox() as sandbox, pytest.raises(KeyError):
+        sandbox.messages("a1")
+
+
+def test_a_client_that_breaks_the_protocol_loses_its_connection():
+    with running_apns_sandbox() as sandbox, Provider(sandbox) as provider:
+        provider.socket.sendall(b"\xff" * 64)
+        with pytest.raises(OSError, match=r".*"):
+            provider.read_to_the_end()
