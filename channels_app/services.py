@@ -1,6 +1,5 @@
 """What can be done to a channel: made, given keys and credentials."""
 
-import base64
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
@@ -30,6 +29,7 @@ from channels_app.provider_credentials import (
     secret_json,
 )
 from channels_app.selectors import FoundKey
+from pushsvc.common import base64url
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current
@@ -182,13 +182,9 @@ def _vapid_key_create(channel: Channel) -> VapidKey:
     private = key.private_numbers().private_value.to_bytes(32, "big")
     return VapidKey.objects.create(
         channel=channel,
-        public_key=_base64url(public),
-        private_key_encrypted=encrypt(_base64url(private)),
+        public_key=base64url.encode(public),
+        private_key_encrypted=encrypt(base64url.encode(private)),
     )
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 @transaction.atomic

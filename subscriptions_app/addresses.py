@@ -1,12 +1,12 @@
 """What a device is known by, and the keys that a browser brings. Pure."""
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 
+from pushsvc.common import base64url
 from pushsvc.common.platforms import Platform
 
 ANDROID_TOKEN: Final = re.compile(r"[!-~]{1,4096}")
@@ -34,7 +34,7 @@ def checked_p256dh(text: str) -> str:
     if len(raw) != POINT_BYTES:
         raise ValueError("not an uncompressed point")
     EllipticCurvePublicKey.from_encoded_point(SECP256R1(), raw)
-    return _encoded(raw)
+    return base64url.encode(raw)
 
 
 def checked_auth(text: str) -> str:
@@ -42,16 +42,11 @@ def checked_auth(text: str) -> str:
     raw = _decoded(text)
     if len(raw) != AUTH_BYTES:
         raise ValueError("not 16 octets")
-    return _encoded(raw)
+    return base64url.encode(raw)
 
 
 def _decoded(text: str) -> bytes:
     match = _BASE64URL.fullmatch(text)
     if match is None:
         raise ValueError("not base64url")
-    digits = match[1]
-    return urlsafe_b64decode(digits + "=" * (-len(digits) % 4))
-
-
-def _encoded(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).decode().rstrip("=")
+    return base64url.decode(match[1])

@@ -1,7 +1,7 @@
 """What was filled in to compose a notification, and the send that it stands for.
 
-The API's own rules judge it (notifications_app/send_schema.py): only what a form has and JSON has not, a
-local time and a time to live in units, is judged here.
+The API's own rules judge it (notifications_app/send_schema.py). This module judges only what JSON
+lacks: a local time, and a time to live in units.
 """
 
 import json

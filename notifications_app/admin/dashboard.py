@@ -66,7 +66,7 @@ class Scope:
 
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What the theme hands to the page (`DASHBOARD_CALLBACK` of pushsvc/common/console/theme.py)."""
+    """What the theme passes to the page (`DASHBOARD_CALLBACK`, pushsvc/common/console/theme.py)."""
     scope, now = _scope(request), sql.now()
     found = report(scope.channels, window(now, scope.days))
     shown = charts.charts(found)

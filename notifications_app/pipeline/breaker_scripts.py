@@ -1,4 +1,4 @@
-"""What breakers do in Redis, each in one round trip. `notifications_app.pipeline.breakers` gives the keys.
+"""What breakers do in Redis, each in one round trip. `pipeline.breakers` gives the keys.
 
 `open` and `probes` are sorted sets: a breaker's name, and until when in milliseconds. Times are of
 Redis's own clock, so that machines need not agree on it. A `level` is how many times a breaker

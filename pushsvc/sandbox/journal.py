@@ -10,7 +10,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pushsvc.sandbox import base64url
+from pushsvc.common import base64url
 from pushsvc.sandbox.lines import LineFile
 from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer
 from pushsvc.sandbox.webpush.encryption import UserAgentKeys

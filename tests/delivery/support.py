@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifications_app.delivery.types import Message
 from notifications_app.delivery.webpush.transport import Client, Credentials, Target, VapidKey
-from notifications_app.delivery.webpush.vapid import b64url
+from pushsvc.common import base64url
 
 KEY_ID = UUID("01936c5e-0000-7000-8000-000000000001")
 VAPID_KEY = VapidKey("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "mailto:push@example.com")
@@ -65,8 +65,8 @@ class Browser:
         target = Target(
             subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
             endpoint=endpoint,
-            p256dh=b64url(self.p256dh),
-            auth=b64url(self.auth),
+            p256dh=base64url.encode(self.p256dh),
+            auth=base64url.encode(self.auth),
             vapid_key_id=KEY_ID,
             token="tracking-token",
         )

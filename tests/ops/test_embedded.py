@@ -234,7 +234,8 @@ def test_what_root_writes_into_somebodys_home_is_theirs(home):
 
 def test_what_a_command_generates_is_private_and_kept(home):
     show = (
-        "from pushsvc.common.env import Env; from pushsvc.local.embedded import prepare_environment;"
+        "from pushsvc.common.env import Env;"
+        "from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']);"
         "print(*map(Env().text, ['SECRET_KEY', 'CREDENTIAL_KEYS', 'DATABASE_URL']))"
     )
@@ -248,7 +249,8 @@ def test_what_a_command_generates_is_private_and_kept(home):
 
 def test_an_empty_secret_is_none_and_the_kept_one_is_used(home):
     show = (
-        "from pushsvc.common.env import Env; from pushsvc.local.embedded import prepare_environment;"
+        "from pushsvc.common.env import Env;"
+        "from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'help']); print(Env().text('SECRET_KEY'))"
     )
     Home(home).save_secret("SECRET_KEY", "kept")

@@ -6,19 +6,15 @@ processes share, and the signature is deterministic (RFC 6979), so that they all
 string without telling each other.
 """
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from notifications_app.delivery.webpush.vapid import b64url
+from notifications_app.delivery import es256
 
 GRID: Final = 40 * 60
 # A token comes into use at this age and goes out of it at LEAST_AGE + GRID, 50 minutes: a clock of
@@ -52,10 +48,7 @@ def authorization(key: ApnsKey, now: float) -> str:
 def _signed(key: ApnsKey, issued_at: int) -> str:
     header = {"alg": "ES256", "kid": key.key_id}
     claims = {"iss": key.team_id, "iat": issued_at}
-    signed = f"{_part(header)}.{_part(claims)}"
-    algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
-    r, s = decode_dss_signature(_load(key.private_key).sign(signed.encode(), algorithm))
-    return f"bearer {signed}.{b64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+    return f"bearer {es256.signed(header, claims, _load(key.private_key))}"
 
 
 def _load(private_key: str) -> ec.EllipticCurvePrivateKey:
@@ -66,7 +59,3 @@ def _load(private_key: str) -> ec.EllipticCurvePrivateKey:
     if isinstance(loaded, ec.EllipticCurvePrivateKey) and isinstance(loaded.curve, ec.SECP256R1):
         return loaded
     raise ApnsKeyUnreadableError
-
-
-def _part(claims: Mapping[str, object]) -> str:
-    return b64url(json.dumps(claims, separators=(",", ":")).encode())

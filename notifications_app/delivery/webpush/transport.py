@@ -4,7 +4,6 @@ import json
 import logging
 import math
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,8 +20,8 @@ from notifications_app.delivery.webpush.vapid import (
     VapidKey,
     VapidKeyUnreadableError,
     authorization,
-    from_b64url,
 )
+from pushsvc.common import base64url
 from pushsvc.common.egress import (
     SeparateResolver,
     guarded_session,
@@ -138,8 +137,13 @@ def _ttl(message: Message, vendor: str, now: float) -> int:
 def _topic(topic: str, vendor: str) -> str:
     """Apple decodes topics, and answers 400 where a length cannot be base64url."""
     if vendor == "apple" and len(topic) % 4 == 1:
-        return urlsafe_b64encode(sha256(topic.encode()).digest()[:24]).decode()
+        return base64url.encode(sha256(topic.encode()).digest()[:24])
     return topic
+
+
+def _length(key: str) -> int:
+    """In bytes, of a key with or without padding. Raises ValueError."""
+    return len(base64url.decode(key.rstrip("=")))
 
 
 def encrypt(plaintext: bytes, target: Target) -> bytes:
@@ -149,7 +153,7 @@ def encrypt(plaintext: bytes, target: Target) -> bytes:
     keys = {"p256dh": target.p256dh, "auth": target.auth}
     try:
         # The library checks neither (pywebpush 2.5.0).
-        if len(from_b64url(target.p256dh)) != 65 or len(from_b64url(target.auth)) != 16:
+        if _length(target.p256dh) != 65 or _length(target.auth) != 16:
             raise BadKeysError
         pusher = WebPusher({"endpoint": target.endpoint, "keys": keys})
         return bytes(pusher.encode(plaintext, content_encoding="aes128gcm")["body"])

@@ -1,16 +1,14 @@
 """VAPID (RFC 8292): who is asking a push service to deliver."""
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from notifications_app.delivery import es256
+from pushsvc.common import base64url
 
 # A token is made for a window of time that all processes agree on, and signed deterministically
 # (RFC 6979), so that every process, restarted or not, presents the same one: Apple asks for no new
@@ -45,32 +43,16 @@ def authorization(key: VapidKey, origin: str, now: float) -> str:
 def _signed(key: VapidKey, origin: str, begin: int) -> str:
     private = _load(key.private_key)
     claims = {"aud": origin, "exp": begin + LIFETIME, "sub": key.subject}
-    signed = f"{_part({'typ': 'JWT', 'alg': 'ES256'})}.{_part(claims)}"
-    algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
-    r, s = decode_dss_signature(private.sign(signed.encode(), algorithm))
-    signature = b64url(r.to_bytes(32, "big") + s.to_bytes(32, "big"))
+    token = es256.signed({"typ": "JWT", "alg": "ES256"}, claims, private)
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return f"vapid t={signed}.{signature}, k={b64url(public)}"
+    return f"vapid t={token}, k={base64url.encode(public)}"
 
 
 def _load(private_key: str) -> ec.EllipticCurvePrivateKey:
     try:
-        raw = from_b64url(private_key)
+        raw = base64url.decode(private_key.rstrip("="))
         if len(raw) != 32:
             raise ValueError("not 32 bytes")
         return ec.derive_private_key(int.from_bytes(raw, "big"), ec.SECP256R1())
     except ValueError as error:
         raise VapidKeyUnreadableError from error
-
-
-def _part(claims: Mapping[str, object]) -> str:
-    return b64url(json.dumps(claims, separators=(",", ":")).encode())
-
-
-def b64url(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def from_b64url(text: str) -> bytes:
-    """With or without padding. Raises ValueError."""
-    return urlsafe_b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))

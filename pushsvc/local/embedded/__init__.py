@@ -1,8 +1,8 @@
 """PostgreSQL and Redis where the environment names none: for `make run`, `make test`, commands.
 
-Servers belong to a home (see `pushsvc.local.embedded.home`). Whoever needs them joins those that run
-there or starts them; the last to leave stops them. With DATABASE_URL and REDIS_URL set, as in
-production, nothing of this package but `home` is imported and the wheels are not needed.
+Servers belong to a home (`pushsvc.local.embedded.home`). A process that needs them joins those
+that run there, or starts them; the last to leave stops them. With DATABASE_URL and REDIS_URL set,
+as in production, only `home` of this package is imported, and the wheels are not needed.
 """
 
 import atexit

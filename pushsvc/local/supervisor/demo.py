@@ -2,11 +2,11 @@
 
 import json
 import os
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from pushsvc.common import base64url
 from pushsvc.local.embedded.home import EmbeddedError, Home
 from pushsvc.local.supervisor.http import Origin, Reply
 
@@ -169,7 +169,7 @@ def _proof(before: Device) -> dict[str, str]:
 
 
 def _new_auth() -> str:
-    return urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+    return base64url.encode(os.urandom(16))
 
 
 def _as_client(platform: str, device: Device) -> dict[str, Any]:

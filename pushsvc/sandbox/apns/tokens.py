@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from pushsvc.sandbox import base64url
+from pushsvc.common import base64url
 from pushsvc.sandbox.apns.answers import refused
 from pushsvc.sandbox.apns.behaviours import key_refusal
 from pushsvc.sandbox.apns.devices import ApnsKey

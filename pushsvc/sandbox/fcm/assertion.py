@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from pushsvc.sandbox import base64url
+from pushsvc.common import base64url
 from pushsvc.sandbox.fcm import answers
 from pushsvc.sandbox.fcm.accounts import ServiceAccount
 from pushsvc.sandbox.webpush.answers import RefusedError

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from pushsvc.sandbox import base64url
+from pushsvc.common import base64url
 from pushsvc.sandbox.webpush.devices import PushMessage, Subscriber
 from pushsvc.sandbox.webpush.encryption import EncryptedRecord, sender_public_key
 

@@ -11,7 +11,7 @@ from typing import TypedDict
 from cryptography.hazmat.primitives.asymmetric import ec
 from typing_extensions import override
 
-from pushsvc.sandbox import base64url
+from pushsvc.common import base64url
 from pushsvc.sandbox.behaving import Behaving
 from pushsvc.sandbox.receipts import Receipt
 from pushsvc.sandbox.webpush.behaviours import REPERTOIRE

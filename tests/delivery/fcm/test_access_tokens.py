@@ -15,7 +15,8 @@ from notifications_app.delivery.fcm.access_token import (
     assertion,
 )
 from notifications_app.delivery.types import Accepted, Deferred, Misconfigured
-from pushsvc.sandbox import base64url, running_fcm_sandbox
+from pushsvc.common import base64url
+from pushsvc.sandbox import running_fcm_sandbox
 from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, send, target_of
 from tests.delivery.support import PushService, answer, hang, make_message
 

@@ -12,7 +12,7 @@ from notifications_app.delivery.webpush.transport import (
     encrypt,
     payload,
 )
-from notifications_app.delivery.webpush.vapid import b64url, from_b64url
+from pushsvc.common import base64url
 from pushsvc.common.endpoints import check_endpoint
 from tests.delivery.support import Browser, make_message
 
@@ -45,25 +45,25 @@ class TestRFC8291AppendixA:
     )
 
     def private(self, text):
-        return ec.derive_private_key(int.from_bytes(from_b64url(text), "big"), ec.SECP256R1())
+        return ec.derive_private_key(int.from_bytes(base64url.decode(text), "big"), ec.SECP256R1())
 
     def test_its_body_is_what_we_send_given_its_key_and_salt(self, monkeypatch):
         target = Browser().target(FCM, p256dh=self.receiver_public, auth=self.auth)
-        sender, salt = self.private(self.sender_private), from_b64url(self.salt)
+        sender, salt = self.private(self.sender_private), base64url.decode(self.salt)
         monkeypatch.setattr("pywebpush.ec.generate_private_key", lambda *_: sender)
         monkeypatch.setattr("http_ece.os.urandom", lambda _: salt)
-        assert b64url(encrypt(self.plaintext, target)) == self.body
+        assert base64url.encode(encrypt(self.plaintext, target)) == self.body
 
     def test_its_receiver_reads_what_we_send(self):
         target = Browser().target(FCM, p256dh=self.receiver_public, auth=self.auth)
         assert self.read(encrypt(b"melon", target)) == b"melon"
-        assert self.read(from_b64url(self.body)) == self.plaintext
+        assert self.read(base64url.decode(self.body)) == self.plaintext
 
     def read(self, body):
         return http_ece.decrypt(
             body,
             private_key=self.private(self.receiver_private),
-            auth_secret=from_b64url(self.auth),
+            auth_secret=base64url.decode(self.auth),
             version="aes128gcm",
         )
 
@@ -130,12 +130,12 @@ def test_padded_and_other_keys_from_browsers_are_read():
     [
         {"p256dh": ""},
         {"auth": ""},
-        {"p256dh": b64url(b"\x04" + b"\x01" * 64)},
-        {"p256dh": b64url(b"\x04" * 64)},
-        {"p256dh": b64url(b"\x02" + b"\x01" * 32)},
+        {"p256dh": base64url.encode(b"\x04" + b"\x01" * 64)},
+        {"p256dh": base64url.encode(b"\x04" * 64)},
+        {"p256dh": base64url.encode(b"\x02" + b"\x01" * 32)},
         {"p256dh": "ü"},
-        {"auth": b64url(b"x" * 8)},
-        {"auth": b64url(b"x" * 17)},
+        {"auth": base64url.encode(b"x" * 8)},
+        {"auth": base64url.encode(b"x" * 17)},
         {"auth": "A"},
     ],
 )
@@ -186,7 +186,7 @@ def test_a_topic_is_passed_on(url):
 @pytest.mark.parametrize("topic", ["score", "s", "x" * 29])
 def test_apple_gets_a_decodable_topic_in_place_of_one_that_it_refuses(topic):
     sent = request(make_message(topic=topic), APPLE).headers["Topic"]
-    assert len(from_b64url(sent)) == 24
+    assert len(base64url.decode(sent)) == 24
     assert request(make_message(topic=topic), APPLE).headers["Topic"] == sent
     assert request(make_message(topic=topic), FCM).headers["Topic"] == topic
 

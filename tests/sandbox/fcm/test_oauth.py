@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from pushsvc.sandbox import base64url, running_fcm_sandbox
+from pushsvc.common import base64url
+from pushsvc.sandbox import running_fcm_sandbox
 from tests.sandbox.fcm.sender import FcmSender
 
 

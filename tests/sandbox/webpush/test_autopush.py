@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from pushsvc.sandbox import base64url, running_sandbox
+from pushsvc.common import base64url
+from pushsvc.sandbox import running_sandbox
 from tests.sandbox.webpush.autopush_browser import AutopushBrowser, Letters
 from tests.sandbox.webpush.sender import Sender, encrypted, request
 

@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from pushsvc.sandbox import MismatchAnswer, base64url
+from pushsvc.common import base64url
+from pushsvc.sandbox import MismatchAnswer
 from pushsvc.sandbox.webpush.encryption import (
     EncryptedRecord,
     UserAgentKeys,
