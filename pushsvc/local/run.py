@@ -29,7 +29,7 @@ from pushsvc.local.supervisor.http import Origin, UnreachableError
 from pushsvc.local.supervisor.sandbox import PROBES, Sandbox
 from pushsvc.local.supervisor.screen import say
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 45.0
 DEMO_SECONDS = 30.0
 # Together under the 10 seconds that stopping may take.

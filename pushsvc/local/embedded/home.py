@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-_CHECKOUT = Path(__file__).resolve().parent.parent.parent
+_CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 class EmbeddedError(Exception):
