@@ -1,0 +1,169 @@
+"""The service behind nginx as deploy/nginx.conf has it: who the client is, cookies, bounds."""
+
+import re
+import socket
+import ssl
+from contextlib import ExitStack
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.auth.models import User
+
+from pushsvc.bulkhead import THREADS
+from tests.api.support import browser
+from tests.api.test_connections import unsent
+from tests.pipeline.support import until
+from tests.proxy.nginx import HOST
+from tests.proxy.wire import answer, ask, everything, message, post, send_notification
+
+pytestmark = pytest.mark.django_db(transaction=True)  # the web process sees what is committed
+
+HEALTH = message("GET", "/healthz")
+LIES = (
+    "X-Forwarded-For: 198.51.100.{}",
+    "X_Forwarded_For: 198.51.100.{}",
+    "X-Real-IP: 198.51.100.{}",
+)
+
+
+def refused_key(nginx, address, number=0):
+    lies = [lie.format(number) for lie in LIES]
+    made_up = message("GET", f"/channel/{'0' * 8}-0000-7000-8000-{'0' * 12}", *lies)
+    return ask(
+        nginx.connect(address), made_up.replace(b"\r\n\r\n", b"\r\nAuthorization: Key x\r\n\r\n")
+    )[0]
+
+
+@pytest.fixture(params=["nginx", "two_proxies"])
+def proxy(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_limits_count_the_client_whatever_it_says_of_itself(proxy):
+    answered = [refused_key(proxy, "127.0.0.5", number) for number in range(61)]
+
+    assert answered == [401] * 60 + [429]
+    assert refused_key(proxy, "127.0.0.6") == 401
+
+
+def test_nobody_passes_for_this_machine(nginx):
+    status, _, _ = ask(nginx.connect(), message("GET", "/metrics"))
+
+    assert status == 401
+
+
+def test_the_console_is_for_https_only(proxy):
+    User.objects.create_superuser("root", password="correct horse battery")
+    status, headers, page = ask(proxy.connect(), message("GET", "/admin/login/"))
+    assert (status, headers.get_all("Strict-Transport-Security")) == (
+        200,
+        ["max-age=31536000; includeSubDomains; preload"],
+    )
+    (cookie,) = headers.get_all("Set-Cookie")
+    assert_bound_to_host(cookie, "__Host-csrftoken")
+
+    token = re.search(rb'name="csrfmiddlewaretoken" value="(\w+)"', page)[1].decode()
+    fields = {"username": "root", "password": "correct horse battery", "next": "/admin/"}
+    sign_in = message(
+        "POST",
+        "/admin/login/",
+        "Content-Type: application/x-www-form-urlencoded",
+        f"Origin: https://{HOST}",
+        f"Cookie: {cookie.partition(';')[0]}",
+        body=urlencode(fields | {"csrfmiddlewaretoken": token}),
+    )
+    status, headers, _ = ask(proxy.connect(), sign_in)
+
+    assert (status, headers["Location"]) == (302, "/admin/")
+    (session,) = [each for each in headers.get_all("Set-Cookie") if "session" in each]
+    assert_bound_to_host(session, "__Host-sessionid")
+
+
+def assert_bound_to_host(cookie, name):
+    parts = {part.strip().lower() for part in cookie.split(";")}
+    assert cookie.startswith(f"{name}=")
+    assert {"secure", "httponly", "path=/"} <= parts
+    assert not [part for part in parts if part.startswith("domain")]
+
+
+def test_without_tls_or_by_another_name_there_is_no_service(nginx):
+    plain = socket.create_connection(("127.0.0.1", nginx.plain_port), 60)
+    status, headers, _ = ask(plain, message("GET", "/subscribe?x=1"))
+    assert (status, headers["Location"]) == (308, f"https://{HOST}/subscribe?x=1")
+
+    assert ask(nginx.connect(), HEALTH.replace(HOST.encode(), b"other.example.com"))[0] == 421
+    with pytest.raises(ssl.SSLError):
+        nginx.connect(host="other.example.com")
+
+
+def test_nothing_but_http_1_is_spoken(nginx):
+    nginx.tls.set_alpn_protocols(["h2", "http/1.1"])
+    with nginx.connect() as connection:
+        assert connection.selected_alpn_protocol() == "http/1.1"
+
+    upgrade = message("GET", "/healthz", "Connection: Upgrade", "Upgrade: websocket")
+    assert ask(nginx.connect(), upgrade)[0] == 200
+
+
+def test_large_headers_end_at_the_proxy(nginx):
+    assert ask(nginx.connect(), message("GET", "/healthz", *["X: " + "a" * 7_000] * 3))[0] == 200
+    assert everything(
+        nginx.connect(), message("GET", "/healthz", *["X: " + "a" * 7_000] * 5)
+    ).startswith(b"HTTP/1.1 400")
+    assert everything(nginx.connect(), message("GET", "/healthz", "X: " + "a" * 9_000)).startswith(
+        b"HTTP/1.1 400"
+    )
+
+
+def test_large_bodies_are_refused_by_the_service_or_the_proxy(nginx, owner):
+    status, headers, _ = ask(nginx.connect(), send_notification(owner, "x" * 100_000))
+    assert (status, headers["Content-Type"]) == (413, "application/problem+json")
+
+    assert everything(nginx.connect(), send_notification(owner, "x" * 200_000)).startswith(
+        b"HTTP/1.1 413"
+    )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [message("GET", "/healthz")[:-4], message("POST", "/subscribe", "Content-Length: 1000") + b"{"],
+    ids=["headers", "body"],
+)
+def test_what_is_sent_slowly_waits_in_the_proxy(nginx, web, owner, part):
+    with ExitStack() as stack:
+        for _ in range(4 * THREADS):
+            stack.enter_context(nginx.connect()).sendall(part)
+
+        subscribe = post("/subscribe", browser(), f"X-Channel-ID: {owner.channel.id}")
+        assert ask(nginx.connect(), subscribe)[0] == 201
+        assert ask(nginx.connect(), send_notification(owner, "x"))[0] == 202
+        assert len(unsent(web)) <= THREADS  # the two requests' own, and of the start
+
+
+def test_an_address_has_so_many_requests_at_once(nginx):
+    slow = message("POST", "/subscribe", "Content-Length: 1000") + b"{"
+    with ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(nginx.connect("127.0.0.5")).sendall(slow)
+
+        until(lambda: ask(nginx.connect("127.0.0.5"), HEALTH)[0] == 429, seconds=60)
+        assert ask(nginx.connect("127.0.0.6"), HEALTH)[0] == 200
+
+
+def test_the_console_has_a_rate_for_each_address(nginx):
+    with ExitStack() as stack:
+        opened = [stack.enter_context(nginx.connect("127.0.0.5")) for _ in range(150)]
+        for connection in opened:
+            connection.sendall(message("GET", "/admin/login/"))
+
+        assert {answer(each)[0] for each in opened} == {200, 429}
+    assert ask(nginx.connect("127.0.0.6"), message("GET", "/admin/login/"))[0] == 200
+
+
+def test_the_log_holds_no_queries_and_no_tokens(nginx):
+    ask(nginx.connect(), message("GET", "/c/abc.def?x=secret"))
+    ask(nginx.connect(), message("GET", "/healthz?x=secret"))
+
+    until(lambda: " GET /c/ 4" in nginx.log() and " GET /healthz 200 " in nginx.log())
+    assert "secret" not in nginx.log()
+    assert "abc" not in nginx.log()

@@ -1,0 +1,83 @@
+"""Requests with a second request inside, framed so that two readers may disagree where the first
+ends: straight at the web process, and through nginx."""
+
+import re
+import socket
+from functools import partial
+
+import pytest
+
+from notifications_app.models import Notification
+from tests.proxy.wire import ask, everything, send_notification
+
+FIRST = "POST /first HTTP/1.1\r\nHost: push.example.com\r\n"
+CHUNKED = "Transfer-Encoding: chunked\r\n"
+# Name: headers of the first request, and what comes before the second. {n}: the second's length,
+# {x}: the same in hex.
+FRAMINGS = {
+    "CL.TE": ("Content-Length: {n}\r\n" + CHUNKED, "0\r\n\r\n"),
+    "TE.CL": (CHUNKED + "Content-Length: 4\r\n", "0\r\n\r\n"),
+    "TE.CL in a chunk": (CHUNKED + "Content-Length: 4\r\n", "{x}\r\n"),
+    "TE.TE identity": (CHUNKED + "Transfer-Encoding: identity\r\n", "0\r\n\r\n"),
+    "TE.TE unknown": (CHUNKED + "Transfer-Encoding: x\r\nContent-Length: 0\r\n", "0\r\n\r\n"),
+    "TE xchunked": ("Transfer-Encoding: xchunked\r\nContent-Length: 0\r\n", ""),
+    "TE identity": ("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", ""),
+    "TE vertical tab": ("Transfer-Encoding: \x0bchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
+    "TE space before colon": ("Transfer-Encoding : chunked\r\nContent-Length: 0\r\n", ""),
+    "TE folded": ("Transfer-Encoding:\r\n chunked\r\nContent-Length: 0\r\n", ""),
+    "TE in a folded line": ("X: a\r\n Transfer-Encoding: chunked\r\nContent-Length: 0\r\n", ""),
+    "TE after a bare CR": ("X: a\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n", ""),
+    "TE after a bare LF": (
+        "X: a\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "0\r\n\r\n",
+    ),
+    "CL after a bare LF": ("X: a\nContent-Length: {n}\r\n", ""),
+    "CL space before colon": ("Content-Length : {n}\r\n", ""),
+    "CL twice": ("Content-Length: 0\r\nContent-Length: {n}\r\n", ""),
+    "CL twice, the other way": ("Content-Length: {n}\r\nContent-Length: 0\r\n", ""),
+    "CL list": ("Content-Length: 0, {n}\r\n", ""),
+    "CL plus": ("Content-Length: +0\r\n", ""),
+    "CL negative": ("Content-Length: -1\r\n", ""),
+    "chunk 0x0": (CHUNKED, "0x0\r\n\r\n"),
+    "chunk beyond 64 bits": (CHUNKED, "10000000000000000\r\n\r\n"),
+    "NUL": ("X: a\0b\r\nContent-Length: 0\r\n", ""),
+}
+# nginx reads the end of a line there, and so a second request of the client's, as its log says.
+OF_THE_WEB_PROCESS = {"chunk extension with LF": (CHUNKED, "0;\nx\r\n\r\n")}
+
+
+@pytest.fixture(params=["web", "nginx"])
+def reach(request):
+    """Opens a connection to the web process itself, or to nginx in front of it."""
+    if request.param == "nginx":
+        return request.getfixturevalue("nginx").connect
+    port = request.getfixturevalue("web")
+    return partial(socket.create_connection, ("127.0.0.1", port), 60)
+
+
+def hidden_in(framings, hidden):
+    """Requests by name, each with another inside."""
+    for name, (headers, before) in framings.items():
+        sizes = {"n": len(before) + len(hidden), "x": f"{len(hidden):x}"}
+        yield name, f"{FIRST}{headers}\r\n{before}".format(**sizes).encode() + hidden
+
+
+def assert_one_answer_each(connect, framings, owner):
+    attempts = hidden_in(framings, send_notification(owner, "smuggled"))
+    answers = {
+        name: re.findall(rb"HTTP/1\.1 (\d+)", everything(connect(), data))
+        for name, data in attempts
+    }
+    assert {name: found for name, found in answers.items() if len(found) != 1} == {}
+    assert not Notification.objects.exists()
+
+
+def test_no_second_request_is_seen(reach, owner):
+    assert_one_answer_each(reach, FRAMINGS, owner)
+
+    assert ask(reach(), send_notification(owner, "sent"))[0] == 202
+
+
+def test_no_second_request_is_seen_by_the_web_process_alone(web, owner):
+    connect = partial(socket.create_connection, ("127.0.0.1", web), 60)
+    assert_one_answer_each(connect, OF_THE_WEB_PROCESS, owner)
