@@ -70,6 +70,15 @@ def outcomes(channel, notification_id):
     return {row[0]: (row[1], row[2], row[3], float(row[4] or 0)) for row in rows}
 
 
+def called_again(channel, notification_id):
+    """The ids of those who were called and are to be called again; None while somebody's first
+    call is not over."""
+    waiting = {
+        id_: row for id_, row in outcomes(channel, notification_id).items() if row[0] == WAITING
+    }
+    return waiting.keys() if all(attempts for _, _, attempts, _ in waiting.values()) else None
+
+
 def codes(channel, notification_id):
     """How many recipients ended with each code; "" is delivered."""
     return Counter(code for _, code, _, _ in outcomes(channel, notification_id).values())

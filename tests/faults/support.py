@@ -1,12 +1,13 @@
 """Audiences, moments and sizes that the fault suite's tests share."""
 
-import itertools
 import os
 import threading
 import time
-from concurrent.futures import Future
 from contextlib import contextmanager
+from datetime import UTC
+from functools import partial
 
+from tests.calls import when_called
 from tests.faults.scale import SCALE
 from tests.faults.system import PLATFORMS, until
 
@@ -47,52 +48,43 @@ def await_part(channel, part, *, since=0):
 
 @contextmanager
 def each_in_the_middle(channel, platforms, act):
-    """`act(platform)` for each platform, while it answers the first request to one of its devices:
-    a tenth to three tenths of them were called before. So the moment never passes unseen, however
-    busy the machine is: that answer is not given before `act` returns.
+    """`act(platform)` for each platform in the middle of its calls: see `tests.calls`. A tenth to
+    three tenths of its devices were called before.
 
     Sends inside the block; its end waits until all have acted, and raises what they raised.
     """
     part = channel.system.random.uniform(0.1, 0.3)
-    acts = {platform: _act_in_the_middle(channel, platform, part, act) for platform in platforms}
+    acts = {}
+    for platform in platforms:
+        ids = [id_ for id_, of in channel.platform_of.items() if of == platform]
+        devices = [channel.devices[id_] for id_ in ids]
+        nth = max(1, round(part * len(devices)))
+        acts[platform] = when_called(devices, nth, partial(act, platform))
     yield
     for platform, done in acts.items():
         until(done.done, f"{platform} is in the middle of its calls")
         done.result()
 
 
-def _act_in_the_middle(channel, platform, part, act):
-    """A future of what `act` returns, in the sandbox's thread."""
-    devices = [
-        device for id_, device in channel.devices.items() if channel.platform_of[id_] == platform
-    ]
-    done = Future()
-    called = itertools.count(1)
-    nth = max(1, round(part * len(devices)))
-
-    def note_first_call():
-        if next(called) == nth:
-            try:
-                done.set_result(act(platform))
-            except Exception as error:  # noqa: BLE001 (raised where the test waits)
-                done.set_exception(error)
-
-    for device in devices:
-        device.receipts = _Receipts(note_first_call)
-    return done
+def end_time(channel, notification_id):
+    """The notification's deadline is over."""
+    channel.system.rows(
+        "UPDATE notifications_app_notification SET deadline_at = now() - '1 s'::interval"
+        " WHERE id = %s AND deadline_at IS NOT NULL",
+        [notification_id],
+    )
 
 
-class _Receipts(list):
-    """Of a device that nobody has called yet. The sandbox adds a receipt before it answers."""
+def send_later(channel, *platforms):
+    """A notification that is not due before `fall_due`: however long it takes to accept it."""
+    system = channel.system
+    moment = system.value("SELECT now() + '1 hour'::interval").astimezone(UTC)
+    return channel.send(*platforms, scheduled_at=moment.isoformat())
 
-    def __init__(self, at_first):
-        super().__init__()
-        self._at_first = at_first
 
-    def append(self, receipt):
-        super().append(receipt)
-        if len(self) == 1:
-            self._at_first()
+def fall_due(system, notification_ids, *, seconds):
+    """Each at a moment of its own, within so many seconds from now."""
+    system.rows(_FALL_DUE, {"ids": list(notification_ids), "seconds": seconds})
 
 
 def wait_at_random(system, longest):
@@ -146,3 +138,10 @@ def meanwhile(act, *, times=None):
         thread.join()
     if failures:
         raise failures[0]
+
+
+_FALL_DUE = """
+UPDATE notifications_app_notification
+SET scheduled_at = now() + random() * make_interval(secs => %(seconds)s)
+WHERE id = ANY(%(ids)s)
+"""

@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ CONCURRENCY = 2
 _CHANNELS_AT_ONCE = 20
 _TOO_LONG = 50.0
 _STOP_SECONDS = 60.0
+_HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
 
 
 class System:
@@ -60,6 +62,7 @@ class System:
         self._running = {name: [] for name in EVERYTHING}
         self._database = None
         self._channels = []
+        self._one_stop_at_a_time = threading.Lock()
         self.redis = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
 
     # A test
@@ -142,6 +145,19 @@ class System:
         processes = [process for name in names for process in self.alive(name)]
         for process in processes:
             self._terminate(process)
+        return self.exit_codes(processes)
+
+    def begin_to_stop(self, name):
+        """The same for a worker, which has heard it and not ended when this returns it."""
+        (process,) = self.alive(name)
+        with self._one_stop_at_a_time:
+            before = len(self.logged(_HEARD_SIGTERM))
+            self._terminate(process)
+            until(lambda: len(self.logged(_HEARD_SIGTERM)) > before, f"{name} heard SIGTERM")
+        return process
+
+    @staticmethod
+    def exit_codes(processes):
         return [process.wait(timeout=patience(_STOP_SECONDS)) for process in processes]
 
     def pause(self, name):
@@ -280,6 +296,14 @@ class System:
             )
             for queue in ("plan", *PLATFORMS)
         )
+
+    def are_sandboxes_left(self):
+        """Whether they have seen all connections end: what dead workers sent last is read then."""
+        boxes = self.sandboxes
+        addresses = (boxes.web.origin, boxes.other_web.origin, boxes.fcm.origin, boxes.apns.server)
+        ports = {int(address.rpartition(":")[2]) for address in addresses}
+        ours = psutil.Process().net_connections("tcp")
+        return not any(c.laddr.port in ports and c.status != psutil.CONN_LISTEN for c in ours)
 
     def do_beats_tick(self):
         """Each beat has dialled Redis, as it does to send its first tick."""

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.faults.exactness import active, assert_exact, codes
-from tests.faults.scale import patience
-from tests.faults.support import audience, each_in_the_middle, many, requests
+from tests.faults.support import audience, each_in_the_middle, end_time, many, requests
 from tests.faults.system import until
 
 PHONES = ("android", "ios")
@@ -14,7 +13,7 @@ PHONES = ("android", "ios")
 def revoked(system, channel):
     """Of a send to Androids and iPhones, Google's and Apple's credentials end in the middle."""
 
-    def send(**fields):
+    def send():
         account, key = channel.store_google(), channel.store_apple()
         end = {
             "android": lambda: system.sandboxes.fcm.revoke(account),
@@ -24,7 +23,7 @@ def revoked(system, channel):
         for _, device in pairs:
             device.behave("slow", seconds=0.5)
         with each_in_the_middle(channel, PHONES, lambda platform: end[platform]()):
-            return channel.send(*PHONES, **fields)
+            return channel.send(*PHONES)
 
     return send
 
@@ -47,7 +46,9 @@ def test_credentials_revoked_in_the_middle_park_the_rest_until_there_are_new_one
 
 
 def test_credentials_that_nobody_replaces_end_the_rest_as_refused(system, channel, revoked):
-    notification = revoked(ttl=patience(12))
+    notification = revoked()
+    until(lambda: _open(channel) == {"parked"}, "what is left is parked")
+    end_time(channel, notification)
 
     assert_exact(channel, [notification])
     ended = codes(channel, notification)

@@ -1,7 +1,7 @@
 """Processes that are told to stop."""
 
 from tests.faults.exactness import assert_exact
-from tests.faults.support import audience, await_part, many, requests
+from tests.faults.support import audience, await_part, each_in_the_middle, many, requests
 from tests.faults.system import EVERYTHING, PLATFORMS
 
 
@@ -21,12 +21,14 @@ def test_workers_told_to_stop_hand_back_what_they_have_not_sent(system, channel)
     pairs = audience(channel, many(200))
     for _, device in pairs:
         device.behave("slow", seconds=0.5)
-    notification = channel.send(*PLATFORMS)
-    await_part(channel, system.random.uniform(0.1, 0.4))
 
-    codes = system.tell_to_stop(*(f"worker-{platform}" for platform in PLATFORMS))
+    stopping = []
+    with each_in_the_middle(
+        channel, PLATFORMS, lambda of: stopping.append(system.begin_to_stop(f"worker-{of}"))
+    ):
+        notification = channel.send(*PLATFORMS)
 
-    assert set(codes) == {0}
+    assert system.exit_codes(stopping) == [0] * len(PLATFORMS)
     assert system.value(_NOT_HANDED_BACK, [notification]) == 0
     assert 0 < requests(channel) < len(pairs)
     system.run_all()

@@ -1,25 +1,29 @@
 """A small send behind a very large one."""
 
 from tests.faults.exactness import assert_exact
-from tests.faults.support import is_planned, many, seconds_taken, status
+from tests.faults.support import each_in_the_middle, is_planned, many, seconds_taken, status
 from tests.faults.system import until
 
 
 def test_a_small_send_waits_for_a_batch_of_a_large_one_not_for_all_of_it(system, channel):
     devices = [device for _, device in channel.subscribe(many(2_400))]
     for device in devices:
-        device.behave("slow", seconds=1.0)  # half a minute's work for the two processes
+        device.behave("slow", seconds=0.3)
     small = system.channel()
     small.subscribe(20)
 
-    large_one = channel.send()
+    # In the middle of the large one the worker stands still, until the small one waits beside it.
+    with each_in_the_middle(channel, ["web"], lambda _: system.pause("worker-web")):
+        large_one = channel.send()
     until(lambda: is_planned(channel, large_one), "the large one is planned")
     small_one = small.send()
+    until(lambda: is_planned(small, small_one), "the small one is planned")
+    system.wake("worker-web")
 
     until(lambda: status(small, small_one) == "sent", "the small one is sent")
     left = _unclaimed(channel, large_one)
     assert left > 0
-    for device in devices:  # how long the rest takes tells nothing
+    for device in devices:  # how long the rest takes says nothing
         device.behave("accept")
     assert_exact(small, [small_one])
     assert_exact(channel, [large_one])

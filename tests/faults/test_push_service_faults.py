@@ -3,9 +3,8 @@
 import time
 
 from notifications_app.pipeline import breakers
-from tests.faults.exactness import assert_exact, codes, outcomes
-from tests.faults.scale import patience
-from tests.faults.support import audience, many, meanwhile, seconds_taken, status
+from tests.faults.exactness import assert_exact, called_again, codes, outcomes
+from tests.faults.support import audience, end_time, many, meanwhile, seconds_taken, status
 from tests.faults.system import PLATFORMS, until
 
 OPEN = "pushsvc:breaker:open"
@@ -129,7 +128,9 @@ def test_a_deadline_that_passes_while_recipients_wait_is_their_end(system, chann
     for device in waiting.values():
         device.behave("throttled", retry_after=2)
 
-    notification = channel.send(ttl=patience(8))
+    notification = channel.send()
+    until(lambda: called_again(channel, notification) == waiting.keys(), "only these wait")
+    end_time(channel, notification)
 
     assert_exact(channel, [notification])
     ended = outcomes(channel, notification)

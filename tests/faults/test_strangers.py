@@ -14,8 +14,8 @@ from itertools import pairwise
 import pytest
 
 from tests.faults import settings as shortened
-from tests.faults.exactness import assert_exact, codes, outcomes, wait_ended
-from tests.faults.support import many, seconds_taken, status
+from tests.faults.exactness import assert_exact, called_again, codes, outcomes, wait_ended
+from tests.faults.support import end_time, many, seconds_taken, status
 from tests.faults.system import until
 
 YEAR = 365 * 24 * 3600
@@ -48,13 +48,15 @@ def test_strangers_that_refuse_throttle_or_never_answer_slow_nobody_else(brief, 
         mode, options = ANSWERS[number % len(ANSWERS)]
         device.behave(mode, **options)
 
-    theirs = strange.send(ttl=many(14))
+    theirs = strange.send()
     until(lambda: any(device.receipts for _, device in pairs), "strangers are called")
     beside = channel.send()
     wait_ended(channel, [beside])
     assert status(strange, theirs) == "processing"
-
     assert_exact(channel, [alone, beside])
+
+    until(lambda: called_again(strange, theirs), "all were called")
+    end_time(strange, theirs)
     assert_exact(strange, [theirs])
     each = many(200) // len(ANSWERS)
     assert codes(strange, theirs) == {"vapid_refused": 2 * each, "expired": 3 * each}
@@ -73,13 +75,14 @@ def test_hosts_made_up_under_a_push_services_name_hold_up_nobody_there(system, c
         strange.subscribe_endpoint(endpoint)
     channel.subscribe(many(40), push_service="mozilla")
 
-    theirs = strange.send(ttl=10)
+    theirs = strange.send()
     until(lambda: _attempts(strange, theirs) >= 2 * len(fakes), "they were tried again")
     ours = channel.send(ttl=60)
 
     assert_exact(channel, [ours])
     assert codes(channel, ours) == {"": many(40)}
     assert system.logged("breaker.opened") == []
+    end_time(strange, theirs)
     wait_ended(strange, [theirs])
 
 
@@ -90,7 +93,7 @@ def test_a_channel_whose_calls_all_fail_holds_up_no_other_at_the_same_push_servi
         device.behave("error", status=503)
     channel.subscribe(many(40))
 
-    theirs = strange.send(ttl=10)
+    theirs = strange.send()
     until(lambda: system.logged("breaker.opened"), "their breaker opens")
     ours = channel.send(ttl=60)
 
@@ -98,6 +101,7 @@ def test_a_channel_whose_calls_all_fail_holds_up_no_other_at_the_same_push_servi
     assert status(strange, theirs) == "processing"
     assert_exact(channel, [ours])
     assert codes(channel, ours) == {"": many(40)}
+    end_time(strange, theirs)
     wait_ended(strange, [theirs])
 
 

@@ -33,6 +33,7 @@ def test_workers_killed_again_and_again_repeat_only_what_was_not_written(system,
     for part in (0.1, 0.4, 0.7):
         await_part(channel, part + system.random.uniform(0.0, 0.2))
         system.kill(*DELIVERING)
+        until(system.are_sandboxes_left, "what the dead sent last is read")
         unwritten = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == 0}
         system.lapse(*PLATFORMS)
         system.run_all()
@@ -55,32 +56,39 @@ def _assert_repeats_were_unwritten(channel, notification_id, kills):
 
 
 @pytest.fixture
-def slow_plans(system):
-    """A window takes a while, so that the plan is not done before the test looks again."""
-    system.rows(_SLOW_PLANS)
-    yield system
-    system.rows("DROP FUNCTION faults_slow CASCADE")
+def gate(system):
+    """`gate(count)`: plans go on until they have so many recipients, and wait there."""
+
+    def open_to(recipients):
+        system.rows("UPDATE faults_gate SET recipients = %s", [recipients])
+
+    system.rows(_GATE)
+    yield open_to
+    open_to(_ALL)
+    system.rows("DROP FUNCTION faults_gate CASCADE; DROP TABLE faults_gate")
 
 
 def test_a_planner_killed_in_the_middle_of_a_plan_leaves_nobody_out_and_nobody_twice(
-    slow_plans, channel
+    system, channel, gate
 ):
-    system = slow_plans
     assert set(system.tell_to_stop("worker-web")) == {0}  # so that nobody but the planner counts
     channel.subscribe(many(2_400))
     notification = channel.send()
     places = system.random.sample(_COUNTED_LAST, 2)
-    for windows, table in zip(sorted(system.random.sample(range(1, 7), 2)), places, strict=True):
+    for windows, table in zip(sorted(system.random.sample(range(7), 2)), places, strict=True):
+        count = many(300) * windows
+        gate(count)
+        until(lambda count=count: planned(channel, notification) == count, "windows follow")
         with system.connect() as connection:
             # A window's transaction ends with counting: here it is held up half done.
             connection.execute(f"LOCK {table} IN SHARE MODE")
+            gate(_ALL)
             until(lambda table=table: system.value(_HELD_UP, [table]), "a window is held up")
             system.kill("worker-plan")
+            gate(0)
         system.lapse_plans()
         system.start("worker-plan")
-        until(
-            lambda enough=windows * 300: planned(channel, notification) >= enough, "windows follow"
-        )
+    gate(_ALL)
     system.run_all()
     assert_exact(channel, [notification])
     assert channel.read(notification)["recipient_count"] == many(2_400)
@@ -88,7 +96,8 @@ def test_a_planner_killed_in_the_middle_of_a_plan_leaves_nobody_out_and_nobody_t
 
 def planned(channel, notification_id):
     return channel.system.value(
-        "SELECT recipient_count FROM notifications_app_plan WHERE notification_id = %s",
+        "SELECT coalesce(sum(recipient_count), 0) FROM notifications_app_plan"
+        " WHERE notification_id = %s",
         [notification_id],
     )
 
@@ -169,16 +178,30 @@ def test_one_process_of_a_worker_killed_costs_only_its_own_batch(stopped, channe
     assert system.alive("worker-web") == [worker]
 
 
-def test_a_web_server_killed_between_commit_and_doorbell_has_accepted(system, channel):
+@pytest.fixture
+def held_commit(system):
+    """A connection that holds up the commit of any notification until it is closed."""
+    system.rows(_HOLD_COMMITS)
+    with system.connect() as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_COMMIT_LOCK])
+        yield connection
+    system.rows("DROP FUNCTION faults_commit CASCADE")
+
+
+def test_a_web_server_killed_between_commit_and_doorbell_has_accepted(system, channel, held_commit):
     channel.subscribe(many(300))
-    system.signal_redis(signal.SIGSTOP)  # the ring after the commit finds no answer
     stored = "SELECT id FROM notifications_app_notification WHERE channel_id = %s"
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(channel.ask, "the same again")
+        until(
+            lambda: system.value(_IS_COMMIT_HELD, [_COMMIT_LOCK]),
+            "the notification is about to be committed",
+        )
+        system.pause("web")
+        held_commit.close()
         until(lambda: system.rows(stored, [channel.id]), "the notification is committed")
         system.kill("web")
         assert asked.result() is None  # the client does not know
-    system.signal_redis(signal.SIGCONT)
     system.run_all()
     until(system.is_up, "the web server is back")
     notification = UUID(channel.ask("the same again").body["notification_id"])
@@ -193,11 +216,29 @@ FROM notifications_app_batch batch
 JOIN notifications_app_delivery delivery ON delivery.batch_id = batch.id
 WHERE batch.notification_id = %s AND delivery.status = 0 AND delivery.attempts = 0
 """
-_SLOW_PLANS = """
-CREATE FUNCTION faults_slow() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN PERFORM pg_sleep(0.3); RETURN new; END $$;
-CREATE TRIGGER faults_slow BEFORE UPDATE OF cursor ON notifications_app_plan
-FOR EACH ROW EXECUTE FUNCTION faults_slow()
+_ALL = 10**6
+_GATE = """
+CREATE TABLE faults_gate AS SELECT 0 AS recipients;
+CREATE FUNCTION faults_gate() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN
+  WHILE old.recipient_count >= (SELECT recipients FROM faults_gate) LOOP
+    PERFORM pg_sleep(0.02);
+  END LOOP;
+  RETURN new;
+END $$;
+CREATE TRIGGER faults_gate BEFORE UPDATE OF cursor ON notifications_app_plan
+FOR EACH ROW EXECUTE FUNCTION faults_gate()
+"""
+_COMMIT_LOCK = 4711
+_HOLD_COMMITS = f"""
+CREATE FUNCTION faults_commit() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_advisory_xact_lock({_COMMIT_LOCK}); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER faults_commit AFTER INSERT ON notifications_app_notification
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION faults_commit()
+"""
+_IS_COMMIT_HELD = """
+SELECT EXISTS (
+  SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND objid = %s)
 """
 _COUNTED_LAST = ("channels_app_channelcounter", "notifications_app_hourlystat")
 _HELD_UP = """

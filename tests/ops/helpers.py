@@ -35,7 +35,7 @@ def spawn(arguments: list[str], home: Path, **more: str) -> subprocess.Popen[str
     )
 
 
-def finish(process: subprocess.Popen[str], *, seconds: float = 30) -> str:
+def finish(process: subprocess.Popen[str], *, seconds: float = 120) -> str:
     output, _ = process.communicate(timeout=seconds)
     return output
 
@@ -74,7 +74,7 @@ def running(home: Path) -> list[str]:
     return found
 
 
-def eventually(is_so: Callable[[], object], *, seconds: float = 10) -> None:
+def eventually(is_so: Callable[[], object], *, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline
@@ -84,7 +84,7 @@ def eventually(is_so: Callable[[], object], *, seconds: float = 10) -> None:
 def eventually_none_running(home: Path) -> list[str]:
     """Those that still run after a while: none, it is hoped."""
     with contextlib.suppress(AssertionError):
-        eventually(lambda: not running(home), seconds=5)
+        eventually(lambda: not running(home), seconds=30)
     return running(home)
 
 

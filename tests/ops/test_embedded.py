@@ -124,7 +124,7 @@ def test_a_second_process_joins_and_the_last_to_leave_stops(home):
         assert pids(home) == theirs
         servers.leave()
         assert all(is_open(port) for port in ports(servers))
-        other.communicate("leave\n", timeout=20)
+        other.communicate("leave\n", timeout=60)
     assert not eventually_none_running(home)
 
 

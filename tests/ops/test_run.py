@@ -86,7 +86,7 @@ def make_run(home, **more):
     finally:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=15)
+        process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def run():
 
 def get(run, path, **headers):
     request = urllib.request.Request(f"http://127.0.0.1:{run.port}{path}", headers=headers)
-    with urllib.request.urlopen(request, timeout=5) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 
@@ -156,7 +156,7 @@ def test_what_leads_to_the_sandbox_is_saved_for_later_commands(run):
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_shown_curl_command_sends_as_pasted(run):
     command = run.screen[run.screen.index("  curl ") :]
-    pasted = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=10)
+    pasted = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=60)
     assert json.loads(pasted.stdout)["success"] is True
 
 
@@ -164,17 +164,17 @@ def test_the_shown_login_opens_the_console(run):
     jar = http.cookiejar.CookieJar()
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
     url = f"http://127.0.0.1:{run.port}/admin/login/?next=/admin/"
-    opener.open(url, timeout=5).close()
+    opener.open(url, timeout=60).close()
     token = next(cookie.value for cookie in jar if cookie.name == "csrftoken")
     password = re.search(r"password (\S+)", run.screen).group(1)
     form = {"username": "admin", "password": password, "csrfmiddlewaretoken": token}
-    with opener.open(url, urllib.parse.urlencode(form).encode(), timeout=5) as page:
+    with opener.open(url, urllib.parse.urlencode(form).encode(), timeout=60) as page:
         assert page.url.endswith("/admin/")
         assert "Log out" in page.read().decode()
 
 
 def test_the_shown_demo_page_is_of_the_demo_channel_and_holds_no_key(run):
-    with urllib.request.urlopen(run.shown("Demo"), timeout=5) as page:
+    with urllib.request.urlopen(run.shown("Demo"), timeout=60) as page:
         text = page.read().decode()
     assert run.shown("Channel") in text
     assert run.shown("API key") not in text
@@ -256,7 +256,7 @@ def test_a_killed_process_is_started_again(run, name):
     killed = run.child(name)
     kill(killed)
     eventually(lambda: run.child(name) != killed)
-    eventually(lambda: is_ready(run), seconds=20)
+    eventually(lambda: is_ready(run))
 
 
 def is_ready(run):
@@ -300,7 +300,7 @@ def test_a_killed_run_is_cleared_up_by_the_next_and_a_stopped_one_leaves_nothing
         assert "delivered 3 of 3." in second.screen
         assert second.demo == first.demo_at_start
         os.killpg(second.process.pid, signal.SIGINT)
-        assert second.process.wait(timeout=15) == 0
+        assert second.process.wait(timeout=60) == 0
         assert not eventually_none_running(home)
 
 

@@ -92,7 +92,7 @@ def send_again(notification, *platforms):
     deliver(notification, *platforms)
 
 
-def deliver_to_the_end(notification, platform, seconds=30):
+def deliver_to_the_end(notification, platform, seconds=60):
     """As worker and beat do between them, until the notification is sent or failed."""
     end = time.monotonic() + seconds
     while notification.status == "processing":

@@ -17,6 +17,7 @@ from django.db import connection
 from pushsvc.local.embedded.server import free_port
 from tests import leftovers
 
+_HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
 _OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,6 +40,14 @@ class Processes:
         leftovers.end_group_with_us(process.pid)
         self._started.append(process)
         return process
+
+    def stop_gently(self, worker, tell=os.kill):
+        """SIGTERM to a worker, by `tell(pid, signal)`; returns when it has heard it."""
+        tell(worker.pid, signal.SIGTERM)
+        end = time.monotonic() + 60
+        while _HEARD_SIGTERM not in Path(self._log.name).read_text():
+            assert time.monotonic() < end, "the worker did not hear SIGTERM"
+            time.sleep(0.01)
 
     def stop(self):
         for process in self._started:

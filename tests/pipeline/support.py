@@ -81,7 +81,7 @@ def add_rows(channel, count, *, platform="web", push_service="fcm"):
     return sorted(rows, key=lambda row: row.id)
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=60):
     """Waits for what another thread or process does."""
     end = time.monotonic() + seconds
     while not (value := condition()):

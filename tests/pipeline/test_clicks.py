@@ -77,7 +77,7 @@ def meanwhile(call):
             yield
             called = pool.submit(run)
             support.until(support.waiting_sessions)
-        called.result(timeout=20)
+        called.result(timeout=60)
 
 
 def test_twenty_clicks_at_once_with_one_token_are_one(channel, record):
@@ -179,7 +179,7 @@ def test_a_request_for_several_recipients_holds_none_while_it_waits_for_a_flush(
             free = sql.rows("SELECT FROM notifications_app_delivery FOR UPDATE NOWAIT", {})
             assert len(free) == 3
             outcomes.record(lease, verdicts)
-        called.result(timeout=20)
+        called.result(timeout=60)
 
     assert support.counts(notification) == ("sent", 3, 3, 0)
     assert reported(notification) == (3, 3, 0)

@@ -73,7 +73,7 @@ def test_what_an_android_phone_gets(google, channel):
         "order": "7",
     }
     android = message["android"]
-    assert 590 <= int(android["ttl"].removesuffix("s")) <= 600
+    assert 500 <= int(android["ttl"].removesuffix("s")) <= 600
     assert android["collapse_key"] == "bread"
     assert android["notification"]["tag"] == str(notification.id)
 

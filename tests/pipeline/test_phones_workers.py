@@ -1,10 +1,9 @@
 """Real workers of every platform, as the Procfile starts them."""
 
-import signal
-
 import pytest
 
 from notifications_app.models import Batch
+from tests.calls import when_called
 from tests.pipeline import phones, support
 
 PLATFORMS = ["android", "ios"]
@@ -22,7 +21,7 @@ def test_a_worker_for_each_platform_delivers_to_its_devices(sandbox, fcm, apns, 
 
     for name in ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat"):
         processes.start(name)
-    support.until(lambda: support.is_sent(notification), seconds=60)
+    support.until(lambda: support.is_sent(notification))
 
     assert support.counts(notification) == ("sent", 15, 15, 0)
     assert phones.received(browsers + androids + iphones) == [1] * 15
@@ -38,15 +37,14 @@ def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
     else:
         phones.store_apple(apns, channel)
         devices = phones.iphones(apns, channel, 250)
-    for device, _ in devices[80:]:
-        device.behave("slow", seconds=3.0)
     notification = phones.plan(channel, platform)
+
+    called = [device for device, _ in devices]
+    told = when_called(called, 60, lambda: processes.stop_gently(worker))
     worker = processes.start(f"worker-{platform}")
-    support.until(lambda: sum(phones.received(devices)) > 60, seconds=40)
 
-    worker.send_signal(signal.SIGTERM)
-
-    assert worker.wait(timeout=20) == 0
+    told.result(60)
+    assert worker.wait(timeout=60) == 0
     batch = Batch.objects.get()
     assert (batch.status, batch.lapses) == ("ready", 0)
     assert batch.delivered_count == sum(phones.received(devices)) < 250
@@ -63,9 +61,9 @@ def test_the_workers_of_a_platform_resume_when_its_credentials_are_replaced(
     notification = support.notify(channel, target_platforms=["android"])
     for name in ("worker-plan", "worker-android", "beat"):
         processes.start(name)
-    support.until(lambda: Batch.objects.filter(status="parked").exists(), seconds=60)
+    support.until(lambda: Batch.objects.filter(status="parked").exists())
 
     phones.store_google(fcm, channel)
 
-    support.until(lambda: support.is_sent(notification), seconds=30)
+    support.until(lambda: support.is_sent(notification))
     assert phones.received(devices) == [1] * 5

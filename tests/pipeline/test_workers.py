@@ -1,20 +1,18 @@
 """Real workers and beats, stopped gently and killed."""
 
 import os
-import signal
 
 import pytest
+from django.conf import settings
 
 from notifications_app.models import Batch
+from tests.calls import standing_still, when_called
 from tests.pipeline import support
 from tests.pipeline.processes import kill
 
 
-def slow_devices(sandbox, channel, count):
-    devices = support.subscribe(sandbox, channel, count)
-    for device, _ in devices[count // 3 :]:
-        device.behave("slow", seconds=3.0)
-    return devices
+def only_devices(pairs):
+    return [device for device, _ in pairs]
 
 
 def received(devices):
@@ -27,35 +25,34 @@ def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbo
     for name in ("worker-plan", "worker-web", "beat", "beat"):
         processes.start(name)
 
-    support.until(lambda: support.is_sent(now), seconds=40)
+    support.until(lambda: support.is_sent(now))
     devices[0][0].behave("throttled", times=1)
     later = support.notify(channel)  # nobody rings: a tick finds it, and its retry
-    support.until(lambda: support.is_sent(later), seconds=40)
+    support.until(lambda: support.is_sent(later))
 
     assert support.counts(now) == support.counts(later) == ("sent", 5, 5, 0)
     assert received(devices) == [3, 2, 2, 2, 2]
 
 
 def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sandbox, channel):
-    devices = slow_devices(sandbox, channel, 150)
+    devices = support.subscribe(sandbox, channel, 150)
     notification = support.notify(channel)
     support.plan()
-    victim = processes.start("worker-web")
-    support.until(lambda: Batch.objects.get().delivered_count > 0, seconds=40)
-    support.until(lambda: sum(received(devices)) > 60)
-
-    kill(victim)
+    # More than are called at once, so that some are answered.
+    with standing_still(only_devices(devices), nth=settings.CALLS_IN_FLIGHT + 10) as called:
+        victim = processes.start("worker-web")
+        called()
+        support.until(lambda: Batch.objects.get().delivered_count > 0)
+        kill(victim)
     batch = Batch.objects.get()
     assert batch.status == "leased"
     written = set(
         support.deliveries(notification).filter(status=1).values_list("subscription_id", flat=True)
     )
-    for device, _ in devices:
-        device.behave("accept")
     support.lapse(batch.id)
     support.tick()
     processes.start("worker-web")
-    support.until(lambda: support.is_sent(notification), seconds=40)
+    support.until(lambda: support.is_sent(notification))
 
     assert support.counts(notification) == ("sent", 150, 150, 0)
     assert set(received(devices)) <= {1, 2}
@@ -67,15 +64,15 @@ def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sa
 def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
     tell, processes, sandbox, channel
 ):
-    devices = slow_devices(sandbox, channel, 250)
+    devices = support.subscribe(sandbox, channel, 250)
     notification = support.notify(channel)
     support.plan()
+
+    told = when_called(only_devices(devices), 90, lambda: processes.stop_gently(worker, tell))
     worker = processes.start("worker-web")
-    support.until(lambda: sum(received(devices)) > 90, seconds=40)
 
-    tell(worker.pid, signal.SIGTERM)
-
-    assert worker.wait(timeout=20) == 0
+    told.result(60)
+    assert worker.wait(timeout=60) == 0
     batch = Batch.objects.get()
     assert (batch.status, batch.lapses) == ("ready", 0)
     assert batch.delivered_count == sum(received(devices)) < 250

@@ -1,0 +1,64 @@
+"""Moments in the middle of a send, seen by the sandbox that is called: none passes unseen, however
+busy the machine is."""
+
+import itertools
+import threading
+from concurrent.futures import Future
+from contextlib import contextmanager
+
+_TOO_LONG = 60.0
+
+
+def when_called(devices, nth, act):
+    """A future of `act()`, which is called while the sandbox answers the first request to the nth
+    of these devices: that answer is not given before `act` returns, nor any other of the sandbox.
+
+    For devices that nobody has called yet.
+    """
+    done = Future()
+    called = itertools.count(1)
+
+    def note_first_call():
+        if next(called) == nth:
+            try:
+                done.set_result(act())
+            except Exception as error:  # noqa: BLE001 (raised where the test waits)
+                done.set_exception(error)
+
+    for device in devices:
+        device.receipts = _Receipts(note_first_call)
+    return done
+
+
+@contextmanager
+def standing_still(devices, nth=1):
+    """From when the nth of the devices is called, and until the block ends, their sandbox answers
+    nobody. Yields a function that waits for this call."""
+    stands, may_go_on = threading.Event(), threading.Event()
+
+    def stand():
+        stands.set()
+        assert may_go_on.wait(_TOO_LONG)
+
+    def wait_until_called():
+        assert stands.wait(_TOO_LONG), "the devices were not called"
+
+    done = when_called(devices, nth, stand)
+    try:
+        yield wait_until_called
+    finally:
+        may_go_on.set()
+    done.result(_TOO_LONG)
+
+
+class _Receipts(list):
+    """Of a device. The sandbox adds a receipt before it answers."""
+
+    def __init__(self, at_first):
+        super().__init__()
+        self._at_first = at_first
+
+    def append(self, receipt):
+        super().append(receipt)
+        if len(self) == 1:
+            self._at_first()
