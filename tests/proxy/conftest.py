@@ -2,7 +2,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pushsvc.common.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.support import owner_of
 from tests.factories import make_channel
 from tests.pipeline.processes import running_web

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from pushsvc.embedded.server import free_port
+from pushsvc.local.embedded.server import free_port
 from tests import leftovers
 from tests.pipeline.processes import CHECKOUT, kill
 from tests.pipeline.support import until
