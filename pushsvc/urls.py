@@ -34,6 +34,8 @@ urlpatterns = [
     path("admin", RedirectView.as_view(url="/admin/")),
     # In place of the admin's own, which would neither note it nor count wrong tries.
     path("admin/password_change/", admin.site.admin_view(OwnPasswordPage.as_view())),
+    # The admin's own page there looks for any row of any model, whoever it belongs to.
+    path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     path("admin/", admin.site.urls),
 ]
 

@@ -152,6 +152,12 @@ class SuperuserAdmin(WithPages, ReadOnlyAdmin):
     """What concerns the installation as a whole."""
 
     @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Nothing for others: the admin's own pages look for the row before they refuse."""
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows if is_superuser(request.user) else rows.none()
+
+    @override
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request.user)
 

@@ -9,7 +9,7 @@ from django.test import Client
 from channels_app import keys
 from channels_app.models import ApiKey
 from channels_app.services import api_key_issue, api_key_revoke
-from tests.api.support import Owner, at_once, code, owner_of
+from tests.api.support import at_once, code, owner_of
 from tests.factories import make_channel
 
 pytestmark = pytest.mark.django_db
@@ -111,16 +111,6 @@ def test_each_endpoint_needs_its_scope_and_no_other(alice, method, path, scope):
     assert code(refused, 403) == "missing_scope"
     assert f"`{scope}`" in refused.json()["detail"]
     assert with_only.call(method, path, {}).status_code in {200, 400, 404}
-
-
-def test_another_channel_is_answered_as_if_there_were_none(alice, bob):
-    nobody = Owner(alice.channel, bob.key)
-    unknown = bob.call("GET", f"/channel/{uuid4()}")
-
-    for method, path in (("GET", ""), ("PUT", "/providers")):
-        response = nobody.call(method, f"/channel/{alice.channel.id}{path}", {"x": 1})
-        assert response.status_code == 404
-        assert response.content == unknown.content
 
 
 def test_after_sixty_refused_keys_a_minute_an_address_is_told_to_wait(alice):

@@ -1,0 +1,195 @@
+"""Two accounts that have one of everything, and what each of them can be asked for by name.
+
+Whatever is Bob's is called zebra. Nobody of Alice's may read that word.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from auditlog.models import LogEntry
+from django.db import connection
+from django.db.models.functions import Now
+
+from channels_app.models import Account, ApiKey, Channel, Scope
+from channels_app.selectors import current_vapid_key
+from channels_app.services import api_key_issue, provider_credentials_store
+from notifications_app.models import Notification
+from notifications_app.tracking import make_token
+from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.services import subscription_register
+from tests.admin.support import House, fill_hours, make_house
+from tests.api.credentials import APPLE, GOOGLE
+from tests.api.support import base64url, browser_keys, owner_of
+from tests.factories import make_key
+from tests.pipeline.support import notify, plan
+
+WORD = "zebra"
+ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/"
+
+# What nobody has, by what it is.
+MISSING = {
+    "id": "0192f0c1-0000-7000-8000-00000000dead",
+    "number": "798765",
+    "name": "nobody-at-all",
+    "digest": "dead" * 16,
+    "endpoint": f"{ENDPOINT}nobody-has-this-one",
+    "auth": browser_keys()["auth"],
+    "android_token": "nobody:has-this-one",
+    "ios_token": "dead" * 16,
+    "once": "order-nobody",
+    "vapid_key": browser_keys()["p256dh"],
+    "token": base64url(b"\xde\xad" * 24),
+}
+
+
+def nobodys(kind: str, like: str) -> str:
+    """What nobody has, as long as what somebody has."""
+    return MISSING[kind][: len(like)].ljust(len(like), "0")
+
+
+@dataclass
+class Estate:
+    """`ids`: what stands in the paths of its own routes. `things`: what else it is known by.
+
+    Both are what its own people may send. What others may make up of it is `guesses`.
+    """
+
+    house: House
+    ids: dict[str, str]
+    things: dict[str, list[str]]
+
+    @property
+    def channel(self) -> Channel:
+        return self.house.channel
+
+    @property
+    def account(self) -> Account:
+        return self.house.account
+
+    def key(self, *scopes: Scope) -> str:
+        return make_key(self.channel, scopes=list(scopes))
+
+    @property
+    def guesses(self) -> dict[str, list[str]]:
+        """Who knows a token may use it; who knows the ids in it cannot make one."""
+        forged = [token[:43] + MISSING["token"][43:] for token in self.things["token"]]
+        return self.things | {"token": forged}
+
+    def named(self, name: str, kind: str) -> str:
+        """Its own thing of the kind, the one that a route means by the name."""
+        return self.ids.get(name.removeprefix("previous_")) or self.things[kind][0]
+
+
+def make_estate(name: str, word: str) -> Estate:
+    house = make_house(name)
+    _rename(house, word)
+    channel = house.channel
+    fill_hours(channel, days=1)
+    stored = {"fcm_service_account": json.dumps(GOOGLE | {"project_id": f"{word}-1"})}
+    provider_credentials_store(channel=channel, apns_key=json.dumps(APPLE), **stored)
+    channel.refresh_from_db()
+    devices = _devices(channel, word)
+    segment = Segment.objects.create(channel=channel, name=word, rule=_rule(word))
+    key, _ = api_key_issue(channel=channel, name=word)
+    sent = notify(channel, title=word, body=word, url=f"https://{word}.example/")
+    plan(sent)
+    rows = {
+        "channel": channel,
+        "key": key,
+        "segment": segment,
+        "subscription": devices[0],
+        "notification": _pending(channel, word, segment),
+        "sent": sent,
+    }
+    house.rows = rows  # for the console's addresses
+    owner_of(channel).send({"body": word}, **{"Idempotency-Key": f"order-{word}"})
+    return Estate(house, _ids(rows), _things(house, rows, devices, word))
+
+
+def add_channel(estate: Estate) -> Estate:
+    """A second channel of the same account, with a segment and a notification of its own."""
+    channel = Channel.objects.create(account=estate.account, name="second")
+    channel.vapid_keys.create(public_key=browser_keys()["p256dh"], private_key_encrypted="x")
+    segment = Segment.objects.create(channel=channel, name="second", rule=_rule("second"))
+    rows = {
+        "channel": channel,
+        "segment": segment,
+        "notification": _pending(channel, "second", segment),
+    }
+    house = House(estate.account, channel, estate.house.members)
+    return Estate(house, _ids(rows), {})
+
+
+def number_from(first: int) -> None:
+    """Keys of the packages' tables begin there, so that none is part of another number."""
+    for table in ("auth_user", "channels_app_membership", "auditlog_logentry"):
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {table} ALTER COLUMN id RESTART WITH {first}")
+
+
+def _pending(channel: Channel, word: str, segment: Segment) -> Notification:
+    tomorrow = Now() + timedelta(days=1)
+    return notify(channel, title=word, body=word, segment_id=segment.pk, scheduled_at=tomorrow)
+
+
+def _rule(word: str) -> dict[str, str]:
+    return {"attribute": word, "operator": "eq", "value": word}
+
+
+def _rename(house: House, word: str) -> None:
+    house.account.name = house.channel.name = word
+    house.account.save()
+    house.channel.save()
+    for role, user in house.members.items():
+        user.username = f"{word}-{role}"
+        user.save()
+
+
+def _devices(channel: Channel, word: str) -> list[Subscription]:
+    addresses = {
+        "web": f"{ENDPOINT}{word}",
+        "android": f"{word}:phone",
+        "ios": f"{word.encode().hex():0<64}",
+    }
+    return [
+        subscription_register(
+            channel=channel,
+            platform=platform,
+            address=address,
+            attributes={word: word},
+            **(browser_keys() if platform == "web" else {}),
+        )[0]
+        for platform, address in addresses.items()
+    ]
+
+
+def _ids(rows: dict) -> dict[str, str]:
+    ids = {f"{name}_id": str(row.pk) for name, row in rows.items()}
+    return ids | {"account_id": str(rows["channel"].account_id)}
+
+
+def _things(house: House, rows: dict, devices: list, word: str) -> dict[str, list[str]]:
+    web, android, ios = devices
+    others = [
+        *devices[1:],
+        house.account,
+        current_vapid_key(house.channel),
+        *house.channel.credentials.all(),
+    ]
+    users = list(house.members.values())
+    memberships = house.account.memberships.all()
+    entries = LogEntry.objects.filter(additional_data__account=str(house.account.pk))
+    return {
+        "id": [str(row.pk) for row in [*rows.values(), *others]],
+        "number": [str(row.pk) for row in [memberships[0], users[0], entries[0]]],
+        "name": [users[0].username, ApiKey.objects.get(pk=rows["key"].pk).public_id],
+        "digest": [bytes(web.address_sha256).hex()],
+        "endpoint": [web.address],
+        "auth": [web.auth],
+        "android_token": [android.address],
+        "ios_token": [ios.address],
+        "once": [f"order-{word}"],
+        "vapid_key": [current_vapid_key(house.channel).public_key],
+        "token": [make_token(rows["sent"].pk, web.pk)],
+    }

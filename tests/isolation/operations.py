@@ -1,0 +1,185 @@
+"""Every method of every route that the URL configuration has, and what each may be asked about.
+
+Routes come from the configuration, names of parameters from the OpenAPI document, which is made of
+the same code. A route or a name that is new has to be told here what it is.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+from django.test import Client
+from django.urls import URLPattern, get_resolver
+from rest_framework.views import APIView
+
+from pushsvc.pages import _openapi
+from tests.api.credentials import GOOGLE
+from tests.api.support import browser_keys
+
+# Routes that know nothing of any channel; /demo shows the one that `make run` notes, to its own
+# machine (tests/ops/test_run.py).
+OF_NOBODY = {
+    "",
+    "docs",
+    "docs/errors",
+    "sdk/<str:name>",
+    "demo",
+    "demo/sw.js",
+    "demo/send",
+    "demo/notifications/<id:notification_id>",
+    "openapi.json",
+    "healthz",
+    "readyz",
+    "metrics",
+}
+# Names of parameters that say whose something is, with the kind of thing that each names.
+KINDS = {
+    "channel_id": "id",
+    "notification_id": "id",
+    "segment_id": "id",
+    "subscription_id": "id",
+    "previous_subscription_id": "id",
+    "X-Channel-ID": "id",
+    "Idempotency-Key": "once",
+    "endpoint": "endpoint",
+    "previous_endpoint": "endpoint",
+    "previous_auth": "auth",
+    "provider_token": "android_token",
+    "vapid_public_key": "vapid_key",
+    "token": "token",
+}
+# Names that mean nothing without another.
+NEEDS = {"previous_auth": "previous_endpoint", "previous_subscription_id": "previous_endpoint"}
+# Names of parameters whose values are the sender's own words.
+_PLAIN = """
+limit offset Link Location title body icon url image data ttl urgency topic target_platforms
+scheduled_at dry_run name rule platform keys p256dh auth attributes events event providers_config
+fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
+"""
+PLAIN = frozenset(_PLAIN.split())
+_RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
+# What a route takes besides what its path says, where it is the sender's own.
+_BODIES = {
+    ("PUT", "channel/<id:channel_id>/providers"): {
+        "providers_config": {"fcm_service_account": json.dumps(GOOGLE)}
+    },
+    ("POST", "subscribe"): {"endpoint": "https://fcm.googleapis.com/x", "keys": browser_keys()},
+    ("POST", "unsubscribe"): {"endpoint": "https://fcm.googleapis.com/x"},
+    ("POST", "send-notification"): {"body": "Hello"},
+    ("POST", "channel/<id:channel_id>/segments"): {"name": "new", "rule": _RULE},
+    ("PUT", "channel/<id:channel_id>/segments/<id:segment_id>"): {"name": "new", "rule": _RULE},
+    ("POST", "events"): {"events": [{"token": "", "event": "clicked"}]},
+}
+_HEADERS = {"X-Channel-ID", "Idempotency-Key"}
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    body: dict | None = None
+    headers: dict = field(default_factory=dict)
+
+    def ask(self, **headers):
+        """Its answer, from an address of its own."""
+        return Client(REMOTE_ADDR="203.0.113.7").generic(
+            self.method,
+            self.path,
+            self.text,
+            content_type="application/json",
+            headers=self.headers | headers,
+        )
+
+    @property
+    def text(self):
+        return "" if self.body is None else json.dumps(self.body)
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    route: str
+    view: type[APIView]
+
+    def __str__(self):
+        return f"{self.method} {self.route}"
+
+    @property
+    def path_names(self):
+        return [part.strip("<>").rpartition(":")[2] for part in self._parts if "<" in part]
+
+    @property
+    def _parts(self):
+        return self.route.split("/")
+
+    @property
+    def is_keyed(self):
+        return bool(self.view.authentication_classes)
+
+    @property
+    def names(self):
+        """Every parameter, header and field that the document gives it."""
+        described = self._described()
+        parameters = {each["name"] for each in described.get("parameters", [])}
+        content = described.get("requestBody", {}).get("content", {})
+        return parameters.union(*(_properties(each["schema"]) for each in content.values()))
+
+    def _described(self):
+        path = "/" + "/".join(
+            f"{{{part.strip('<>').rpartition(':')[2]}}}" if "<" in part else part
+            for part in self._parts
+        )
+        method = "get" if self.method == "HEAD" else self.method.lower()
+        return _openapi()["paths"][path][method]
+
+    def request(self, own, **named):
+        """Of an estate's own things, but for those that are `named`."""
+        values = own.ids | named
+        parts = [
+            values[part.strip("<>").rpartition(":")[2]] if "<" in part else part
+            for part in self._parts
+        ]
+        method = "GET" if self.method == "HEAD" else self.method
+        body = _BODIES.get((method, self.route))
+        headers = {"X-Channel-ID": own.ids["channel_id"]}
+        headers |= {name: named[name] for name in _HEADERS & named.keys()}
+        fields = {name: named[name] for name in named.keys() - _HEADERS - set(self.path_names)}
+        return Request(self.method, "/" + "/".join(parts), _filled(body, fields), headers)
+
+
+def _filled(body, fields):
+    if "token" in fields:
+        return {"events": [{"token": fields["token"], "event": "clicked"}]}
+    if "provider_token" in fields:
+        return {"platform": "android", **fields}
+    return body if body is None else body | fields
+
+
+def _properties(schema):
+    """Names of an object's fields, and of those within."""
+    schema = _resolved(schema)
+    found = set(schema.get("properties", {}))
+    for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
+        if inner is not None and "SegmentRule" not in str(inner):
+            found |= _properties(inner)
+    return found
+
+
+def _resolved(schema):
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return _openapi()["components"]["schemas"][name] if name else schema
+
+
+def operations():
+    """All of them; a GET is a HEAD, too."""
+    for pattern in get_resolver().url_patterns:
+        view = getattr(getattr(pattern, "callback", None), "cls", None)
+        if isinstance(pattern, URLPattern) and view is not None:
+            for method in view.http_method_names:
+                if hasattr(view, method):
+                    yield Operation(method.upper(), pattern.pattern._route, view)
+            if hasattr(view, "get"):
+                yield Operation("HEAD", pattern.pattern._route, view)
+
+
+ALL = list(operations())
+OF_SOMEBODY = [each for each in ALL if each.route not in OF_NOBODY]

@@ -1,0 +1,204 @@
+"""No page of the console opens anything of another account, or tells whether there is such a thing.
+
+As in `test_api.py` each request is made about what is Bob's and about what nobody has. Addresses
+come from the site itself, so that a page that is added is asked too.
+"""
+
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.http import SimpleCookie
+from django.test import Client
+from django.urls import reverse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from channels_app.models import Role
+from pushsvc.common.console.admin import site
+from tests.admin.support import signed_in
+from tests.admin.test_attacks_tenancy import written
+from tests.admin.test_scope import SUPERUSERS_ONLY, addresses
+from tests.isolation.estates import MISSING, WORD, nobodys
+from tests.isolation.witness import difference
+
+pytestmark = pytest.mark.django_db
+
+METHODS = ("GET", "POST")
+LESSER_ROLES = [role for role in Role.values if role != Role.OWNER]
+# Refused to every member of an account, whatever they name.
+FIND_NOTHING = ("view_on_site", *SUPERUSERS_ONLY)
+KINDS = ("id", "number", "name", "digest", "endpoint", "android_token", "once")
+# What pages that are no lists read of a query.
+QUERIES = {
+    "index": {"channel": "id"},
+    "dashboard_live": {"channel": "id"},
+    "dashboard_attention": {"channel": "id"},
+    "notification_compose": {"channel": "id", "from": "id"},
+    "search": {"s": "name"},
+}
+
+
+@dataclass(frozen=True)
+class Visit:
+    session: SimpleCookie
+    method: str
+    path: str
+    form: dict = field(default_factory=dict)
+
+    def ask(self):
+        client = Client()
+        client.cookies = SimpleCookie(self.session.output(header=""))
+        return client.generic(
+            self.method,
+            self.path,
+            urlencode(self.form),
+            content_type="application/x-www-form-urlencoded",
+        )
+
+
+def session_of(estate, role):
+    return signed_in(estate.house.members[role]).cookies
+
+
+def pages(estate):
+    """By name, the address of every page with the estate's ids."""
+    return {name: path for name, path in addresses(estate.house) if name != "logout"}
+
+
+def routes(alice, bob):
+    """(name, Alice's address, [(the same about Bob's, about nobody's, what these name)])"""
+    theirs = pages(bob)
+    for name, path in pages(alice).items():
+        parts, others = path.split("/"), theirs[name].split("/")
+        differing = [n for n, part in enumerate(parts) if part != others[n]]
+        chosen = [[n] for n in differing] + ([differing] if len(differing) > 1 else [])
+        yield name, path, [_pair(parts, others, numbers) for numbers in chosen]
+
+
+def _pair(parts, others, numbers):
+    theirs, missing = list(parts), list(parts)
+    for n in numbers:
+        theirs[n] = others[n]
+        missing[n] = MISSING["number" if others[n].isdecimal() else "id"]
+    return [("/".join(path), [path[n] for n in numbers]) for path in (theirs, missing)]
+
+
+def assert_alike(witness, session, method, theirs, missing, form=None):
+    seen = []
+    for path, named in (missing, theirs):
+        given = {name: named[0] if value is None else value for name, value in (form or {}).items()}
+        seen.append(witness.of(Visit(session, method, path, given), named))
+    assert not difference(*seen), (method, theirs, form)
+    assert WORD not in str(seen[1]), (method, theirs, form)
+
+
+FORM = {"do": "remove", "post": "yes", "action": "clear"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_address_of_another_s_is_as_one_of_nobody_s(witness, alice, bob, method):
+    """For an owner, who may do most."""
+    session = session_of(alice, Role.OWNER)
+    for _, own, pairs in routes(alice, bob):
+        witness.of(Visit(session, method, own, FORM))  # what processes keep, is kept
+        for theirs, missing in pairs:
+            assert_alike(witness, session, method, theirs, missing, FORM)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_nor_is_it_for_any_other_role(witness, alice, bob, data):
+    session = session_of(alice, data.draw(st.sampled_from(LESSER_ROLES)))
+    method = data.draw(st.sampled_from(METHODS))
+    _, own, pairs = data.draw(st.sampled_from([each for each in routes(alice, bob) if each[2]]))
+    witness.of(Visit(session, method, own, FORM))
+    assert_alike(witness, session, method, *data.draw(st.sampled_from(pairs)), FORM)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_is_not_signed_in_is_told_nothing_either(witness, alice, bob, method):
+    for _, own, pairs in routes(alice, bob):
+        witness.of(Visit(SimpleCookie(), method, own))
+        for theirs, missing in pairs:
+            assert_alike(witness, SimpleCookie(), method, theirs, missing)
+
+
+def is_path_alike(witness, session, method, *paths):
+    one, other = (witness.of(Visit(session, method, path)).statements for path in paths)
+    return one == other
+
+
+def test_the_owner_s_own_are_found(witness, alice, bob):
+    """Else two answers would be alike because nothing is ever found there."""
+    session, missed = session_of(alice, Role.OWNER), set()
+    for name, own, pairs in routes(alice, bob):
+        for _, (path, _) in pairs:
+            if all(is_path_alike(witness, session, method, own, path) for method in METHODS):
+                missed.add(name)
+
+    assert {name for name in missed if not name.startswith(FIND_NOTHING)} == set()
+
+
+def lists():
+    """(name of the list, its parameter, kind of thing to ask it for)"""
+    for model, admin in site._registry.items():
+        name = f"{model._meta.app_label}_{model._meta.model_name}_changelist"
+        asked = [getattr(each, "parameter_name", each) for each in admin.list_filter]
+        for parameter in asked:
+            yield name, parameter, "id"
+        if admin.search_fields:
+            yield from ((name, SEARCH_VAR, kind) for kind in KINDS)
+    for name, parameters in QUERIES.items():
+        yield from ((name, *each) for each in parameters.items())
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in lists()}))
+def test_a_list_that_is_asked_for_another_s_finds_nothing(witness, alice, bob, name):
+    session, path = session_of(alice, Role.OWNER), reverse(f"admin:{name}")
+    witness.of(Visit(session, "GET", path))
+    for _, parameter, kind in [each for each in lists() if each[0] == name]:
+        for thing in bob.things[kind][: 6 if parameter == SEARCH_VAR else 1]:
+            asked = [
+                (f"{path}?{urlencode({parameter: each})}", [each])
+                for each in (thing, nobodys(kind, thing))
+            ]
+            assert_alike(witness, session, "GET", *asked)
+
+
+def forms(alice):
+    """(page, form, what of Bob's it names); None is where it is named."""
+    draft = written(alice.channel)
+    for page in ("notification_compose", "notification_compose_check", "notification_compose_test"):
+        for step in ("review", "send"):
+            yield page, draft | {"step": step, "channel": None}, "channel_id"
+            yield page, draft | {"step": step, "segment_id": None}, "segment_id"
+        for device in ("test_device", "test_known_as"):
+            yield page, draft | {device: None}, "subscription_id"
+            yield page, draft | {device: None}, "digest"
+        yield page, draft | {"key": None}, "once"
+    for do in ("role", "remove", "link"):
+        form = {"do": do, "role": "viewer", "membership": None}
+        yield "channels_app_account_change", form, "number"
+    channel = {"name": "new", "vapid_subject": "mailto:push@example.com", "enabled": "web"}
+    for page in ("channels_app_channel_add", "channel_settings"):
+        yield page, channel | {"account": None}, "account_id"
+    new = {"channel": None, "name": "x", "rule": "{}"}
+    yield "subscriptions_app_segment_add", new, "channel_id"
+
+
+def test_a_form_that_names_another_s_is_as_one_that_names_nobody_s(witness, alice, bob):
+    session, own = session_of(alice, Role.OWNER), pages(alice)
+    for name, form, meant in forms(alice):
+        kind = meant if meant in MISSING else "id"
+        witness.of(Visit(session, "POST", own[name], {k: v or "" for k, v in form.items()}))
+        theirs = bob.named(meant, kind)
+        asked = (own[name], [theirs]), (own[name], [nobodys(kind, theirs)])
+        assert_alike(witness, session, "POST", *asked, form)
