@@ -107,17 +107,24 @@ def _columns(reports: Sequence[Report]) -> dict[str, list[object]]:
     }
 
 
+# Of a delivery that is joined or selected beside `reported`: whether the report is news of it.
+_IS_NEWS = """(received_at IS NULL OR (reported.clicked AND clicked_at IS NULL)
+           OR (reported.dismissed AND dismissed_at IS NULL))"""
+
 # One delivery is waited for holding nothing. Who waits for a second one must hold the batches, as
-# whoever else locks several deliveries does, in orders of their own.
-_LOCK_BATCHES = """
+# whoever else locks several deliveries does, in orders of their own. What is no news locks nothing
+# now or later: replays, however many, hold up no worker.
+_LOCK_BATCHES = f"""
 SELECT id FROM notifications_app_batch WHERE id IN (
   SELECT delivery.batch_id
-  FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[])
-    AS reported (notification_id, subscription_id)
-  JOIN notifications_app_delivery delivery USING (notification_id, subscription_id))
+  FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[], %(clicked)s::boolean[],
+              %(dismissed)s::boolean[])
+    AS reported (notification_id, subscription_id, clicked, dismissed)
+  JOIN notifications_app_delivery delivery USING (notification_id, subscription_id)
+  WHERE {_IS_NEWS})
 ORDER BY id
 FOR NO KEY UPDATE
-"""
+"""  # noqa: S608 - a condition of ours
 
 # One statement, so that no lock that others wait for is held over a round trip. Each part reads
 # what the one before returns, which keeps the order of locks. Deliveries are locked before they
@@ -140,8 +147,7 @@ WITH news AS (
     FROM notifications_app_delivery
     WHERE notification_id = reported.notification_id
       AND subscription_id = reported.subscription_id
-      AND (received_at IS NULL OR (reported.clicked AND clicked_at IS NULL)
-           OR (reported.dismissed AND dismissed_at IS NULL))
+      AND {_IS_NEWS}
     FOR NO KEY UPDATE
   ) AS delivery
   JOIN notifications_app_batch batch ON batch.id = delivery.batch_id
@@ -189,4 +195,4 @@ WITH news AS (
   RETURNING 1
 )
 SELECT set_config('synchronous_commit', 'off', true) WHERE NOT EXISTS (SELECT FROM hours)
-"""  # noqa: S608 - a number and a statement of ours
+"""  # noqa: S608 - a number, a condition and a statement of ours

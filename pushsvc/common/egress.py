@@ -16,16 +16,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from typing_extensions import override
 
 from pushsvc.common.addresses import translated
 
 MAX_RESPONSE_BODY: Final = 4_096
+MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, with all that is no body
 
 # Not reachable over the public internet although `is_global` (up to Python 3.13) says so.
 _DENIED_V4: Final = tuple(
@@ -107,7 +109,35 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(cause, AddressRefused)
 
 
-class GuardedConnector(aiohttp.TCPConnector):
+class _MeasuredAnswers(ResponseHandler):
+    """Drops the connection once an answer has more than MAX_ANSWER bytes. aiohttp bounds lines and
+    headers, but not what it passes over: empty lines, interim answers, extensions of chunks."""
+
+    _left = MAX_ANSWER
+
+    @override
+    def set_response_params(self, **params: Any) -> None:
+        """Called before each request of a connection."""
+        self._left = MAX_ANSWER
+        super().set_response_params(**params)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left >= 0:
+            super().data_received(data)
+        elif isinstance(self.transport, asyncio.Transport):
+            self.transport.abort()  # its own `abort` would leave the body's reader waiting
+
+
+class _Connector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # aiohttp (3.14) has no public way to say what reads answers.
+        self._factory = partial(_MeasuredAnswers, loop=self._loop)  # type: ignore[assignment]
+
+
+class GuardedConnector(_Connector):
     allowed_protocol_schema_set = frozenset({"https"})
 
 
@@ -197,7 +227,7 @@ def plain_session(
 ) -> aiohttp.ClientSession:
     """For addresses that the operator names: http and private addresses too."""
     return _session(
-        aiohttp.TCPConnector(
+        _Connector(
             ssl=tls,
             limit=0,
             limit_per_host=connections_per_origin,
