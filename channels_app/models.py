@@ -71,7 +71,7 @@ class Channel(models.Model):
     ios_enabled = models.BooleanField(default=False)
     vapid_subject = models.CharField(max_length=255)
     sends_per_second = models.PositiveIntegerField(
-        null=True, blank=True, help_text="For each API key. Empty: the installation's setting."
+        null=True, blank=True, help_text="For all keys together. Empty: the installation's setting."
     )
     subscribes_per_minute = models.PositiveIntegerField(
         null=True, blank=True, help_text="For each address. Empty: the installation's setting."

@@ -44,7 +44,7 @@ class SettingsForm(ChannelForm):
         widget=forms.CheckboxSelectMultiple,
         help_text="A platform that is off takes no subscriptions and no notifications.",
     )
-    sends_per_second = _limit("Sends a second", "For each API key.")
+    sends_per_second = _limit("Sends a second", "For all API keys of the channel together.")
     subscribes_per_minute = _limit("Subscriptions a minute", "For each address.")
     max_subscriptions = _limit(
         "Subscriptions at most",

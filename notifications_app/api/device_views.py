@@ -29,7 +29,7 @@ from pushsvc.common.http.ratelimit import Limit
 from pushsvc.common.http.strict_json import StrictJSONParser
 
 _TAG: Final = "events"
-_MAX_BODY: Final = 8 * 1024  # thrice what 20 events take
+_MAX_BODY: Final = 8 * 1024  # four times what 20 events take
 _EXAMPLE: Final = OpenApiExample(
     "A click",
     {

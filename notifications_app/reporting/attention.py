@@ -126,7 +126,7 @@ def _services_ailing(platforms: list[str], channels: QuerySet[Channel]) -> Itera
         yield Concern(
             Kind.SERVICE_AILING,
             "warn",
-            f"The push service {service} is ailing",
+            f"The push service {service} is failing",
             "Most channels that called it lately met failures, so its batches wait for up to two "
             "minutes before it is tried again. Others are not delayed.",
             platform=platform_of[service],
