@@ -8,7 +8,7 @@ from tests.ops.helpers import eventually, eventually_none_running, kill, read_un
 _RUN = """
 import subprocess, sys
 from pathlib import Path
-from pushsvc import embedded
+from pushsvc.local import embedded
 from tests import leftovers
 
 home = Path(sys.argv[1])

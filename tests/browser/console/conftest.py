@@ -66,6 +66,13 @@ def chromium():
         connections.close_all()  # those of this loop, which nobody finds when it has ended
 
 
+@pytest.fixture(autouse=True)
+def _limits_not_used_up():
+    """All tests sign in from one address."""
+    for name in redis_client().scan_iter("limit:*"):
+        redis_client().delete(name)
+
+
 @pytest.fixture
 def alice(transactional_db, settings):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
