@@ -28,6 +28,7 @@ from channels_app.checks import require_working_settings
 from pushsvc.bulkhead import THREADS, Bulkhead, Places
 from pushsvc.common import errors
 from pushsvc.common.http.client_address import counted_address
+from pushsvc.common.http.content_type import plain_content_type
 from pushsvc.common.http.csp import PolicyMiddleware
 from pushsvc.common.http.handlers import refusal
 from pushsvc.common.http.strict_json import MAX_BODY_BYTES
@@ -206,6 +207,7 @@ def _environ(scope: _Message) -> dict[str, Any]:
     environ: dict[str, Any] = instance.build_environ(plain, BytesIO())  # type: ignore[no-untyped-call]
     # Bytes as PEP 3333 carries them: not all clients escape what is not ASCII.
     environ["QUERY_STRING"] = scope["query_string"].decode("latin1")
+    environ["CONTENT_TYPE"] = plain_content_type(environ.get("CONTENT_TYPE", ""))
     return environ
 
 

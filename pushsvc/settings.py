@@ -51,7 +51,6 @@ INSTALLED_APPS = [
     "notifications_app",
 ]
 MIDDLEWARE = [
-    "pushsvc.common.http.charset.charset_middleware",  # first: others read forms and query strings
     "django.middleware.security.SecurityMiddleware",
     "pushsvc.common.http.csp.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -39,7 +39,7 @@ class Owner:
             method,
             path,
             "" if body is None else json.dumps(body),
-            content_type=headers.pop("Content-Type", "application/json"),
+            content_type="application/json",
             headers={"Authorization": f"Key {self.key}"} | headers,
         )
 

@@ -101,16 +101,6 @@ def test_a_list_is_cut_where_the_query_says(owner, limit, offset):
     assert len(whole) == 7 < DEFAULT_LIMIT
 
 
-@pytest.mark.parametrize("charset", ["zlib", "undefined", "idna", "utf-16", "nothing"])
-def test_a_query_is_read_as_utf_8_whatever_charset_is_named(owner, charset):
-    path = f"/notifications/{owner.channel.id}?limit=%32"
-
-    answer = owner.call("GET", path, **{"Content-Type": f"text/plain; charset={charset}"})
-
-    assert answer.status_code == 200
-    assert len(answer.json()) == 2
-
-
 @pytest.fixture
 def recipients(db):
     """Of one notification, with those of another one among them."""
@@ -127,9 +117,9 @@ def recipients(db):
 def test_the_logs_pages_of_any_size_are_every_recipient_once(recipients, sizes):
     notification, ids = recipients
     after, read = UUID(int=0), []
-    while page := recipients_after(
-        notification.id, after=after, limit=sizes[len(read) % len(sizes)]
-    ):
+    for _ in range(len(ids) + 1):
+        limit = sizes[len(read) % len(sizes)]
+        page = recipients_after(notification.id, after=after, limit=limit)
         read += [recipient.subscription_id for recipient in page]
         after = read[-1]
 

@@ -1,0 +1,27 @@
+"""Content-Types that no browser writes."""
+
+ODD_TYPES = [
+    "multipart/form-data",
+    "multipart/form-data; boundary=",
+    'multipart/form-data; boundary=""',
+    "multipart/form-data; boundary=other",
+    "multipart/form-data; boundary=form-7; boundary=other",
+    f"multipart/form-data; boundary={'x' * 201}",
+    "multipart/form-data; boundary=f\xe9",
+    "multipart/form-data; boundary=form-7; charset=utf-16",
+    "multipart/form-data; boundary=form-7; charset=nothing",
+    "multipart/form-data; boundary=form-7; charset=zlib",
+    "multipart/form-data; boundary=form-7; charset=undefined",
+    "multipart/form-data; boundary*=utf-8''form-7",
+    "multipart/mixed; boundary=form-7",
+    "Multipart/Form-Data; Boundary=form-7",
+    "text/plain; charset=zlib",
+    "text/plain; charset=idna",
+    "application/json; charset=utf-16",
+    "application/json; a*=nothing''b",
+    "application/json; a*=zlib''%41",
+    "application/json; a*=undefined''%41",
+    "application/json" + ";a" * 10_000,
+    ";",
+    "\xff;\xff",
+]
