@@ -42,18 +42,19 @@ def deliver(notification, **fields):
 
 def test_each_recipient_has_a_row_with_what_became_of_it(viewer, notification):
     at = notification.finished_at
-    first = deliver(notification, status=1, attempts=1, finished_at=at, clicked_at=at)
-    second = deliver(notification, status=2, code="endpoint_gone", detail="410", attempts=2)
-    third = deliver(notification)
+    one, two, three = sorted(uuid7() for _ in range(3))  # those of one millisecond have no order
+    ended = {"finished_at": at, "clicked_at": at}
+    deliver(notification, subscription_id=one, status=1, attempts=1, **ended)
+    gone = {"status": 2, "code": "endpoint_gone", "detail": "410", "attempts": 2}
+    deliver(notification, subscription_id=two, **gone)
+    deliver(notification, subscription_id=three)
     deliver_elsewhere = Delivery.objects.create(
         notification_id=uuid7(), subscription_id=uuid7(), batch_id=notification.batch.pk
     )
 
     rows = rows_of(viewer.get(log_of(notification)))
 
-    assert [row["subscription_id"] for row in rows] == [
-        str(each.subscription_id) for each in (first, second, third)
-    ]
+    assert [row["subscription_id"] for row in rows] == [str(one), str(two), str(three)]
     assert str(deliver_elsewhere.subscription_id) not in str(rows)
     assert [row["outcome"] for row in rows] == ["delivered", "bounced", "waiting"]
     assert rows[0]["finished_at"] == rows[0]["clicked_at"] != ""
