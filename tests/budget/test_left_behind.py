@@ -10,6 +10,7 @@ import re
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from django.contrib.staticfiles.finders import get_finders
 from django.db import connection
 from django.urls import get_resolver
 
@@ -37,7 +38,8 @@ FIXED_KEYS = re.compile(
 )
 MOST_LIMITS = 10  # of one address
 MOST_LOGGED = 500  # bytes for one request
-MOST_ANSWERED = 256 * 1024  # bytes; the OpenAPI document is the longest answer
+MOST_ANSWERED = 256 * 1024  # bytes
+LONGEST_FILE = 4 * 1024 * 1024
 ID = "0192f0c1-0000-7000-8000-00000000dead"
 TOKEN = "A" * 64
 CSRF = "b" * 32  # anybody may make one up, for cookie and form alike
@@ -137,3 +139,8 @@ def test_no_request_of_a_stranger_leaves_more_than_its_bound(channel, sandbox, t
         endless = [key for key in redis.keys("*") if redis.ttl(key) == -1]
         assert [key for key in endless if not FIXED_KEYS.fullmatch(key)] == []
         assert log.stat().st_size - logged <= len(asked) * MOST_LOGGED
+
+
+def test_no_file_that_is_served_is_longer_than_its_bound():
+    files = [storage.size(path) for finder in get_finders() for path, storage in finder.list(None)]
+    assert 0 < max(files) <= LONGEST_FILE
