@@ -83,12 +83,12 @@ def check_counts(channel):
 
 
 def most_seen(channel, is_over):
-    """The most rows that anybody could see until it was over."""
+    """The most rows that anybody could see until it was over, and then."""
     try:
         most = 0
         while not is_over.is_set():
             most = max(most, rows_of(channel).count())
-        return most
+        return max(most, rows_of(channel).count())
     finally:
         connection.close()
 
