@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
-from pushsvc.bulkhead import IN_FLIGHT, QUARTER, WAITING_IN_QUARTER
+from pushsvc.bulkhead import IN_FLIGHT, QUARTER, QUARTERS, WAITING_IN_QUARTER
 from tests.admin.support import make_notification
 from tests.api.support import browser, owner_of
 from tests.api.test_connections import post
@@ -120,3 +120,29 @@ def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owne
         held.remove(refused)
         assert statuses(held) <= {200, 201, 429}
         assert statuses([elsewhere]) == {200}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "quarter"),
+    [
+        ("GET", "/admin/notifications_app/notification/1/log.csv", 0),
+        ("GET", "/admin/subscriptions_app/subscription/export/1", 0),
+        ("GET", "/admin/a" + "/export" * 4_000 + "/x\n", 0),
+        ("POST", "/admin/subscriptions_app/subscription/export/1", 1),
+        ("GET", "/admin", 1),
+        ("GET", "/admin/x\ny", 1),
+        ("POST", "/admin/login/", 1),
+        ("GET", "/administration", None),
+        ("GET", "/notifications/1", 2),
+        ("HEAD", "/channel", 2),
+        ("GET", "/metrics", 2),
+        ("PUT", "/channel/1/providers", None),
+        ("POST", "/subscribe", None),
+        ("GET", "/", None),
+        ("GET", "*", None),
+        ("GET", "", None),
+    ],
+)
+def test_a_path_of_any_length_has_its_quarter(method, path, quarter):
+    found = [number for number, fits in enumerate(QUARTERS) if fits(method, path)]
+    assert (found[0] if found else None) == quarter
