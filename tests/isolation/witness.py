@@ -52,6 +52,10 @@ def _lines(part):
     return part if isinstance(part, list) else str(part).splitlines()
 
 
+# Any process's: a connection begins in database 0, whichever it is for.
+_OF_A_NEW_CONNECTION = ("HELLO ", "AUTH ", "CLIENT ", "SELECT ")
+
+
 class Witness:
     def __init__(self, monitor):
         self._monitor = monitor
@@ -82,10 +86,12 @@ class Witness:
         own = redis_client().connection_pool.connection_kwargs["db"]
         while True:
             heard = self._monitor.next_command()
-            if int(heard["db"]) == own:
-                if end in heard["command"]:
-                    return
-                yield heard["command"]
+            command = heard["command"]
+            if int(heard["db"]) != own or command.startswith(_OF_A_NEW_CONNECTION):
+                continue
+            if end in command:
+                return
+            yield command
 
 
 @contextmanager
