@@ -123,10 +123,11 @@ class _MeasuredAnswers(ResponseHandler):
 
     @override
     def data_received(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left >= 0:
-            super().data_received(data)
-        elif isinstance(self.transport, asyncio.Transport):
+        taken = data[: self._left]  # the status may be in it, and counts
+        self._left -= len(taken)
+        if taken:
+            super().data_received(taken)
+        if len(taken) < len(data) and isinstance(self.transport, asyncio.Transport):
             self.transport.abort()  # its own `abort` would leave the body's reader waiting
 
 
