@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from notifications_app.content import Content
 from notifications_app.delivery.apns import transport as apns
 from notifications_app.delivery.fcm import transport as fcm
 from notifications_app.delivery.registry import Credentials, Target
@@ -66,16 +67,5 @@ def _nobody(platform: str) -> Target:
 
 def _message() -> Message:
     loop = asyncio.get_running_loop()
-    return Message(
-        notification_id=uuid7(),
-        title="",
-        body="Credential test",
-        icon="",
-        url="",
-        image="",
-        data={},
-        ttl=0,
-        expires_at=loop.time() + _SECONDS,
-        urgency="low",
-        topic="",
-    )
+    content = Content(body="Credential test", ttl=0, urgency="low")
+    return Message(uuid7(), content, expires_at=loop.time() + _SECONDS)

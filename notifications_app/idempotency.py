@@ -1,4 +1,4 @@
-"""One answer for each Idempotency-Key of a channel, for 24 hours."""
+"""Keeps one answer for each Idempotency-Key of a channel, for 24 hours."""
 
 import json
 import re
@@ -17,21 +17,21 @@ from pushsvc.common.store import sql
 
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 
-Answer = dict[str, Any]
+Answer = dict[str, str]
 
 
 def checked_key(key: str) -> str:
-    """The key, or IdempotencyKeyInvalid."""
+    """Returns the key; raises IdempotencyKeyInvalid."""
     if not _KEY.fullmatch(key):
         raise IdempotencyKeyInvalid
     return key
 
 
 def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answer]) -> Answer:
-    """What the key was answered in the last 24 hours, else `act()`'s answer, which is remembered.
+    """The answer that the key got in the last 24 hours, else the answer of `act`, which is stored.
 
-    To be called in the transaction that `act` writes in, with a checked key. `body` is the
-    request's parsed JSON. An error of `act` is not remembered. Raises IdempotencyKeyInFlight,
+    Call it in the transaction that `act` writes in, with a checked key. `body` is the request's
+    parsed JSON. An error of `act` is not stored. Raises IdempotencyKeyInFlight,
     IdempotencyKeyReused.
     """
     _lock(channel_id, key)
@@ -50,12 +50,12 @@ def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answ
 
 
 def idempotency_purge(limit: int) -> int:
-    """Forget at most `limit` answers that are older than 24 hours."""
+    """Deletes at most `limit` answers that are older than 24 hours; returns how many."""
     return sql.execute(_PURGE, {"limit": limit})
 
 
 def _lock(channel_id: UUID, key: str) -> None:
-    # A try-lock: who comes second is told so at once, and holds no worker while the first works.
+    # A try-lock, so that a second request is refused at once and holds no thread meanwhile.
     name = f"idempotency {channel_id} {key}"
     if not sql.rows(_TRY_LOCK, {"name": name})[0][0]:
         raise IdempotencyKeyInFlight

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from typing_extensions import override
 
 from channels_app.models import Channel
+from notifications_app.content import CONTENT_FIELDS, Content
 from notifications_app.states import (
     CAREFUL_AFTER_LAPSES,
     BatchStatus,
@@ -103,6 +104,10 @@ class Notification(models.Model):
     @property
     def is_test(self) -> bool:
         return self.only_subscription_id is not None
+
+    @property
+    def content(self) -> Content:
+        return Content(**{name: getattr(self, name) for name in CONTENT_FIELDS})
 
 
 class Plan(models.Model):

@@ -1,4 +1,4 @@
-"""What may be sent: the shape of a send, the same for the API and for the console."""
+"""The input of a send. The API and the console read it with the same serializer."""
 
 import re
 from typing import Any, Final
@@ -6,6 +6,7 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_field
 from typing_extensions import override
 
+from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
 from notifications_app.models import Urgency
 from pushsvc.common.http.fields import (
     Choice,
@@ -43,41 +44,55 @@ class Topic(Text):
 
 
 class SendInput(StrictSerializer):
-    """Unknown fields are refused: a misspelt `scheduled_at` must not send to everybody at once."""
+    """Unknown fields are refused, so that a misspelt `scheduled_at` does not send at once."""
 
-    # `default=str` is "", which the schema then does not show: it is no value that may be sent.
+    # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
     body = Text(min_length=1, max_length=MAX_BODY, help_text="Main text.")
-    title = Text(max_length=MAX_TITLE, default="")
-    url = HttpUrl(min_length=1, default=str, help_text="Opened on click.")
-    icon = HttpUrl(min_length=1, default=str)
-    image = HttpUrl(min_length=1, default=str)
+    title = Text(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
+    url = HttpUrl(min_length=1, default=str, help_text="Destination opened on click.")
+    icon = HttpUrl(min_length=1, default=str, help_text="URL of the icon image.")
+    image = HttpUrl(min_length=1, default=str, help_text="URL of a large image.")
     scheduled_at = Timestamp(
         default=None, help_text="When omitted or in the past, the notification is sent at once."
     )
-    segment_id = Id(default=None, allow_null=True, help_text="null is the whole channel.")
+    segment_id = Id(
+        default=None, allow_null=True, help_text="One segment only; null: the whole channel."
+    )
     target_platforms = ListOf(
         Choice(Platform.values),
         max_length=MAX_PLATFORMS,
         default=[Platform.WEB.value],
-        help_text="Duplicates are folded.",
+        help_text="Duplicates count once.",
     )
     data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
-        default={}, help_text="Handed to the device as it is."
+        default={}, help_text="Passed to the device unchanged."
     )
     ttl = WholeNumber(
         min=0,
         max=MAX_TTL,
         default=DEFAULT_TTL,
-        help_text="Seconds that the push service keeps trying; 0: deliver at once or drop.",
+        help_text="Seconds for which delivery is tried; 0: deliver at once or drop.",
     )
-    urgency = Choice(Urgency.values, default=Urgency.NORMAL.value)
+    urgency = Choice(
+        Urgency.values,
+        default=Urgency.NORMAL.value,
+        help_text="Which devices that save energy are woken (RFC 8030 section 5.3).",
+    )
     topic = Topic(
         min_length=1,
         default=str,
-        help_text="A newer notification with the same topic replaces an older one on the device.",
+        help_text="A newer notification with the same topic replaces the older one on the device.",
     )
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return {**attrs, "target_platforms": tuple(dict.fromkeys(attrs["target_platforms"]))}
+
+
+def read_send(data: object) -> tuple[SendRequest, bool]:
+    """The request, and whether it is a dry run. Raises DRF's ValidationError."""
+    given = SendInput.checked(data)
+    is_dry_run = given.pop("dry_run")
+    content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
+    return SendRequest(content=content, **given), is_dry_run

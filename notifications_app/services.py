@@ -1,7 +1,7 @@
-"""Accepting a notification, trying one out, cancelling one; deleting a segment that none needs."""
+"""Accepts, tests and cancels notifications; deletes a segment that no notification needs."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app import idempotency, selectors
+from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
 from notifications_app.delivery.fcm.transport import unusable_data_names
 from notifications_app.delivery.registry import PAYLOADS, PLATFORMS
 from notifications_app.delivery.types import Message
@@ -22,7 +23,6 @@ from notifications_app.errors import (
     SegmentNotFound,
 )
 from notifications_app.models import Notification
-from notifications_app.pipeline.targets import message_of
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import ring_planner
 from notifications_app.tracking import make_token
@@ -30,10 +30,11 @@ from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.timestamps import format_timestamp
+from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 from subscriptions_app.errors import PlatformNotEnabled
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.selectors import (
+    Size,
     audience_size,
     segment_get,
     segment_hold,
@@ -43,85 +44,72 @@ from subscriptions_app.selectors import (
 
 _WAS_PENDING: Final = {"status": NotificationStatus.PENDING}
 _IS_CANCELLED: Final = {"status": NotificationStatus.CANCELLED}
-_ANYBODY: Final = UUID(int=0)  # a token is as long for one subscription as for another
+_ANY_ID: Final = UUID(int=0)  # a payload has the same size with any id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """What a sender asks for. `scheduled_at` None: at once. `ttl` is in seconds.
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A notification that is stored and will be sent."""
 
-    `only_subscription_id`: a test, for one subscription and nobody else.
-    """
+    notification_id: UUID
+    scheduled_at: datetime
 
-    title: str
-    body: str
-    icon: str
-    url: str
-    image: str
-    data: Mapping[str, str]
-    ttl: int
-    urgency: str
-    topic: str
-    target_platforms: tuple[str, ...]
-    segment_id: UUID | None
-    scheduled_at: datetime | None
-    only_subscription_id: UUID | None = None
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a send would be on one platform: bytes for each device, and how many devices."""
+
+    payload_bytes: int
+    payload_limit: int
+    audience: Size
 
 
 def notification_accept(
-    *, channel: Channel, draft: Draft, body: Any, idempotency_key: str | None = None
-) -> dict[str, Any]:
-    """The answer to give with 202: the notification is stored, in a committed transaction.
+    *, channel: Channel, request: SendRequest, body: Any, idempotency_key: str | None = None
+) -> Acceptance:
+    """Stores the notification in a committed transaction; it will be sent.
 
-    With a key, safe to repeat: the same `body` (parsed JSON) gets the first answer again. Raises
-    PlatformNotEnabled, SegmentNotFound, PayloadTooLarge, and what idempotency.answer_once does.
+    With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again.
+    Raises PlatformNotEnabled, SegmentNotFound, PayloadTooLarge, and what idempotency.answer_once
+    raises.
     """
     with transaction.atomic():
         if idempotency_key is None:
-            return _store(channel, draft)
-        return idempotency.answer_once(
+            return _store(channel, request)
+        answer = idempotency.answer_once(
             channel_id=channel.id,
             key=idempotency_key,
             body=body,
-            act=lambda: _store(channel, draft),
+            act=lambda: _as_answer(_store(channel, request)),
         )
+        return _from_answer(answer)
 
 
-def notification_test(*, channel: Channel, draft: Draft, subscription_id: UUID) -> UUID:
-    """Sends the draft at once to one subscription and to nobody else; the notification's id.
+def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> UUID:
+    """Sends the content at once to one subscription and to no other; the notification's id.
 
-    It goes through the same pipeline and counts like any other: that is what it tests. Raises
-    NotFound where the channel has no such active subscription, else as `notification_accept`.
+    It goes through the same pipeline and counts like any other notification. Raises NotFound if
+    the channel has no such active subscription, and what `notification_accept` raises.
     """
     device = subscription_active(channel_id=channel.id, subscription_id=subscription_id)
-    alone = replace(
-        draft,
-        target_platforms=(device.platform,),
-        segment_id=None,
-        scheduled_at=None,
-        only_subscription_id=device.id,
+    test = SendRequest(
+        content=content, target_platforms=(device.platform,), only_subscription_id=device.id
     )
-    return UUID(notification_accept(channel=channel, draft=alone, body=None)["notification_id"])
+    return notification_accept(channel=channel, request=test, body=None).notification_id
 
 
-def notification_try(*, channel: Channel, draft: Draft) -> dict[str, Any]:
-    """All that `notification_accept` checks, and nothing stored: size and audience by platform."""
-    sizes = _payload_sizes(_drafted(channel, draft))
-    audience = audience_size(channel.id, _rule(channel.id, draft.segment_id), sizes)
+def notification_try(*, channel: Channel, request: SendRequest) -> Mapping[str, DryRun]:
+    """Checks all that `notification_accept` checks and stores nothing. By platform."""
+    sizes = _payload_sizes(channel, request)
+    audience = audience_size(channel.id, _rule(channel.id, request.segment_id), sizes)
     return {
-        "platforms": {
-            platform: {
-                "payload_bytes": size,
-                "audience": audience[platform].size,
-                "estimated": audience[platform].estimated,
-            }
-            for platform, size in sizes.items()
-        }
+        platform: DryRun(size, PAYLOADS[platform][1], audience[platform])
+        for platform, size in sizes.items()
     }
 
 
 def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notification:
-    """The cancelled notification; it will not be sent. Safe to repeat.
+    """Cancels a pending notification, so that it is not sent, and returns it. Safe to repeat.
 
     Raises NotFound, NotCancellable.
     """
@@ -140,9 +128,9 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
 
 
 def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
-    """Raises NotFound, and SegmentInUse while a notification needs it.
+    """Raises NotFound, and SegmentInUse while an unfinished notification targets it.
 
-    A send that names it at the same time is either seen here, or finds it gone.
+    A concurrent send that names the segment is either seen here or is refused.
     """
     with transaction.atomic():
         segment = segment_locked(channel_id=channel_id, segment_id=segment_id)
@@ -153,20 +141,43 @@ def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
         segment.delete()
 
 
-def _store(channel: Channel, draft: Draft) -> dict[str, Any]:
-    notification = _drafted(channel, draft)
-    _payload_sizes(notification)
-    segment_id = draft.segment_id
+def _store(channel: Channel, request: SendRequest) -> Acceptance:
+    _payload_sizes(channel, request)
+    segment_id = request.segment_id
     if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
         raise SegmentNotFound
-    notification.created_at = now = sql.now()
-    notification.scheduled_at = scheduled_at = draft.scheduled_at or now
-    notification.save(force_insert=True)
+    notification = _stored(channel, request, now=sql.now())
     if audit.is_by_staff():
         _record_composed(notification)
-    if scheduled_at <= now:
+    if notification.scheduled_at <= notification.created_at:
         transaction.on_commit(ring_planner)
-    return _accepted(notification.id, scheduled_at)
+    return Acceptance(notification.id, notification.scheduled_at)
+
+
+def _stored(channel: Channel, request: SendRequest, *, now: datetime) -> Notification:
+    notification = Notification(
+        id=uuid7(),
+        channel=channel,
+        **{name: getattr(request.content, name) for name in CONTENT_FIELDS},
+        target_platforms=request.target_platforms,
+        segment_id=request.segment_id,
+        only_subscription_id=request.only_subscription_id,
+        created_at=now,
+        scheduled_at=request.scheduled_at or now,
+    )
+    notification.save(force_insert=True)
+    return notification
+
+
+def _as_answer(acceptance: Acceptance) -> idempotency.Answer:
+    return {
+        "notification_id": str(acceptance.notification_id),
+        "scheduled_at": format_timestamp(acceptance.scheduled_at),
+    }
+
+
+def _from_answer(answer: idempotency.Answer) -> Acceptance:
+    return Acceptance(UUID(answer["notification_id"]), parse_timestamp(answer["scheduled_at"]))
 
 
 def _record_composed(notification: Notification) -> None:
@@ -185,41 +196,25 @@ def _rule(channel_id: UUID, segment_id: UUID | None) -> Rule | None:
     return rule
 
 
-def _drafted(channel: Channel, draft: Draft) -> Notification:
-    """Not stored, and without a time unless the draft has one."""
-    return Notification(id=uuid7(), channel=channel, **asdict(draft))
-
-
-def _accepted(notification_id: UUID, scheduled_at: datetime) -> dict[str, Any]:
-    return {
-        "success": True,
-        "message": f"Notification stored for processing with id {notification_id}.",
-        "notification_id": str(notification_id),
-        "scheduled_at": format_timestamp(scheduled_at),
-        "status": NotificationStatus.PENDING.value,
-    }
-
-
-def _payload_sizes(notification: Notification) -> dict[str, int]:
-    """Bytes by platform, of a message that may be sent: this is where a draft is judged."""
-    enabled = notification.channel.platforms
-    for platform in notification.target_platforms:
+def _payload_sizes(channel: Channel, request: SendRequest) -> dict[str, int]:
+    """Bytes by platform. Raises for a request that may not be sent."""
+    enabled = channel.platforms
+    for platform in request.target_platforms:
         if platform not in PLATFORMS or not enabled[platform]:
             raise PlatformNotEnabled("target_platforms", platform)
-    _check_data_names(notification)
-    message = message_of(notification, expires_at=0.0)
-    token = make_token(notification.id, _ANYBODY)
+    _check_data_names(request)
+    message = Message(_ANY_ID, request.content, expires_at=0.0)
+    token = make_token(_ANY_ID, _ANY_ID)
     return {
-        platform: _payload_size(platform, message, token)
-        for platform in notification.target_platforms
+        platform: _payload_size(platform, message, token) for platform in request.target_platforms
     }
 
 
-def _check_data_names(notification: Notification) -> None:
-    """On Android `data` shares one level with our own fields and Google's."""
-    if Platform.ANDROID in notification.target_platforms:
-        detail = "This name is ours or Google's on Android; choose another."
-        names = unusable_data_names(notification.data)
+def _check_data_names(request: SendRequest) -> None:
+    """On Android, `data` shares one level with the service's and Google's own names."""
+    if Platform.ANDROID in request.target_platforms:
+        detail = "On Android this name is reserved by the service or by Google; choose another."
+        names = unusable_data_names(request.content.data)
         if names:
             raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
 

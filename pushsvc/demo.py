@@ -18,9 +18,10 @@ from rest_framework.response import Response
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_get
+from notifications_app.content import Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.selectors import notification_get
-from notifications_app.services import Draft, notification_accept
+from notifications_app.services import notification_accept
 from pushsvc.common.errors import Forbidden, NotFound
 from pushsvc.common.http.client_address import is_from_this_machine
 from pushsvc.common.http.drf import ApiView
@@ -61,9 +62,9 @@ class DemoSendView(ApiView):
     def post(self, request: Request) -> Response:
         channel = _channel()
         _require_own_page(request)
-        draft = _greeting(request._request.build_absolute_uri("/demo"))
-        accepted = notification_accept(channel=channel, draft=draft, body=request.data)
-        return Response({"notification_id": accepted["notification_id"]}, status=202)
+        greeting = _greeting(request._request.build_absolute_uri("/demo"))
+        accepted = notification_accept(channel=channel, request=greeting, body=request.data)
+        return Response({"notification_id": str(accepted.notification_id)}, status=202)
 
 
 @extend_schema(exclude=True)
@@ -99,21 +100,15 @@ def _require_own_page(request: Request) -> None:
         raise Forbidden("The demo sends only for its own page.")
 
 
-def _greeting(url: str) -> Draft:
-    return Draft(
+def _greeting(url: str) -> SendRequest:
+    content = Content(
         title="pushsvc",
         body="Hello from the demo page. Click me, and the count moves.",
-        icon="",
         url=url,
-        image="",
-        data={},
         ttl=_TTL_SECONDS,
         urgency="high",
-        topic="",
-        target_platforms=(Platform.WEB.value,),
-        segment_id=None,
-        scheduled_at=None,
     )
+    return SendRequest(content=content, target_platforms=(Platform.WEB.value,))
 
 
 def _counts(notification: Notification) -> dict[str, Any]:

@@ -29,20 +29,16 @@ from notifications_app.admin.compose_form import (
     TTL_UNITS,
     ComposeForm,
     moment_of,
+    read_content,
     read_form,
 )
 from notifications_app.admin.page import ttl_words
-from notifications_app.delivery.registry import PAYLOADS
+from notifications_app.content import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
 from notifications_app.models import Notification, Urgency
 from notifications_app.send_schema import MAX_BODY, MAX_TITLE, SendInput
-from notifications_app.services import (
-    Draft,
-    notification_accept,
-    notification_test,
-    notification_try,
-)
+from notifications_app.services import notification_accept, notification_test, notification_try
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
@@ -68,8 +64,8 @@ _FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
 
 
 @dataclass(frozen=True, slots=True)
-class PlatformTrial:
-    """What a platform's devices would get, and how many they are."""
+class Reach:
+    """How many devices of a platform would get it, and in how many bytes each."""
 
     platform: str
     payload_bytes: int | None
@@ -170,34 +166,34 @@ class ComposePage(_SenderPage):
         return self.render_to_response(context, status=400 if faults else 200)
 
     def _review(self, form: ComposeForm) -> HttpResponse:
-        draft, _ = read_form(form)
-        trials = _tried(self.chosen, draft)
+        send, _ = read_form(form)
+        reach = _reach(self.chosen, send)
         context = self.get_context_data(
             form=form,
-            draft=draft,
-            trials=trials,
-            audience=sum(each.audience for each in trials),
-            is_estimate=any(each.estimated for each in trials),
-            is_late=_is_past(draft.scheduled_at),
-            segment=segment_find(channel_id=self.chosen.id, segment_id=draft.segment_id),
+            send=send,
+            reach=reach,
+            audience=sum(each.audience for each in reach),
+            is_estimate=any(each.estimated for each in reach),
+            is_late=_is_past(send.scheduled_at),
+            segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
             time_zone=form.time_zone,
-            local_moment=_local(draft.scheduled_at, form.time_zone),
-            ttl=ttl_words(draft.ttl),
+            local_moment=_local(send.scheduled_at, form.time_zone),
+            ttl=ttl_words(send.content.ttl),
             key=_KEY + str(uuid4()),
         )
         self.template_name = "console/notifications/review.html"
         return self.render_to_response(context)
 
     def _send(self, form: ComposeForm) -> HttpResponse:
-        draft, body = read_form(form)
+        send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
-        answer = notification_accept(
-            channel=self.chosen, draft=draft, body=body, idempotency_key=key
+        acceptance = notification_accept(
+            channel=self.chosen, request=send, body=body, idempotency_key=key
         )
-        when = "It is scheduled." if draft.scheduled_at else "It is on its way."
+        when = "It is scheduled." if send.scheduled_at else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
         page = reverse(
-            "admin:notifications_app_notification_change", args=[answer["notification_id"]]
+            "admin:notifications_app_notification_change", args=[acceptance.notification_id]
         )
         return HttpResponseRedirect(f"{page}?composed=1")
 
@@ -223,14 +219,14 @@ class ComposeCheck(_SenderPage):
         form = ComposeForm.posted(request.POST)
         faults: Sequence[Fault] = ()
         try:
-            draft, _ = read_form(form)
-            trials = _tried(self.chosen, draft)
+            send, _ = read_form(form)
+            reach = _reach(self.chosen, send)
         except Invalid as error:
-            faults, trials = error.faults, _audience_alone(self.chosen, form)
+            faults, reach = error.faults, _audience_alone(self.chosen, form)
         return JsonResponse(
             {
                 "faults": faults_by_field(faults),
-                "platforms": [asdict(each) | {"name": each.name} for each in trials],
+                "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
             }
         )
@@ -246,8 +242,11 @@ class ComposeTest(_SenderPage):
     def post(self, request: HttpRequest) -> HttpResponse:
         try:
             device = _test_device(self.chosen, request)
-            draft, _ = read_form(ComposeForm.posted(request.POST), platform=device.platform)
-            test = notification_test(channel=self.chosen, draft=draft, subscription_id=device.id)
+            form = ComposeForm.posted(request.POST)
+            content = read_content(form, platform=device.platform)
+            test = notification_test(
+                channel=self.chosen, content=content, subscription_id=device.id
+            )
         except Invalid as error:
             return self._shown(faults=error.faults)
         except NotFound as error:
@@ -294,26 +293,29 @@ def _choices(channel: Channel) -> Mapping[str, Any]:
     }
 
 
-def _tried(channel: Channel, draft: Draft) -> list[PlatformTrial]:
-    """Raises what `notification_try` does."""
-    tried = notification_try(channel=channel, draft=draft)["platforms"]
+def _reach(channel: Channel, send: SendRequest) -> list[Reach]:
+    """Raises what `notification_try` raises."""
     return [
-        PlatformTrial(
-            name, each["payload_bytes"], PAYLOADS[name][1], each["audience"], each["estimated"]
+        Reach(
+            platform,
+            each.payload_bytes,
+            each.payload_limit,
+            each.audience.size,
+            each.audience.estimated,
         )
-        for name, each in tried.items()
+        for platform, each in notification_try(channel=channel, request=send).items()
     ]
 
 
-def _audience_alone(channel: Channel, form: ComposeForm) -> list[PlatformTrial]:
-    """Whom a draft would reach that cannot be sent as it is; nobody if that is what is wrong."""
+def _audience_alone(channel: Channel, form: ComposeForm) -> list[Reach]:
+    """The reach of a form with faults: empty if the fault concerns the audience."""
     anything = ComposeForm(body="-", platforms=form.platforms, segment_id=form.segment_id)
     try:
-        draft, _ = read_form(anything)
-        trials = _tried(channel, draft)
+        send, _ = read_form(anything)
+        reach = _reach(channel, send)
     except Invalid:
         return []
-    return [replace(each, payload_bytes=None) for each in trials]
+    return [replace(each, payload_bytes=None) for each in reach]
 
 
 def _moment_json(form: ComposeForm) -> dict[str, Any] | None:

@@ -4,10 +4,10 @@ The API's own rules judge it (notifications_app/send_schema.py). This module jud
 lacks: a local time, and a time to live in units.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final, Self
 from zoneinfo import ZoneInfo
 
@@ -15,17 +15,17 @@ from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 
 from channels_app.models import Channel
+from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
 from notifications_app.models import Notification
-from notifications_app.send_schema import DEFAULT_TTL, SendInput
-from notifications_app.services import Draft
+from notifications_app.send_schema import DEFAULT_TTL, read_send
 from pushsvc.common.errors import BadRequest, Fault, Invalid
-from pushsvc.common.http.drf import as_pushsvc_error
-from pushsvc.common.http.strict_json import loads_strict
+from pushsvc.common.http.drf import faults_of
+from pushsvc.common.http.strict_json import check_text
 from pushsvc.common.timestamps import format_timestamp
 
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 NOW_OR_NEVER: Final = "none"
-_TEXTS: Final = ("title", "body", "url", "icon", "image", "topic")
+_TEXTS: Final = tuple(n for n in CONTENT_FIELDS if n not in {"data", "ttl", "urgency"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +101,22 @@ class ComposeForm:
         ]
 
 
-def read_form(form: ComposeForm, *, platform: str = "") -> tuple[Draft, dict[str, Any]]:
-    """The draft, and the body with which the API would be asked for the same.
+def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
+    """The send, and the body of the API's request for the same send.
 
-    With a `platform` it is for that one at once: who else it would have reached, and when, is not
-    looked at. Raises Invalid with every fault, in the API's words and by its paths.
+    Raises Invalid with every fault, in the API's words and with its paths.
     """
     faults: list[Fault] = []
-    body = _texts(form) | {"ttl": _ttl(form, faults), "data": _data(form, faults)}
-    if platform:
-        body["target_platforms"] = [platform]
-    else:
-        body |= {"target_platforms": list(form.platforms), **_to_whom_and_when(form, faults)}
-    given = _judged(body, faults)
-    if faults:
-        raise Invalid(faults)
-    given.pop("dry_run")
-    return Draft(**given), body
+    body = _content(form, faults) | {"target_platforms": list(form.platforms)}
+    body |= _audience_and_time(form, faults)
+    return _validated(body, faults), body
+
+
+def read_content(form: ComposeForm, *, platform: str) -> Content:
+    """The content alone, for a test on this platform. Raises Invalid, as `read_form`."""
+    faults: list[Fault] = []
+    body = _content(form, faults) | {"target_platforms": [platform]}
+    return _validated(body, faults).content
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
@@ -133,24 +132,33 @@ def _row_inputs(row: Row) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("data_name", row.name), ("data_value", row.value)
 
 
-def _judged(body: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
+def _validated(body: dict[str, Any], faults: list[Fault]) -> SendRequest:
+    """Raises Invalid with `faults` and with the serializer's."""
     try:
-        return SendInput.checked(loads_strict(json.dumps(body).encode()))
-    except BadRequest as error:  # what no JSON of the API can hold, such as NUL
-        faults.append(Fault("", error.code, error.detail))
+        check_text("".join(_texts(body)))
+        request, _ = read_send(body)
+    except BadRequest as error:  # text that the API's JSON cannot hold either
+        raise Invalid([*faults, Fault("", error.code, error.detail)]) from error
     except ValidationError as error:
-        found = as_pushsvc_error(error)
-        faults.extend(found.faults if isinstance(found, Invalid) else [])
-    return {}
+        raise Invalid([*faults, *faults_of(error)]) from error
+    if faults:
+        raise Invalid(faults)
+    return request
 
 
-def _texts(form: ComposeForm) -> dict[str, Any]:
-    """What was left empty is left out, save for the body, which has to be there."""
+def _texts(body: dict[str, Any]) -> Iterator[str]:
+    yield from (value for value in body.values() if isinstance(value, str))
+    yield from chain.from_iterable(body["data"].items())
+
+
+def _content(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+    """Empty texts are left out, except for the body, which is required."""
     given = {name: getattr(form, name) for name in _TEXTS}
-    return {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
+    texts = {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
+    return texts | {"ttl": _ttl(form, faults), "data": _data(form, faults)}
 
 
-def _to_whom_and_when(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+def _audience_and_time(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
     more: dict[str, Any] = {"segment_id": form.segment_id} if form.segment_id else {}
     moment = _moment(form, faults) if form.when == "later" else None
     return more | ({"scheduled_at": format_timestamp(moment)} if moment else {})

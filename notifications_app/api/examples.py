@@ -49,8 +49,8 @@ SENT: Final = OpenApiExample(
         "status": "pending",
     },
 )
-TRIAL: Final = OpenApiExample(
-    "Tried",
+DRY_RUN: Final = OpenApiExample(
+    "Dry run",
     {"platforms": {"web": {"payload_bytes": 312, "audience": 1200, "estimated": False}}},
 )
 CANCELLED: Final = OpenApiExample(

@@ -20,14 +20,14 @@ class SendOutput(serializers.Serializer[Any]):
     status = serializers.ChoiceField([NotificationStatus.PENDING.value])
 
 
-class PlatformTrial(serializers.Serializer[Any]):
+class PlatformDryRun(serializers.Serializer[Any]):
     payload_bytes = serializers.IntegerField(help_text="Of the message as the device would get it.")
     audience = serializers.IntegerField(help_text="Active subscriptions.")
     estimated = serializers.BooleanField(help_text="Whether `audience` is an estimate.")
 
 
-class TrialOutput(serializers.Serializer[Any]):
-    platforms = serializers.DictField(child=PlatformTrial())
+class DryRunOutput(serializers.Serializer[Any]):
+    platforms = serializers.DictField(child=PlatformDryRun())
 
 
 class EventInput(StrictSerializer):

@@ -1,6 +1,7 @@
 """What the owner of a channel calls, with an API key: send, cancel, list, read."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -24,12 +25,11 @@ from notifications_app.api import examples
 from notifications_app.api.paging import MAX_LIMIT, PAGE_PARAMETERS, read_page
 from notifications_app.api.serializers import (
     CancelOutput,
+    DryRunOutput,
     NotificationListedOutput,
     NotificationOutput,
     SendOutput,
-    TrialOutput,
 )
-from notifications_app.delivery.webpush.transport import MAX_PAYLOAD
 from notifications_app.errors import (
     IDEMPOTENCY_HEADER,
     IdempotencyKeyInFlight,
@@ -40,16 +40,19 @@ from notifications_app.errors import (
     SegmentNotFound,
 )
 from notifications_app.idempotency import checked_key
-from notifications_app.send_schema import SendInput
+from notifications_app.send_schema import SendInput, read_send
 from notifications_app.services import (
-    Draft,
+    Acceptance,
+    DryRun,
     notification_accept,
     notification_cancel,
     notification_try,
 )
+from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.ratelimit import Limit
+from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.errors import PlatformNotEnabled
 
 _TAG: Final = "notifications"
@@ -87,13 +90,13 @@ class SendView(KeyedView):
         responses={
             202: OpenApiResponse(SendOutput, "Stored.", [examples.SENT]),
             200: OpenApiResponse(
-                TrialOutput, "With `dry_run`: nothing was stored.", [examples.TRIAL]
+                DryRunOutput, "With `dry_run`: nothing was stored.", [examples.DRY_RUN]
             ),
             **problem_responses(
                 400,
                 PlatformNotEnabled("target_platforms", "ios"),
                 SegmentNotFound(),
-                PayloadTooLarge("web", 4100, MAX_PAYLOAD),
+                PayloadTooLarge("web", 4100, 3993),
                 IdempotencyKeyInvalid(),
                 401,
                 MissingScope(Scope.SEND),
@@ -108,16 +111,14 @@ class SendView(KeyedView):
     )
     def post(self, request: Request) -> Response:
         channel = key_of(request).channel
-        once = _idempotency_key(request)
-        fields = SendInput.checked(request.data)
-        is_trial = fields.pop("dry_run")
-        draft = Draft(**fields)
-        if is_trial:
-            return Response(notification_try(channel=channel, draft=draft))
-        answer = notification_accept(
-            channel=channel, draft=draft, body=request.data, idempotency_key=once
+        key = _idempotency_key(request)
+        asked, is_dry_run = read_send(request.data)
+        if is_dry_run:
+            return Response(_dry_run(notification_try(channel=channel, request=asked)))
+        acceptance = notification_accept(
+            channel=channel, request=asked, body=request.data, idempotency_key=key
         )
-        return Response(answer, status=202)
+        return Response(_accepted(acceptance), status=202)
 
 
 class CancelView(KeyedView):
@@ -199,6 +200,29 @@ class NotificationView(ReadingView):
             channel_id=key_of(request).channel_id, notification_id=notification_id
         )
         return Response(NotificationOutput(notification).data)
+
+
+def _accepted(acceptance: Acceptance) -> dict[str, Any]:
+    return {
+        "success": True,
+        "message": f"Notification stored for processing with id {acceptance.notification_id}.",
+        "notification_id": str(acceptance.notification_id),
+        "scheduled_at": format_timestamp(acceptance.scheduled_at),
+        "status": NotificationStatus.PENDING.value,
+    }
+
+
+def _dry_run(platforms: Mapping[str, DryRun]) -> dict[str, Any]:
+    return {
+        "platforms": {
+            platform: {
+                "payload_bytes": each.payload_bytes,
+                "audience": each.audience.size,
+                "estimated": each.audience.estimated,
+            }
+            for platform, each in platforms.items()
+        }
+    }
 
 
 def _idempotency_key(request: Request) -> str | None:

@@ -2,12 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
 from uuid import UUID
+
+from notifications_app.content import Content
 
 MAX_TEXT: Final = 200
 MAX_RETRY_AFTER: Final = 3_600.0
@@ -91,22 +93,14 @@ Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One notification for all its recipients. Text that was not given is "".
+    """One notification for all its recipients.
 
-    `ttl` is in seconds; `expires_at` is the deadline on this process's monotonic clock.
+    `expires_at` is its deadline on this process's monotonic clock.
     """
 
     notification_id: UUID
-    title: str
-    body: str
-    icon: str
-    url: str
-    image: str
-    data: Mapping[str, str]
-    ttl: int
+    content: Content
     expires_at: float
-    urgency: str
-    topic: str
 
 
 def stored_texts(secret: str, names: Iterable[str]) -> dict[str, str]:

@@ -66,19 +66,7 @@ def address(
 
 def message_of(notification: Notification, *, expires_at: float) -> Message:
     """The notification as transports know it; its deadline on this process's clock."""
-    return Message(
-        notification_id=notification.id,
-        title=notification.title,
-        body=notification.body,
-        icon=notification.icon,
-        url=notification.url,
-        image=notification.image,
-        data=notification.data,
-        ttl=notification.ttl,
-        expires_at=expires_at,
-        urgency=notification.urgency,
-        topic=notification.topic,
-    )
+    return Message(notification.id, notification.content, expires_at)
 
 
 def _vapid_keys(ids: set[UUID]) -> webpush.Credentials:

@@ -7,7 +7,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from notifications_app.content import CONTENT_FIELDS, Content
 from notifications_app.models import Notification
+from notifications_app.send_schema import DEFAULT_TTL
 from pushsvc.common.ids import parse_uuid, uuid7
 from pushsvc.common.timestamps import parse_timestamp
 from tests.api.support import accepted, code, faults, owner_of
@@ -21,6 +23,29 @@ def now():
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         return cursor.fetchone()[0]
+
+
+def test_content_reaches_the_transports_as_it_was_sent(alice):
+    given = {
+        "title": "Bakery",
+        "body": "Fresh bread",
+        "icon": f"{URL}icon.png",
+        "url": URL,
+        "image": f"{URL}image.png",
+        "data": {"k": "v"},
+        "ttl": 60,
+        "urgency": "high",
+        "topic": "bread",
+    }
+    assert tuple(given) == CONTENT_FIELDS
+
+    assert accepted(alice, given).content == Content(**given)
+
+
+def test_content_left_out_has_the_same_defaults_everywhere(alice):
+    row = accepted(alice, {"body": "Fresh bread"})
+
+    assert row.content == Content(body="Fresh bread", ttl=DEFAULT_TTL)
 
 
 def test_the_answer_says_what_was_stored(alice):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from notifications_app.content import Content
 from notifications_app.delivery.registry import PAYLOADS
 from notifications_app.delivery.types import Message
 from notifications_app.models import IdempotencyRecord, Notification
@@ -14,19 +15,8 @@ pytestmark = pytest.mark.django_db
 
 def payload_bytes(body, platform="web"):
     """What the device would get, tracking token included."""
-    message = Message(
-        notification_id=uuid7(),
-        title="",
-        body=body["body"],
-        icon="",
-        url="",
-        image="",
-        data=body["data"],
-        ttl=1,
-        expires_at=0,
-        urgency="normal",
-        topic="",
-    )
+    content = Content(body=body["body"], data=body["data"], ttl=1)
+    message = Message(uuid7(), content, expires_at=0)
     payload, _ = PAYLOADS[platform]
     return len(payload(message, make_token(uuid7(), uuid7())))
 

@@ -14,6 +14,7 @@ import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from notifications_app.content import CONTENT_FIELDS, Content
 from notifications_app.delivery.types import Message
 from notifications_app.delivery.webpush.transport import Client, Credentials, Target, VapidKey
 from pushsvc.common import base64url
@@ -24,18 +25,12 @@ CREDENTIALS = Credentials({KEY_ID: VAPID_KEY})
 
 
 def make_message(**over):
+    content = {"title": "Rain", "body": "It rains.", "ttl": 3_600}
+    content |= {name: over.pop(name) for name in CONTENT_FIELDS if name in over}
     message = Message(
         notification_id=UUID("01936c5e-0000-7000-8000-0000000000aa"),
-        title="Rain",
-        body="It rains.",
-        icon="",
-        url="",
-        image="",
-        data={},
-        ttl=3_600,
+        content=Content(**content),
         expires_at=time.monotonic() + 3_600,
-        urgency="normal",
-        topic="",
     )
     return replace(message, **over)
 

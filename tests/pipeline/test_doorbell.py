@@ -10,9 +10,10 @@ import pytest
 from celery import current_app
 from kombu import pools
 
+from notifications_app.content import Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.pipeline import wakeup
-from notifications_app.services import Draft, notification_accept
+from notifications_app.services import notification_accept
 from tests.pipeline import support
 
 
@@ -184,23 +185,10 @@ def test_threads_that_ring_at_once_all_return(wire):
 
 def test_a_notification_is_accepted_while_the_broker_is_away_and_found_later(channel, wire):
     wire.cut()
-    draft = Draft(
-        title="",
-        body="Fresh bread",
-        icon="",
-        url="",
-        image="",
-        data={},
-        ttl=60,
-        urgency="normal",
-        topic="",
-        target_platforms=("web",),
-        segment_id=None,
-        scheduled_at=None,
-    )
+    request = SendRequest(content=Content(body="Fresh bread", ttl=60), target_platforms=("web",))
 
-    answer = notification_accept(channel=channel, draft=draft, body={})
-    assert answer["status"] == "pending"
+    acceptance = notification_accept(channel=channel, request=request, body={})
+    assert Notification.objects.get().id == acceptance.notification_id
 
     wire.is_cut = False
     wakeup._silent_until = 0.0

@@ -2,31 +2,19 @@
 
 import pytest
 
+from notifications_app.content import Content
 from notifications_app.models import Plan
 from notifications_app.pipeline import planning
-from notifications_app.services import Draft, notification_test
+from notifications_app.services import notification_test
 from pushsvc.common.errors import NotFound
 from subscriptions_app.services import subscription_unsubscribe
 from tests.pipeline.support import counts, deliver, deliveries, plan, subscribe
 
-DRAFT = Draft(
-    title="",
-    body="Fresh bread",
-    icon="",
-    url="",
-    image="",
-    data={},
-    ttl=3600,
-    urgency="normal",
-    topic="",
-    target_platforms=("web", "ios"),
-    segment_id=None,
-    scheduled_at=None,
-)
+CONTENT = Content(body="Fresh bread", ttl=3600)
 
 
 def send_test(channel, subscription):
-    test = notification_test(channel=channel, draft=DRAFT, subscription_id=subscription.id)
+    test = notification_test(channel=channel, content=CONTENT, subscription_id=subscription.id)
     return channel.notifications.get(pk=test)
 
 

@@ -136,13 +136,13 @@ def payload(message: Message, token: str) -> bytes:
 
 
 def _content(message: Message, token: str) -> dict[str, Any]:
-    alert = {"title": message.title, "body": message.body}
+    alert = {"title": message.content.title, "body": message.content.body}
     fields = {
         "notification_id": str(message.notification_id),
-        "url": message.url,
-        "icon": message.icon,
-        "image": message.image,
-        "data": dict(message.data),
+        "url": message.content.url,
+        "icon": message.content.icon,
+        "image": message.content.image,
+        "data": dict(message.content.data),
         "token": token,
     }
     return {"aps": {"alert": _given(alert), "mutable-content": 1}} | _given(fields)
@@ -166,15 +166,15 @@ def build_request(
     """
     if not _DEVICE_TOKEN.fullmatch(target.device_token):
         raise MalformedTokenError
-    collapse_id = message.topic or str(message.notification_id)
+    collapse_id = message.content.topic or str(message.notification_id)
     if not (_FIELD.fullmatch(collapse_id) and _FIELD.fullmatch(credentials.topic)):
         raise MalformedFieldError
     return NotificationRequest(
         target.device_token,
         _content(message, target.token),
         notification_id=str(uuid5(message.notification_id, str(target.subscription_id))),
-        time_to_live=max(1, math.ceil(message.expires_at - now)) if message.ttl else 0,
-        priority=PRIORITIES[message.urgency],
+        time_to_live=max(1, math.ceil(message.expires_at - now)) if message.content.ttl else 0,
+        priority=PRIORITIES[message.content.urgency],
         collapse_key=collapse_id,
         push_type=PushType.ALERT,
         apns_topic=credentials.topic,

@@ -125,14 +125,14 @@ def build_request(
 def _encoded(message: Message, target: Target, ttl: int) -> dict[str, Any]:
     built = messaging.Message(
         notification=messaging.Notification(
-            title=message.title or None,
-            body=message.body,
-            image=message.image or message.icon or None,
+            title=message.content.title or None,
+            body=message.content.body,
+            image=message.content.image or message.content.icon or None,
         ),
         data=_data(message, target.token),
         android=messaging.AndroidConfig(
-            collapse_key=message.topic or None,
-            priority="high" if message.urgency in {"normal", "high"} else "normal",
+            collapse_key=message.content.topic or None,
+            priority="high" if message.content.urgency in {"normal", "high"} else "normal",
             ttl=ttl,
             # One notification is shown once, however often it arrives.
             notification=messaging.AndroidNotification(tag=str(message.notification_id)),
@@ -150,11 +150,11 @@ def _data(message: Message, token: str) -> dict[str, str]:
     """Our names win over the sender's."""
     own = {
         "notification_id": str(message.notification_id),
-        "url": message.url,
-        "icon": message.icon,
+        "url": message.content.url,
+        "icon": message.content.icon,
         "token": token,
     }
-    return {**message.data, **{name: value for name, value in own.items() if value}}
+    return {**message.content.data, **{name: value for name, value in own.items() if value}}
 
 
 def _app_part(encoded: Mapping[str, Any]) -> bytes:
@@ -162,7 +162,7 @@ def _app_part(encoded: Mapping[str, Any]) -> bytes:
 
 
 def _ttl(message: Message, now: float) -> int:
-    return min(max(1, math.ceil(message.expires_at - now)), MAX_TTL) if message.ttl else 0
+    return min(max(1, math.ceil(message.expires_at - now)), MAX_TTL) if message.content.ttl else 0
 
 
 def _json(value: object) -> bytes:

@@ -97,12 +97,12 @@ def payload(message: Message, token: str) -> bytes:
     """What the service worker gets, before encryption: a JSON object without absent fields."""
     fields = {
         "notification_id": str(message.notification_id),
-        "title": message.title,
-        "body": message.body,
-        "icon": message.icon,
-        "url": message.url,
-        "image": message.image,
-        "data": dict(message.data),
+        "title": message.content.title,
+        "body": message.content.body,
+        "icon": message.content.icon,
+        "url": message.content.url,
+        "image": message.content.image,
+        "data": dict(message.content.data),
         "token": token,
     }
     given = {name: value for name, value in fields.items() if value}
@@ -122,15 +122,15 @@ def build_request(
         "Content-Encoding": "aes128gcm",
         "Content-Type": "application/octet-stream",
         "TTL": str(_ttl(message, endpoint.vendor, now)),
-        "Urgency": message.urgency,
+        "Urgency": message.content.urgency,
     }
-    if message.topic:
-        headers["Topic"] = _topic(message.topic, endpoint.vendor)
+    if message.content.topic:
+        headers["Topic"] = _topic(message.content.topic, endpoint.vendor)
     return Request(endpoint.url, headers, encrypt(payload(message, target.token), target))
 
 
 def _ttl(message: Message, vendor: str, now: float) -> int:
-    left = max(1, math.ceil(message.expires_at - now)) if message.ttl else 0
+    left = max(1, math.ceil(message.expires_at - now)) if message.content.ttl else 0
     return max(left, MIN_TTL_WNS) if vendor == "wns" else left
 
 

@@ -91,7 +91,7 @@ def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
         case errors.PushsvcError():
             return exc
         case exceptions.ValidationError():
-            return errors.Invalid(_faults(exc.detail))
+            return errors.Invalid(faults_of(exc))
         case OperationalError() | InterfaceError():
             return errors.DatabaseUnavailable()
         case Http404() | exceptions.NotFound():
@@ -108,8 +108,8 @@ def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
             return errors.PushsvcError()
 
 
-def _faults(detail: Any) -> list[errors.Fault]:
-    found = flatten_errors(detail)
+def faults_of(error: exceptions.ValidationError) -> list[errors.Fault]:
+    found = flatten_errors(error.detail)
     return [errors.Fault(_path(fault.attr), fault.code, fault.detail) for fault in found]
 
 

@@ -81,7 +81,7 @@ def loads_strict(data: bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
-        _check_text(key)
+        check_text(key)
         if key in result:
             raise MalformedJSON(f"The key {key[:50]!r} is there twice.")
         result[key] = value
@@ -113,7 +113,7 @@ def _check_depth(value: Any) -> None:
         nested = False
         for item in level:
             if isinstance(item, str):
-                _check_text(item)
+                check_text(item)
             elif isinstance(item, dict | list):
                 nested = True
                 below.extend(item.values() if isinstance(item, dict) else item)
@@ -123,7 +123,8 @@ def _check_depth(value: Any) -> None:
         level = below
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raises MalformedJSON for text that PostgreSQL does not store."""
     if _UNSTORABLE.search(text):
         raise MalformedJSON("A string holds NUL or half of a surrogate pair.")
 
