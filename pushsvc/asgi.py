@@ -25,31 +25,22 @@ from django.middleware.security import SecurityMiddleware
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings
-from pushsvc.bulkhead import THREADS, Bulkhead, Places
+from pushsvc.bulkhead import THREADS, Bulkhead, Places, TooManyInFlight
 from pushsvc.common import errors
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.content_type import plain_content_type
 from pushsvc.common.http.csp import PolicyMiddleware
 from pushsvc.common.http.handlers import refusal
-from pushsvc.common.http.strict_json import MAX_BODY_BYTES
+from pushsvc.request_body import RequestBody
 from pushsvc.sockets import UNREAD_SECONDS, end_unread_connections, require_files
 
-BODY_SECONDS = 10.0
 PART_BYTES = 64 * 1024
 PART_SECONDS = float(UNREAD_SECONDS)  # that a client may take for a part of a long answer
-_ENDED_EARLY = "The body ended before its announced length."
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 _Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
-
-
-class BodyTooSlow(errors.PushsvcError):
-    status = 408
-    code = "body_too_slow"
-    title = "The body took too long"
-    detail = f"A request must be complete within {BODY_SECONDS:.0f} seconds."
 
 
 class BufferedApplication:
@@ -64,12 +55,16 @@ class BufferedApplication:
         environ = _environ(scope)
         request = WSGIRequest(environ.copy())  # it writes into it
         places = self._bulkhead.places(scope["method"], scope["path"])
+        body = RequestBody(scope, receive)
         try:
             with self._bulkhead.in_flight(counted_address(request)):
-                body = await _body_in_time(scope, receive)
+                complete = _complete(environ, await body.read())
                 places.require_room()
-                answer = _Answer(self._application, _complete(environ, body))
+                answer = _Answer(self._application, complete)
                 await _send_parts(answer, places, receive, send)
+        except TooManyInFlight as error:
+            await body.discard()
+            await _refuse(send, request, error)
         except errors.PushsvcError as error:
             await _refuse(send, request, error)
 
@@ -165,34 +160,6 @@ async def _send_in_time(
 async def _send_all(send: _Send, messages: list[_Message]) -> None:
     for message in messages:
         await send(message)
-
-
-async def _body_in_time(scope: _Message, receive: _Receive) -> bytes:
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _body(scope, receive)
-    except TimeoutError:
-        raise BodyTooSlow from None
-
-
-async def _body(scope: _Message, receive: _Receive) -> bytes:
-    """The whole body; BodyTooLarge as soon as that is known, BadRequest if it ends early."""
-    announced = dict(scope["headers"]).get(b"content-length", b"")
-    if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
-        raise errors.BodyTooLarge
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise errors.BadRequest(_ENDED_EARLY)
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY_BYTES:
-            raise errors.BodyTooLarge
-        if not message.get("more_body"):
-            break
-    if announced.isdigit() and len(body) < int(announced):
-        raise errors.BadRequest(_ENDED_EARLY)
-    return bytes(body)
 
 
 def _environ(scope: _Message) -> dict[str, Any]:

@@ -50,6 +50,10 @@ class Busy(Unavailable):
     retry_after = 1
 
 
+class TooManyInFlight(Busy):
+    """Of one address. The body of the request is not read yet."""
+
+
 class Places:
     """The threads that one kind of request may hold, and the queue for them."""
 
@@ -88,9 +92,9 @@ class Bulkhead:
 
     @contextmanager
     def in_flight(self, address: str) -> Iterator[None]:
-        """Raises Busy where IN_FLIGHT requests of the address are in flight already."""
+        """Raises TooManyInFlight if the address has IN_FLIGHT requests in flight already."""
         if self._in_flight[address] >= IN_FLIGHT:
-            raise Busy
+            raise TooManyInFlight
         self._in_flight[address] += 1
         try:
             yield

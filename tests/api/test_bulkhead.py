@@ -13,6 +13,7 @@ from django.test import Client
 
 from pushsvc.bulkhead import IN_FLIGHT, QUARTER, QUARTERS, WAITING_IN_QUARTER
 from tests.admin.support import make_notification
+from tests.api.sockets import sent_in_pieces
 from tests.api.support import browser, owner_of
 from tests.api.test_connections import post
 from tests.api.test_web_process import ask
@@ -116,6 +117,8 @@ def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owne
             held = opened(IN_FLIGHT + 1, subscribe.encode())
             (refused,) = first_answered(held)
             assert statuses([refused]) == {503}
+            long = subscribe.replace(str(len(body)), "60000").encode() + b" " * (60_000 - len(body))
+            assert statuses([sent_in_pieces(one, long, 4) for one in opened(1)]) == {503}
             elsewhere.sendall(get("/healthz", "X: 1"))
         held.remove(refused)
         assert statuses(held) <= {200, 201, 429}

@@ -6,12 +6,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hyperframe.frame import ContinuationFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 
 from pushsvc.bulkhead import THREADS
+from tests.api.sockets import unsent
 from tests.api.support import browser, owner_of
 from tests.api.test_web_process import ask
 from tests.factories import make_channel
@@ -84,18 +84,6 @@ def test_connections_that_read_no_answer_hold_no_thread_and_are_closed(web, open
     assert unsent(web).keys() >= ports, "it was answered when connections had ended, not before"
     until(lambda: not unsent(web).keys() & ports, seconds=120)
     assert_serves(web)
-
-
-def unsent(port):
-    """Bytes that the server's kernel keeps for each connection, by the client's port. (The kernel
-    ends a connection that reads nothing without a word to the client.)"""
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    parts = [[text.partition(":") for text in row[1:5]] for row in rows]
-    return {
-        int(remote[2], 16): int(queues[0], 16)
-        for local, remote, _, queues in parts
-        if int(local[2], 16) == port
-    }
 
 
 def has_stalled(port, clients):

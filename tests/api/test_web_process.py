@@ -3,7 +3,11 @@
 import json
 import socket
 
+import pytest
+
 from notifications_app.models import Notification
+from pushsvc.request_body import DISCARDED_BYTES
+from tests.api.sockets import sent_in_pieces
 from tests.api.support import owner_of
 from tests.factories import make_channel
 
@@ -55,6 +59,36 @@ def test_a_body_is_refused_by_its_length_before_it_comes(web):
     status, problem = ask(web, post("none", "{", length=99_999_999_999))
 
     assert (status, problem["code"]) == (413, "body_too_large")
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_client_that_reads_only_when_it_has_sent_all_reads_the_refusal(web, is_chunked):
+    large = " " * 200_000
+    request = (
+        post("none", in_chunks(large), extra="Transfer-Encoding: chunked\r\n")
+        if is_chunked
+        else post("none", large)
+    )
+
+    with connect(web, "") as connection:
+        status, problem = read(sent_in_pieces(connection, request.encode()))
+
+    assert (status, problem["code"]) == (413, "body_too_large")
+
+
+def test_a_client_that_asks_before_it_sends_is_refused_at_once(web):
+    extra = "Content-Length: 200000\r\nExpect: 100-continue\r\n"
+
+    status, problem = ask(web, post("none", "", extra=extra))
+
+    assert (status, problem["code"]) == (413, "body_too_large")
+
+
+def test_a_refused_body_is_dropped_up_to_a_bound(web):
+    chunks = (b"10000\r\n" + b" " * 65_536 + b"\r\n") * (10 * DISCARDED_BYTES // 65_536)
+    chunked = post("none", "", extra="Transfer-Encoding: chunked\r\n")
+    with connect(web, chunked) as connection, pytest.raises(ConnectionError):
+        sent_in_pieces(connection, chunks, 100)
 
 
 def test_a_body_that_ends_early_is_not_acted_on(web):
