@@ -15,7 +15,7 @@ from pushsvc.common.store import sql
 _SHARDS: Final = 8
 _COUNTERS: Final = frozenset(ChannelTotals.__dataclass_fields__)
 _HOUR_COLUMNS: Final = (
-    *(f"{platform}_{change}" for platform in Platform.values for change in ("gained", "lost")),
+    *(f"{platform}_{change}" for platform in Platform for change in ("gained", "lost")),
     "notifications_sent",
 )
 
@@ -55,7 +55,7 @@ def channel_hours_merge(limit: int) -> int:
 def _hour_of(added: dict[str, int]) -> dict[str, int]:
     """The columns of ChannelHour that change, and by how much."""
     hour = {}
-    for platform in Platform.values:
+    for platform in Platform:
         change = added.get(f"{platform}_subscribers", 0)
         if change:
             hour[f"{platform}_{'gained' if change > 0 else 'lost'}"] = abs(change)

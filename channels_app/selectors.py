@@ -12,6 +12,7 @@ from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
 from pushsvc.common.errors import NotFound
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
@@ -125,7 +126,7 @@ def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
     }
 
 
-def credential_for(channel_id: UUID, platform: str) -> Credential | None:
+def credential_for(channel_id: UUID, platform: Platform) -> Credential | None:
     """What to show to Google or Apple. SecretUnreadable where CREDENTIAL_KEYS lacks the key."""
     row = ProviderCredential.objects.filter(channel_id=channel_id, platform=platform).first()
     if row is None:

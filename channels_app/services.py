@@ -81,7 +81,7 @@ def channel_update(
         "sends_per_second": sends_per_second,
         "subscribes_per_minute": subscribes_per_minute,
         "max_subscriptions": max_subscriptions,
-        **{f"{platform}_enabled": platform in enabled for platform in Platform.values},
+        **{f"{platform}_enabled": platform in enabled for platform in Platform},
     }
     for field, value in values.items():
         setattr(channel, field, value)
@@ -244,7 +244,7 @@ def _lock(channel: Channel) -> None:
 
 
 def platform_pause(
-    *, channel_id: UUID, platform: str, version: int, code: str, detail: str
+    *, channel_id: UUID, platform: Platform, version: int, code: str, detail: str
 ) -> bool:
     """True: paused by this call. False: it was paused, or those credentials are not current."""
     refused = ProviderCredential.objects.filter(

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from pushsvc.common.platforms import Platform
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
@@ -38,7 +40,7 @@ class SendRequest:
     """
 
     content: Content
-    target_platforms: tuple[str, ...]
+    target_platforms: tuple[Platform, ...]
     segment_id: UUID | None = None
     scheduled_at: datetime | None = None
     only_subscription_id: UUID | None = None

@@ -6,17 +6,20 @@ from typing import Final
 from uuid import UUID
 
 from notifications_app.content import Content
-from notifications_app.delivery.apns import transport as apns
-from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.registry import Credentials, Target
-from notifications_app.delivery.types import Accepted, Deferred, Message, Misconfigured, Outcome
+from notifications_app.delivery.registry import TRANSPORTS, Credentials
+from notifications_app.delivery.types import (
+    Accepted,
+    Deferred,
+    Message,
+    Misconfigured,
+    Outcome,
+    Target,
+)
 from notifications_app.pipeline import connections
 from notifications_app.pipeline.targets import stored_credentials
 from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
 
-# What no device has: the service refuses it, but only after it has accepted the credentials.
-_NO_REGISTRATION: Final = "pushsvc-credential-test"
-_NO_DEVICE: Final = "0" * 64
 _SECONDS: Final = 60.0
 
 
@@ -29,17 +32,18 @@ class Trial:
     detail: str
 
 
-def credentials_try(*, channel_id: UUID, platform: str) -> Trial:
+def credentials_try(*, channel_id: UUID, platform: Platform) -> Trial:
     """Asks with a message to a device that does not exist; nobody gets anything. Safe to repeat.
 
     Takes as long as a call to the push service. Raises CredentialsMissing, CredentialsUnreadable,
     SecretUnreadable.
     """
     credentials = stored_credentials(platform, channel_id)
-    return _judged(asyncio.run(_ask(platform, _nobody(platform), credentials)))
+    return _judged(asyncio.run(_ask(platform, credentials)))
 
 
-async def _ask(platform: str, target: Target, credentials: Credentials) -> Outcome:
+async def _ask(platform: Platform, credentials: Credentials) -> Outcome:
+    target = Target(uuid7(), TRANSPORTS[platform].no_device, "")
     client = connections.new_client(platform)
     try:
         return await client.send(_message(), target, credentials)
@@ -57,12 +61,6 @@ def _judged(outcome: Outcome) -> Trial:
             return Trial(True, "accepted", "")
         case _:
             return Trial(True, outcome.code, outcome.detail)
-
-
-def _nobody(platform: str) -> Target:
-    if platform == "android":
-        return fcm.Target(uuid7(), _NO_REGISTRATION, "")
-    return apns.Target(uuid7(), _NO_DEVICE, "")
 
 
 def _message() -> Message:

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from pushsvc.common.errors import Conflict, Fault, Invalid, PushsvcError
+from pushsvc.common.platforms import Platform
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
@@ -33,7 +34,7 @@ class PayloadTooLarge(Invalid):
     code = "payload_too_large"
     title = "Payload too large"
 
-    def __init__(self, platform: str, size: int, limit: int) -> None:
+    def __init__(self, platform: Platform, size: int, limit: int) -> None:
         detail = f"The message takes {size} bytes on {platform}; the most is {limit}."
         super().__init__([Fault("target_platforms", self.code, detail)])
 

@@ -16,7 +16,7 @@ from notifications_app.states import (
     PlanStatus,
 )
 from pushsvc.common.ids import uuid7
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 
 class Urgency(models.TextChoices):
@@ -68,7 +68,7 @@ class Notification(models.Model):
                 condition=Q(status__in=NotificationStatus.values), name="notification_status"
             ),
             models.CheckConstraint(
-                condition=Q(target_platforms__contained_by=Platform.values),
+                condition=Q(target_platforms__contained_by=PLATFORM_VALUES),
                 name="notification_platforms",
             ),
             models.CheckConstraint(
@@ -116,7 +116,7 @@ class Plan(models.Model):
     id = models.BigAutoField(primary_key=True)
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="plans")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
-    platform = models.CharField(max_length=7, choices=Platform.choices)
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     status = models.CharField(
         max_length=10,
         choices=PlanStatus.choices,
@@ -143,7 +143,7 @@ class Plan(models.Model):
             models.UniqueConstraint(
                 fields=["notification", "platform"], name="plan_once_per_platform"
             ),
-            models.CheckConstraint(condition=Q(platform__in=Platform.values), name="plan_platform"),
+            models.CheckConstraint(condition=Q(platform__in=PLATFORM_VALUES), name="plan_platform"),
             models.CheckConstraint(condition=Q(status__in=PlanStatus.values), name="plan_status"),
         ]
         indexes = [
@@ -166,7 +166,7 @@ class Batch(models.Model):
     plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="batches")
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="batches")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
-    platform = models.CharField(max_length=7, choices=Platform.choices)
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     push_service = models.CharField(max_length=100)
     status = models.CharField(
         max_length=6,
@@ -201,7 +201,7 @@ class Batch(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(platform__in=Platform.values), name="batch_platform"
+                condition=Q(platform__in=PLATFORM_VALUES), name="batch_platform"
             ),
             models.CheckConstraint(condition=Q(status__in=BatchStatus.values), name="batch_status"),
             models.CheckConstraint(
@@ -278,7 +278,7 @@ class HourlyStat(models.Model):
 
     pk = models.CompositePrimaryKey("channel_id", "platform", "hour")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
-    platform = models.CharField(max_length=7, choices=Platform.choices)
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     hour = models.DateTimeField()
     recipients = models.BigIntegerField(default=0, db_default=0)
     delivered = models.BigIntegerField(default=0, db_default=0)
@@ -289,7 +289,7 @@ class HourlyStat(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(platform__in=Platform.values), name="hourly_platform"
+                condition=Q(platform__in=PLATFORM_VALUES), name="hourly_platform"
             ),
         ]
         indexes = [models.Index(fields=["hour"], name="hourly_hour")]
@@ -311,14 +311,14 @@ class OutcomeMinute(models.Model):
         Notification, on_delete=models.CASCADE, related_name="+", db_index=False
     )
     minute = models.DateTimeField()
-    platform = models.CharField(max_length=7, choices=Platform.choices)
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     code = models.CharField(max_length=64)
     count = models.BigIntegerField()
 
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(platform__in=Platform.values), name="outcome_platform"
+                condition=Q(platform__in=PLATFORM_VALUES), name="outcome_platform"
             ),
         ]
 

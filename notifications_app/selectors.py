@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 from notifications_app.models import Delivery, Notification, OutcomeMinute
 from notifications_app.states import DeliveryStatus, NotificationStatus
 from pushsvc.common.errors import NotFound
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 
@@ -127,7 +128,7 @@ class Recipient(NamedTuple):
     """`outcome`: waiting, delivered or bounced."""
 
     subscription_id: UUID
-    platform: str
+    platform: Platform
     outcome: str
     code: str
     detail: str
@@ -139,7 +140,10 @@ class Recipient(NamedTuple):
 def recipients_after(notification_id: UUID, *, after: UUID, limit: int) -> list[Recipient]:
     """The next of a notification's recipients in the order of their ids, by the primary key."""
     parameters = {"notification": notification_id, "after": after, "limit": limit}
-    return [Recipient(*row) for row in sql.rows(_RECIPIENTS, parameters)]
+    return [
+        Recipient(subscription_id, Platform(platform), *row)
+        for subscription_id, platform, *row in sql.rows(_RECIPIENTS, parameters)
+    ]
 
 
 def segment_user(segment_id: UUID) -> Notification | None:

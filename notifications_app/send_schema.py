@@ -21,7 +21,7 @@ from pushsvc.common.http.fields import (
     WholeNumber,
     refuse,
 )
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 
 MAX_TITLE: Final = 100
 MAX_BODY: Final = 255
@@ -59,7 +59,7 @@ class SendInput(StrictSerializer):
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."
     )
     target_platforms = ListOf(
-        Choice(Platform.values),
+        Choice(PLATFORM_VALUES),
         max_length=MAX_PLATFORMS,
         default=[Platform.WEB.value],
         help_text="Duplicates count once.",
@@ -87,7 +87,8 @@ class SendInput(StrictSerializer):
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {**attrs, "target_platforms": tuple(dict.fromkeys(attrs["target_platforms"]))}
+        platforms = dict.fromkeys(map(Platform, attrs["target_platforms"]))
+        return {**attrs, "target_platforms": tuple(platforms)}
 
 
 def read_send(data: object) -> tuple[SendRequest, bool]:

@@ -13,8 +13,7 @@ from channels_app import audit
 from channels_app.models import Channel
 from notifications_app import idempotency, selectors
 from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
-from notifications_app.delivery.fcm.transport import unusable_data_names
-from notifications_app.delivery.registry import PAYLOADS, PLATFORMS
+from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import (
     NotCancellable,
@@ -28,7 +27,7 @@ from notifications_app.tasks import ring_planner
 from notifications_app.tracking import make_token
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.ids import uuid7
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 from subscriptions_app.errors import PlatformNotEnabled
@@ -93,17 +92,19 @@ def notification_test(*, channel: Channel, content: Content, subscription_id: UU
     """
     device = subscription_active(channel_id=channel.id, subscription_id=subscription_id)
     test = SendRequest(
-        content=content, target_platforms=(device.platform,), only_subscription_id=device.id
+        content=content,
+        target_platforms=(Platform(device.platform),),
+        only_subscription_id=device.id,
     )
     return notification_accept(channel=channel, request=test, body=None).notification_id
 
 
-def notification_try(*, channel: Channel, request: SendRequest) -> Mapping[str, DryRun]:
+def notification_try(*, channel: Channel, request: SendRequest) -> Mapping[Platform, DryRun]:
     """Checks all that `notification_accept` checks and stores nothing. By platform."""
     sizes = _payload_sizes(channel, request)
     audience = audience_size(channel.id, _rule(channel.id, request.segment_id), sizes)
     return {
-        platform: DryRun(size, PAYLOADS[platform][1], audience[platform])
+        platform: DryRun(size, TRANSPORTS[platform].max_payload, audience[platform])
         for platform, size in sizes.items()
     }
 
@@ -196,13 +197,14 @@ def _rule(channel_id: UUID, segment_id: UUID | None) -> Rule | None:
     return rule
 
 
-def _payload_sizes(channel: Channel, request: SendRequest) -> dict[str, int]:
+def _payload_sizes(channel: Channel, request: SendRequest) -> dict[Platform, int]:
     """Bytes by platform. Raises for a request that may not be sent."""
     enabled = channel.platforms
     for platform in request.target_platforms:
-        if platform not in PLATFORMS or not enabled[platform]:
+        if not enabled[platform]:
             raise PlatformNotEnabled("target_platforms", platform)
-    _check_data_names(request)
+    for platform in request.target_platforms:
+        _check_data_names(platform, request.content.data)
     message = Message(_ANY_ID, request.content, expires_at=0.0)
     token = make_token(_ANY_ID, _ANY_ID)
     return {
@@ -210,18 +212,16 @@ def _payload_sizes(channel: Channel, request: SendRequest) -> dict[str, int]:
     }
 
 
-def _check_data_names(request: SendRequest) -> None:
-    """On Android, `data` shares one level with the service's and Google's own names."""
-    if Platform.ANDROID in request.target_platforms:
-        detail = "On Android this name is reserved by the service or by Google; choose another."
-        names = unusable_data_names(request.content.data)
-        if names:
-            raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
+def _check_data_names(platform: Platform, data: Mapping[str, str]) -> None:
+    names = TRANSPORTS[platform].unusable_data_names(data)
+    if names:
+        detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
+        raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
 
 
-def _payload_size(platform: str, message: Message, token: str) -> int:
-    payload, limit = PAYLOADS[platform]
-    size = len(payload(message, token))
-    if size > limit:
-        raise PayloadTooLarge(platform, size, limit)
+def _payload_size(platform: Platform, message: Message, token: str) -> int:
+    transport = TRANSPORTS[platform]
+    size = len(transport.payload(message, token))
+    if size > transport.max_payload:
+        raise PayloadTooLarge(platform, size, transport.max_payload)
     return size

@@ -20,6 +20,7 @@ from notifications_app.pipeline import (
     wakeup,
 )
 from pushsvc.common import worker
+from pushsvc.common.platforms import Platform
 
 logger = logging.getLogger(__name__)
 
@@ -48,20 +49,20 @@ def plan() -> None:
 
 @shared_task(time_limit=_TIME_LIMIT)
 def deliver_web() -> None:
-    _deliver("web")
+    _deliver(Platform.WEB)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def deliver_android() -> None:
-    _deliver("android")
+    _deliver(Platform.ANDROID)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def deliver_ios() -> None:
-    _deliver("ios")
+    _deliver(Platform.IOS)
 
 
-def _deliver(platform: str) -> None:
+def _deliver(platform: Platform) -> None:
     """Until nothing is due; a worker that has more to do than a turn rings for itself."""
     if dispatch.deliver(platform, seconds=_TURN_SECONDS) and not worker.is_stopping():
         wakeup.ring(platform)

@@ -108,7 +108,7 @@ def _greeting(url: str) -> SendRequest:
         ttl=_TTL_SECONDS,
         urgency="high",
     )
-    return SendRequest(content=content, target_platforms=(Platform.WEB.value,))
+    return SendRequest(content=content, target_platforms=(Platform.WEB,))
 
 
 def _counts(notification: Notification) -> dict[str, Any]:

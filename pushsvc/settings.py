@@ -186,7 +186,7 @@ SPECTACULAR_SETTINGS = {
         "pushsvc.common.http.openapi.add_links",
     ],
     "ENUM_NAME_OVERRIDES": {
-        "Platform": "pushsvc.common.platforms.Platform.values",
+        "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
         "NotificationStatus": "notifications_app.states.NotificationStatus.values",
     },
     "SERVERS": [{"url": "/"}],

@@ -16,7 +16,7 @@ AUTH_BYTES: Final = 16
 _BASE64URL: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}", re.ASCII)
 
 
-def device_address(platform: str, text: str) -> str:
+def device_address(platform: Platform, text: str) -> str:
     """The spelling that an address is stored and looked up in: an APNs token is hex of any case."""
     return text.lower() if platform == Platform.IOS else text
 

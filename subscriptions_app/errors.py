@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from pushsvc.common.errors import Conflict, Fault, Invalid, Unavailable
+from pushsvc.common.platforms import Platform
 
 
 class PlatformNotEnabled(Invalid):
@@ -11,7 +12,7 @@ class PlatformNotEnabled(Invalid):
     code = "platform_not_enabled"
     title = "Platform not enabled"
 
-    def __init__(self, attr: str, platform: str) -> None:
+    def __init__(self, attr: str, platform: Platform) -> None:
         super().__init__(
             [Fault(attr, self.code, f"The platform {platform} is not enabled for this channel.")]
         )

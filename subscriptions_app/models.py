@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from channels_app.models import Channel, VapidKey
 from pushsvc.common.ids import uuid7
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 MAX_SEGMENT_NAME: Final = 100
 
@@ -25,7 +25,7 @@ class Subscription(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="subscriptions")
-    platform = models.CharField(max_length=7, choices=Platform.choices)
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     address = models.TextField(help_text="The push endpoint (web) or the provider's token.")
     address_sha256 = models.BinaryField(max_length=32, editable=False)
     is_set_aside = models.BooleanField(default=False, db_default=False, editable=False)
@@ -60,7 +60,7 @@ class Subscription(models.Model):
                 name="subscription_set_aside_expired",
             ),
             models.CheckConstraint(
-                condition=models.Q(platform__in=Platform.values), name="subscription_platform"
+                condition=models.Q(platform__in=PLATFORM_VALUES), name="subscription_platform"
             ),
             models.CheckConstraint(
                 condition=~models.Q(platform="web") | models.Q(vapid_key__isnull=False),

@@ -17,7 +17,7 @@ from channels_app.models import VapidKey
 from channels_app.selectors import channel_totals
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_uuid
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.compiler import compiled, indexed_part
@@ -75,7 +75,7 @@ def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None
     word = text.strip().lower()
     if re.fullmatch(r"[0-9a-f]{64}", word, re.ASCII):
         digest = bytes.fromhex(word)
-        return active.filter(platform__in=Platform.values, address_sha256=digest).first()
+        return active.filter(platform__in=PLATFORM_VALUES, address_sha256=digest).first()
     try:
         return active.filter(id=parse_uuid(word)).first()
     except ValueError:
@@ -85,7 +85,7 @@ def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None
 def newest_subscriptions(*, channel_id: UUID, limit: int) -> list[Subscription]:
     """Active ones; of each platform at most `limit`."""
     active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
-    each = [active.filter(platform=name).order_by("-id")[:limit] for name in Platform.values]
+    each = [active.filter(platform=name).order_by("-id")[:limit] for name in Platform]
     return list(each[0].union(*each[1:], all=True).order_by("-id"))
 
 
@@ -142,11 +142,13 @@ def segment_page(*, channel_id: UUID, limit: int, offset: int) -> list[Segment]:
 
 def segment_size(segment: Segment) -> Size:
     """On all platforms."""
-    sizes = audience_size(segment.channel_id, segment.rule, Platform.values).values()
+    sizes = audience_size(segment.channel_id, segment.rule, Platform).values()
     return Size(sum(each.size for each in sizes), any(each.estimated for each in sizes))
 
 
-def audience_size(channel_id: UUID, rule: Rule | None, platforms: Iterable[str]) -> dict[str, Size]:
+def audience_size(
+    channel_id: UUID, rule: Rule | None, platforms: Iterable[Platform]
+) -> dict[Platform, Size]:
     """By platform. A rule of None is the whole channel, which is exact.
 
     For a rule it is exact up to EXACT_UP_TO where the platform has fewer than SAMPLE_ROWS
@@ -183,7 +185,7 @@ def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
     """What the channel's newest subscriptions have, the most frequent first."""
     parameters = {
         "channel": channel_id,
-        "platforms": list(Platform.values),
+        "platforms": PLATFORM_VALUES,
         "looked_at": _NAMED_ROWS,
         "names": _MOST_NAMES,
     }
@@ -206,7 +208,7 @@ class _Query:
         }
         self._parameters: dict[str, Any] = {
             "channel": channel_id,
-            "platforms": list(Platform.values),
+            "platforms": PLATFORM_VALUES,
             **matches.parameters,
             **indexed.parameters,
         }
@@ -215,7 +217,7 @@ class _Query:
         return sql.rows(statement.format(**self._fragments), self._parameters | parameters)
 
 
-def _sampled(query: _Query, platform: str, total: int) -> Size:
+def _sampled(query: _Query, platform: Platform, total: int) -> Size:
     """More than EXACT_UP_TO is always called an estimate: clients need to know only one limit."""
     ((seen, active, matching),) = query.rows(_SAMPLE, platform=platform, sample=SAMPLE_ROWS)
     if seen < SAMPLE_ROWS and matching <= EXACT_UP_TO:
@@ -223,13 +225,13 @@ def _sampled(query: _Query, platform: str, total: int) -> Size:
     return Size(round(total * matching / max(active, 1)), estimated=True)
 
 
-def _by_index(query: _Query) -> dict[str, Size]:
+def _by_index(query: _Query) -> dict[Platform, Size]:
     """The platforms where this is exact; none where the index leads to too many rows."""
     ((candidates, *matching),) = query.rows(_BY_INDEX, most=_CANDIDATES)
     if candidates == _CANDIDATES:
         return {}
     sizes = zip((Platform.WEB, Platform.ANDROID, Platform.IOS), matching, strict=True)
-    return {each.value: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
+    return {each: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
 
 
 def _one(segments: QuerySet[Segment]) -> Segment:

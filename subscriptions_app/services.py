@@ -57,7 +57,7 @@ class GoneSubscription:
 def subscription_register(
     *,
     channel: Channel,
-    platform: str,
+    platform: Platform,
     address: str,
     p256dh: str = "",
     auth: str = "",
@@ -102,7 +102,7 @@ def subscription_register(
         return register(alone=True)
 
 
-def subscription_unsubscribe(*, channel: Channel, platform: str, address: str) -> None:
+def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: str) -> None:
     """The device's subscription is not active afterwards, known or not. Safe to repeat."""
     digest = address_digest(device_address(platform, address))
     with sql.brief_transaction():
@@ -154,7 +154,7 @@ def subscription_forget(*, subscription: Subscription) -> None:
     sent to it bounces as `unsubscribed`.
     """
     digests = [bytes(subscription.address_sha256)]
-    for row in _rows_at(subscription.channel_id, subscription.platform, digests):
+    for row in _rows_at(subscription.channel_id, Platform(subscription.platform), digests):
         audit.record(row, audit.Action.DELETE, audit.fields_of(row), note="Deleted on request.")
         active = -1 if row.expired_at is None else 0
         row.delete()
@@ -221,7 +221,7 @@ def _name_taken() -> Iterator[None]:
         raise SegmentNameTaken from error
 
 
-def _address_facts(platform: str, text: str) -> dict[str, Any]:
+def _address_facts(platform: Platform, text: str) -> dict[str, Any]:
     address = device_address(platform, text)
     return {
         "address": address,
@@ -230,7 +230,7 @@ def _address_facts(platform: str, text: str) -> dict[str, Any]:
     }
 
 
-def _push_service(platform: str, address: str) -> str:
+def _push_service(platform: Platform, address: str) -> str:
     if platform != Platform.WEB:
         return TOKEN_SERVICES[platform]
     try:
@@ -243,7 +243,7 @@ def _push_service(platform: str, address: str) -> str:
         raise EndpointRefused(error.reason) from error
 
 
-def _lock_addresses(channel_id: UUID, platform: str, digests: Sequence[bytes]) -> datetime:
+def _lock_addresses(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> datetime:
     """One registration of an address at a time, known or not yet; the moment it was locked.
 
     A row lock would not do: there may be no row yet, and two would be inserted or moved here.
@@ -254,14 +254,16 @@ def _lock_addresses(channel_id: UUID, platform: str, digests: Sequence[bytes]) -
     return moment
 
 
-def _rows_at(channel_id: UUID, platform: str, digests: Sequence[bytes]) -> list[Subscription]:
+def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> list[Subscription]:
     rows = Subscription.objects.filter(
         channel_id=channel_id, platform=platform, address_sha256__in=digests
     )
     return list(rows.select_for_update(no_key=True).order_by("id"))
 
 
-def _vapid_key_id(channel: Channel, platform: str, given: str | None, claim: Claim) -> UUID | None:
+def _vapid_key_id(
+    channel: Channel, platform: Platform, given: str | None, claim: Claim
+) -> UUID | None:
     """An address is bound to its key, whoever registers it."""
     if platform != Platform.WEB:
         return None
@@ -275,7 +277,7 @@ def _vapid_key_id(channel: Channel, platform: str, given: str | None, claim: Cla
 
 
 def _settle(
-    channel: Channel, platform: str, claim: Claim, facts: dict[str, Any], *, alone: bool
+    channel: Channel, platform: Platform, claim: Claim, facts: dict[str, Any], *, alone: bool
 ) -> tuple[Subscription, bool]:
     known, left = claim.known, claim.left
     change = 0 if known and known.expired_at is None else 1

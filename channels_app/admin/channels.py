@@ -25,7 +25,7 @@ from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import grouped, moment
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
-_SUBSCRIBERS = {name: f"counters__{name}_subscribers" for name in Platform.values}
+_SUBSCRIBERS = {name: f"counters__{name}_subscribers" for name in Platform}
 
 
 @admin.register(Channel)

@@ -40,7 +40,7 @@ from notifications_app.models import Notification, Urgency
 from notifications_app.send_schema import MAX_BODY, MAX_TITLE, SendInput
 from notifications_app.services import notification_accept, notification_test, notification_try
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
-from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.selectors import (
@@ -67,7 +67,7 @@ _FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
 class Reach:
     """How many devices of a platform would get it, and in how many bytes each."""
 
-    platform: str
+    platform: Platform
     payload_bytes: int | None
     most_bytes: int
     audience: int

@@ -10,6 +10,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.models import Role
 from notifications_app.credential_check import Trial, credentials_try
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 
 _HEADLINES = {
@@ -37,11 +38,11 @@ class CredentialTestPage(TabPage):
         context = self.get_context_data(tone=tone, headline=headline, words=words)
         return self.render_to_response(context)
 
-    def _asked(self, platform: str) -> tuple[str, str, str]:
-        if platform not in {"android", "ios"}:
+    def _asked(self, name: str) -> tuple[str, str, str]:
+        if name not in {Platform.ANDROID, Platform.IOS}:
             return "bad", "Only Android and iOS have credentials to test.", ""
         try:
-            trial = credentials_try(channel_id=self.channel.pk, platform=platform)
+            trial = credentials_try(channel_id=self.channel.pk, platform=Platform(name))
         except CredentialsMissing:
             return "bad", "No credentials are stored.", ""
         except (CredentialsUnreadable, SecretUnreadable):

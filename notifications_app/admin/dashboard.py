@@ -21,7 +21,7 @@ from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.reporting.statistics import Outcomes, Report, Totals, report
 from pushsvc.common.console.admin import site
-from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from pushsvc.common.windows import WINDOW_NAMES, parse_days, window
 
@@ -174,7 +174,7 @@ def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
     return [
         {
             "name": platform,
-            "title": title,
+            "title": PLATFORM_NAMES[platform],
             "subscribers": found.totals.subscribers[platform],
             "url": scope.subscribers(platform__exact=platform, state="active"),
             "came_url": scope.changed_within(platform__exact=platform),
@@ -184,12 +184,12 @@ def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
             "outcomes": found.platform_outcomes[platform].total,
             "ended": _ended(scope, platform, found.platform_outcomes[platform].total),
         }
-        for platform, title in PLATFORM_NAMES.items()
+        for platform in Platform
         if _is_used(found, platform)
     ]
 
 
-def _ended(scope: Scope, platform: str, of: Outcomes) -> list[dict[str, Any]]:
+def _ended(scope: Scope, platform: Platform, of: Outcomes) -> list[dict[str, Any]]:
     return [
         {
             "value": getattr(of, name),
@@ -200,7 +200,7 @@ def _ended(scope: Scope, platform: str, of: Outcomes) -> list[dict[str, Any]]:
     ]
 
 
-def _is_used(found: Report, platform: str) -> bool:
+def _is_used(found: Report, platform: Platform) -> bool:
     outcomes, changes = found.platform_outcomes[platform], found.platform_changes[platform]
     return bool(
         found.totals.subscribers[platform] or changes.total.gained or outcomes.total != Outcomes()

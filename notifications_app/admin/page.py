@@ -20,7 +20,7 @@ from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.services import notification_cancel
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.console.figures import duration, share
-from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import segment_find
 
@@ -57,7 +57,7 @@ class ToldReason:
 
     @property
     def platform(self) -> str:
-        return PLATFORM_NAMES.get(self.reason.platform, "")
+        return PLATFORM_NAMES.get(self.reason.platform or "", "")
 
 
 class OneNotification(ChannelPage):
@@ -228,7 +228,7 @@ def _pauses(notification: Notification, progress: Progress) -> list[dict[str, st
     return [_pause(platform, stored.get(platform)) for platform in sorted(parked)]
 
 
-def _pause(platform: str, credential: ProviderCredential | None) -> dict[str, str]:
+def _pause(platform: Platform, credential: ProviderCredential | None) -> dict[str, str]:
     code = credential.paused_code if credential else "credentials_refused"
     words = words_for(platform, code or "credentials_refused")
     return {

@@ -10,7 +10,7 @@ from rest_framework.settings import api_settings
 from typing_extensions import override
 
 from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments import rules
 
@@ -24,7 +24,7 @@ def _enum(choices: Iterable[str]) -> dict[str, Any]:
 _REF: Final = {"$ref": "#/components/schemas/SegmentRule"}
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": rules.MAX_TEXT}
 _SCALAR: Final = {"oneOf": [{"type": "string", "maxLength": rules.MAX_TEXT}, {"type": "number"}]}
-_PLATFORM: Final = _enum(Platform.values)
+_PLATFORM: Final = _enum(PLATFORM_VALUES)
 _DAYS_AGO: Final = {
     "type": "object",
     "properties": {"days_ago": {"type": "integer", "minimum": 1, "maximum": rules.MAX_DAYS}},

@@ -9,7 +9,7 @@ from notifications_app.events import MAX_EVENTS, Event
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES
 
 
 class SendOutput(serializers.Serializer[Any]):
@@ -67,7 +67,7 @@ class NotificationOutput(serializers.Serializer[Notification]):
     scheduled_at = Timestamp()
     created_at = Timestamp()
     status = serializers.ChoiceField(NotificationStatus.values)
-    target_platforms = serializers.ListField(child=serializers.ChoiceField(Platform.values))
+    target_platforms = serializers.ListField(child=serializers.ChoiceField(PLATFORM_VALUES))
     segment_id = serializers.UUIDField(allow_null=True)
 
 

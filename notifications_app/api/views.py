@@ -52,6 +52,7 @@ from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.ratelimit import Limit
+from pushsvc.common.platforms import Platform
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.errors import PlatformNotEnabled
 
@@ -94,9 +95,9 @@ class SendView(KeyedView):
             ),
             **problem_responses(
                 400,
-                PlatformNotEnabled("target_platforms", "ios"),
+                PlatformNotEnabled("target_platforms", Platform.IOS),
                 SegmentNotFound(),
-                PayloadTooLarge("web", 4100, 3993),
+                PayloadTooLarge(Platform.WEB, 4100, 3993),
                 IdempotencyKeyInvalid(),
                 401,
                 MissingScope(Scope.SEND),
@@ -212,7 +213,7 @@ def _accepted(acceptance: Acceptance) -> dict[str, Any]:
     }
 
 
-def _dry_run(platforms: Mapping[str, DryRun]) -> dict[str, Any]:
+def _dry_run(platforms: Mapping[Platform, DryRun]) -> dict[str, Any]:
     return {
         "platforms": {
             platform: {

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from typing_extensions import override
 
-from notifications_app.delivery.types import Outcome, Rejected
+from notifications_app.delivery.types import INTERNAL_ERROR, Outcome, Rejected
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class Pass(Generic[T]):
             outcome = await self._call(target)
         except Exception as error:  # noqa: BLE001 (one recipient must not stop its batch)
             logger.error("delivery.internal_error", extra={"error": type(error).__name__})
-            outcome = Rejected("internal_error", type(error).__name__)
+            outcome = Rejected(INTERNAL_ERROR, type(error).__name__)
         self._results.put((target, outcome))
 
     def _end(self, task: asyncio.Task[None]) -> None:

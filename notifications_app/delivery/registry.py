@@ -1,38 +1,120 @@
-"""The platforms that a message can be sent to: their transports side by side."""
+"""The transports by platform: what each states of its push services, and how its client is made.
+
+Other packages learn of push services here, and import no transport.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, assert_never
 
+from notifications_app.delivery.apns import answers as apns_answers
 from notifications_app.delivery.apns import transport as apns
+from notifications_app.delivery.fcm import answers as fcm_answers
 from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.types import Message, Outcome
+from notifications_app.delivery.fcm.access_token import ServiceAccount
+from notifications_app.delivery.types import BrowserTarget, Message, Outcome, Target
+from notifications_app.delivery.webpush import answers as webpush_answers
 from notifications_app.delivery.webpush import transport as webpush
+from notifications_app.delivery.webpush.vapid import VapidKey, VapidKeys
 from pushsvc.common.endpoints import (
     TOKEN_SERVICES,
     WELL_KNOWN_SERVICES,
     own_services,
     service_of,
 )
+from pushsvc.common.platforms import Platform
 
-Target: TypeAlias = webpush.Target | fcm.Target | apns.Target
-Credentials: TypeAlias = webpush.Credentials | fcm.Credentials | apns.Credentials
+__all__ = [
+    "TRANSPORTS",
+    "Client",
+    "Connecting",
+    "Credentials",
+    "ServiceAccount",
+    "Transport",
+    "VapidKey",
+    "VapidKeys",
+    "is_at",
+    "make_client",
+    "parse_credentials",
+    "services_with_breaker",
+]
 
-PLATFORMS: Final = ("web", "android", "ios")
+Credentials: TypeAlias = ServiceAccount | apns.AppKey
 
-# The body that a device gets, and the most bytes that its push service takes.
-PAYLOADS: Final[Mapping[str, tuple[Callable[[Message, str], bytes], int]]] = {
-    "web": (webpush.payload, webpush.MAX_PAYLOAD),
-    "android": (fcm.payload, fcm.MAX_PAYLOAD),
-    "ios": (apns.payload, apns.MAX_PAYLOAD),
+
+def _no_names(_data: Mapping[str, str]) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transport:
+    """What a transport states of itself and of its push services.
+
+    `payload` is the body that a device gets, of a message and a tracking token; `max_payload` is in
+    bytes. `unusable_data_names`: those names in a sender's `data` that the platform reserves.
+    `codes`: every code of an outcome, with its meaning. `suspect_codes`: those that come with a
+    Gone that is `suspect`. `never_asked_codes`: those that say nothing of the push service.
+    `refusal_events`: those that blame the channel's keys where many recipients get them, with the
+    event to log. `no_device`: an address that no device has, to test credentials with.
+    """
+
+    payload: Callable[[Message, str], bytes]
+    max_payload: int
+    unusable_data_names: Callable[[Mapping[str, str]], list[str]] = _no_names
+    codes: Mapping[str, str]
+    suspect_codes: frozenset[str]
+    never_asked_codes: frozenset[str]
+    refusal_events: Mapping[str, str]
+    no_device: str = ""
+
+
+TRANSPORTS: Final[Mapping[Platform, Transport]] = {
+    Platform.WEB: Transport(
+        payload=webpush.payload,
+        max_payload=webpush.MAX_PAYLOAD,
+        codes=webpush_answers.CODES,
+        suspect_codes=webpush_answers.SUSPECT_CODES,
+        never_asked_codes=webpush_answers.NEVER_ASKED_CODES,
+        refusal_events=webpush_answers.REFUSAL_EVENTS,
+    ),
+    Platform.ANDROID: Transport(
+        payload=fcm.payload,
+        max_payload=fcm.MAX_PAYLOAD,
+        unusable_data_names=fcm.unusable_data_names,
+        codes=fcm_answers.CODES,
+        suspect_codes=fcm_answers.SUSPECT_CODES,
+        never_asked_codes=fcm_answers.NEVER_ASKED_CODES,
+        refusal_events=fcm_answers.REFUSAL_EVENTS,
+        no_device=fcm.NO_DEVICE,
+    ),
+    Platform.IOS: Transport(
+        payload=apns.payload,
+        max_payload=apns.MAX_PAYLOAD,
+        codes=apns_answers.CODES,
+        suspect_codes=apns_answers.SUSPECT_CODES,
+        never_asked_codes=apns_answers.NEVER_ASKED_CODES,
+        refusal_events={},
+        no_device=apns.NO_DEVICE,
+    ),
 }
+
+
+def parse_credentials(platform: Platform, secret: str, version: int) -> Credentials:
+    """From the text that is stored. Raises ValueError, whose words hold nothing of the secret."""
+    match platform:
+        case Platform.ANDROID:
+            return ServiceAccount.parse(secret, version)
+        case Platform.IOS:
+            return apns.AppKey.parse(secret, version)
+        case _:
+            raise ValueError("web push has VAPID keys instead")
 
 
 class Client(Protocol):
     """A platform's connections, made and used inside one event loop. `target` and `credentials`
-    are of that platform."""
+    are those of that platform, VAPID keys on the web."""
 
-    async def send(self, message: Message, target: Any, credentials: Any) -> Outcome: ...
+    async def send(self, message: Message, target: Any, credentials: Any, /) -> Outcome: ...
 
     async def close(self) -> None: ...
 
@@ -52,10 +134,10 @@ class Connecting:
     calls_in_flight: int
 
 
-def make_client(platform: str, how: Connecting) -> Client:
+def make_client(platform: Platform, how: Connecting) -> Client:
     """To be called in the event loop that will use it."""
     match platform:
-        case "web":
+        case Platform.WEB:
             return webpush.Client(
                 trusted_origins=how.trusted_origins,
                 allowed_hosts=how.allowed_hosts,
@@ -64,7 +146,7 @@ def make_client(platform: str, how: Connecting) -> Client:
                 other_timeout=how.stranger_call_seconds,
                 connections_per_origin=how.calls_in_flight,
             )
-        case "android":
+        case Platform.ANDROID:
             return fcm.Client(
                 api_base=how.fcm_api_base,
                 token_uri=how.google_token_uri,
@@ -72,23 +154,23 @@ def make_client(platform: str, how: Connecting) -> Client:
                 call_timeout=how.call_seconds,
                 connections_per_origin=how.calls_in_flight,
             )
-        case "ios":
+        case Platform.IOS:
             return apns.Client(
                 server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds
             )
         case _:
-            raise ValueError(f"no transport for {platform}")
+            assert_never(platform)
 
 
-def services_with_breaker(platform: str, trusted_origins: frozenset[str]) -> list[str]:
+def services_with_breaker(platform: Platform, trusted_origins: frozenset[str]) -> list[str]:
     """The push services of a platform that fail as one: the well-known and the operator's own."""
-    if platform == "web":
+    if platform == Platform.WEB:
         return sorted(WELL_KNOWN_SERVICES | own_services(trusted_origins))
     return [TOKEN_SERVICES[platform]]
 
 
 def is_at(target: Target, service: str, trusted_origins: frozenset[str]) -> bool:
     """Whether what calls the target calls the service, as the lists of hosts are now."""
-    if not isinstance(target, webpush.Target):
+    if not isinstance(target, BrowserTarget):
         return True
-    return service_of(target.endpoint, trusted_origins) == service
+    return service_of(target.address, trusted_origins) == service

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
@@ -65,28 +65,8 @@ class Misconfigured:
     detail: str = ""
 
 
-# Codes of a Gone that is `suspect`.
-SUSPECT_CODES: Final = frozenset(
-    {
-        "bad_device_token",
-        "device_token_not_for_topic",
-        "sender_id_mismatch",
-        "vapid_key_mismatch",
-    }
-)
-
-# Codes of outcomes that are ours alone: the push service was not asked, or nobody knows.
-NEVER_ASKED_CODES: Final = frozenset(
-    {
-        "bad_keys",
-        "endpoint_not_allowed",
-        "internal_error",
-        "key_unreadable",
-        "malformed_token",
-        "unexpected_error",
-        "vapid_key_unreadable",
-    }
-)
+# The code of a call that raised, though a transport must not.
+INTERNAL_ERROR: Final = "internal_error"
 
 Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 
@@ -101,6 +81,27 @@ class Message:
     notification_id: UUID
     content: Content
     expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a transport needs of one recipient.
+
+    `address`: a browser's endpoint or a phone's token; `token`: the tracking token.
+    """
+
+    subscription_id: UUID
+    address: str = field(repr=False)
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserTarget(Target):
+    """`p256dh` and `auth`: base64url, with or without padding."""
+
+    p256dh: str = field(repr=False)
+    auth: str = field(repr=False)
+    vapid_key_id: UUID
 
 
 def stored_texts(secret: str, names: Iterable[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Self
 from uuid import UUID
 
 from django.conf import settings
@@ -17,6 +18,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from notifications_app.pipeline.breakers import STRANGERS
 from notifications_app.states import CAREFUL_AFTER_LAPSES
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 
 logger = logging.getLogger(__name__)
@@ -40,10 +42,16 @@ class Lease:
     plan_id: int
     notification_id: UUID
     channel_id: UUID
-    platform: str
+    platform: Platform
     push_service: str
     claimed_at: datetime
     begun: float = 0.0
+
+    @classmethod
+    def of(cls, row: Sequence[Any], *, begun: float = 0.0) -> Self:
+        """From a row with the columns in this order."""
+        lease = cls(*row)
+        return dataclasses.replace(lease, platform=Platform(lease.platform), begun=begun)
 
     def now(self) -> datetime:
         """The database's clock, carried on by this process's monotonic one."""
@@ -59,7 +67,7 @@ class Lease:
 
 
 def claim(
-    platform: str,
+    platform: Platform,
     *,
     skip: Sequence[str],
     processes: int,
@@ -78,7 +86,7 @@ def claim(
         for plan_id in _lanes(platform, skipped, skip_channels):
             claimed = sql.rows(_CLAIM, {"plan": plan_id, "skip": skipped, "lease": _lease()})
             if claimed:
-                return dataclasses.replace(Lease(*claimed[0]), begun=begun)
+                return Lease.of(claimed[0], begun=begun)
     return None
 
 
@@ -159,7 +167,7 @@ def _lease() -> timedelta:
     return timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def _lanes(platform: str, skip: list[str], skip_channels: Sequence[UUID]) -> Iterator[int]:
+def _lanes(platform: Platform, skip: list[str], skip_channels: Sequence[UUID]) -> Iterator[int]:
     """Plans with due batches, fairest first: a few at a time, for mostly the first will do."""
     tried: list[int] = []
     while True:
@@ -177,9 +185,9 @@ def _lanes(platform: str, skip: list[str], skip_channels: Sequence[UUID]) -> Ite
         tried += lanes
 
 
-def _strangers_to_skip(platform: str, processes: int) -> list[str]:
+def _strangers_to_skip(platform: Platform, processes: int) -> list[str]:
     """Strangers' servers may hold a quarter of the web processes, at least one."""
-    if platform != "web":
+    if platform != Platform.WEB:
         return []
     (locked,) = sql.rows("SELECT pg_try_advisory_xact_lock(%(key)s)", {"key": _STRANGERS_LOCK})[0]
     if locked:

@@ -10,13 +10,14 @@ from django.conf import settings
 
 from notifications_app.delivery.engine import Engine
 from notifications_app.delivery.registry import Client, Connecting, make_client
+from pushsvc.common.platforms import Platform
 
 
 def engine() -> Engine:
     return _engine(os.getpid())
 
 
-def client(platform: str) -> Client:
+def client(platform: Platform) -> Client:
     """The platform's transport; what it answers is to be awaited in the engine's loop."""
     pid = os.getpid()
     if (pid, platform) not in _clients:
@@ -43,11 +44,11 @@ def _engine(_pid: int) -> Engine:
 _clients: dict[tuple[int, str], Client] = {}
 
 
-async def _made(platform: str) -> Client:
+async def _made(platform: Platform) -> Client:
     return new_client(platform)
 
 
-def new_client(platform: str) -> Client:
+def new_client(platform: Platform) -> Client:
     """One more transport, for the event loop that runs; the caller closes it."""
     how = Connecting(
         trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,

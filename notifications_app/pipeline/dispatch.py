@@ -14,9 +14,8 @@ from django.conf import settings
 
 from channels_app.services import platform_pause
 from notifications_app.delivery.engine import Pass
-from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.registry import Client, Target
-from notifications_app.delivery.types import Message, Misconfigured, Outcome
+from notifications_app.delivery.registry import Client, ServiceAccount
+from notifications_app.delivery.types import Message, Misconfigured, Outcome, Target
 from notifications_app.models import Notification
 from notifications_app.pipeline import (
     batches,
@@ -44,6 +43,7 @@ from notifications_app.pipeline.targets import (
 )
 from notifications_app.pipeline.transitions import Limits, Recipient, Verdict
 from pushsvc.common import worker
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import SecretUnreadable
 
@@ -58,7 +58,7 @@ _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be 
 Answers = Sequence[tuple[Target, Outcome]]
 
 
-def deliver(platform: str, *, seconds: float) -> bool:
+def deliver(platform: Platform, *, seconds: float) -> bool:
     """Works on due batches of the platform; False when there are none left, True when the time is
     up or the worker is to stop. Safe to run any number of times, anywhere, at once."""
     until = time.monotonic() + seconds
@@ -125,7 +125,7 @@ def _pause_and_park(lease: Lease, version: int) -> None:
 _over_quota: dict[tuple[str, UUID], float] = {}
 
 
-def _channels_over_quota(platform: str) -> list[UUID]:
+def _channels_over_quota(platform: Platform) -> list[UUID]:
     now = time.monotonic()
     for key in [key for key, until in _over_quota.items() if until <= now]:
         del _over_quota[key]
@@ -193,7 +193,7 @@ class _Delivery:
     def _within_quota(self, targets: list[Target]) -> tuple[list[Target], float]:
         """Those that may be called now, and how long the others have to wait."""
         credentials = self.addressed.credentials
-        if not targets or not isinstance(credentials, fcm.Credentials):
+        if not targets or not isinstance(credentials, ServiceAccount):
             return targets, 0.0
         grant = fcm_rate.take(self.lease.channel_id, credentials, len(targets))
         if grant.wait_seconds:
@@ -377,7 +377,7 @@ class _Delivery:
 
     def _tell_rate(self, answers: Answers) -> None:
         credentials = self.addressed.credentials
-        if isinstance(credentials, fcm.Credentials):
+        if isinstance(credentials, ServiceAccount):
             fcm_rate.learn(self.lease.channel_id, credentials, (outcome for _, outcome in answers))
 
     def _warn_of_refused_keys(self, answers: Answers) -> None:

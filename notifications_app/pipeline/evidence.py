@@ -4,22 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from notifications_app.delivery.fcm.answers import THIRD_PARTY_AUTH
-from notifications_app.delivery.registry import Target, is_at
-from notifications_app.delivery.types import (
-    NEVER_ASKED_CODES,
-    Accepted,
-    Deferred,
-    Outcome,
-)
-from notifications_app.delivery.webpush.answers import VAPID_REFUSED
+from notifications_app.delivery.registry import TRANSPORTS, is_at
+from notifications_app.delivery.types import INTERNAL_ERROR, Accepted, Deferred, Outcome, Target
 
 _MANY_REFUSED: Final = 10
-# One endpoint that answers so proves nothing, so nothing is paused: anyone may subscribe such. A
-# fifth of them says that the channel's keys may be wrong.
-_WARNINGS: Final = {
-    VAPID_REFUSED: "vapid.refused_by_many",
-    THIRD_PARTY_AUTH: "fcm.third_party_auth_by_many",
+_NEVER_ASKED: Final = frozenset({INTERNAL_ERROR}).union(
+    *(each.never_asked_codes for each in TRANSPORTS.values())
+)
+# A fifth of all answers says that the channel's keys may be wrong. Nothing is paused.
+_REFUSAL_EVENTS: Final = {
+    code: event for each in TRANSPORTS.values() for code, event in each.refusal_events.items()
 }
 
 
@@ -70,10 +64,10 @@ def evidence_of(
 def refused_by_many(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, int]]:
     """Events to log: the channel's keys may be wrong. And how many were refused."""
     codes = Counter("" if isinstance(each, Accepted) else each.code for each in outcomes)
-    for code, event in _WARNINGS.items():
+    for code, event in _REFUSAL_EVENTS.items():
         if codes[code] >= _MANY_REFUSED and codes[code] * 5 >= codes.total():
             yield event, codes[code]
 
 
 def _was_never_asked(outcome: Outcome) -> bool:
-    return not isinstance(outcome, Accepted) and outcome.code in NEVER_ASKED_CODES
+    return not isinstance(outcome, Accepted) and outcome.code in _NEVER_ASKED

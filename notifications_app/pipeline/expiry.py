@@ -8,12 +8,13 @@ whether their subscriptions expire is decided here, when it is known how many th
 import logging
 from uuid import UUID
 
-from notifications_app.delivery.types import SUSPECT_CODES
+from notifications_app.delivery.registry import TRANSPORTS
 from pushsvc.common.store import sql
 from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
 logger = logging.getLogger(__name__)
 
+_SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
 MASS_FAILURE_SHARE = 5  # a fifth of the platform's recipients or more: the devices stay
 _STEP = 500
 
@@ -48,7 +49,7 @@ def _held(plan_id: int, notification_id: UUID) -> list[GoneSubscription]:
     parameters = {
         "plan": plan_id,
         "notification": notification_id,
-        "codes": sorted(SUSPECT_CODES),
+        "codes": _SUSPECT_CODES,
         "limit": _STEP,
     }
     return [GoneSubscription(*row) for row in sql.rows(_HELD, parameters)]

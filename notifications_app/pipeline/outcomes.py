@@ -24,6 +24,7 @@ from notifications_app.pipeline.transitions import (
     bounce,
 )
 from notifications_app.states import DeliveryStatus
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
@@ -149,7 +150,7 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     idle = sql.rows(_LOCK_IDLE, {"batch": batch_id})
     if not idle:
         return
-    lease = Lease(*idle[0])
+    lease = Lease.of(idle[0])
     parameters = {"batch": batch_id, "code": code, "ids": list(ids)}
     changed = [_Changed(*row) for row in sql.rows(_BOUNCE_WAITING, parameters)]
     _count(lease, changed, suspects=set(), gone=[])
@@ -248,7 +249,7 @@ def _count_minute(lease: Lease, changed: Sequence[_Changed]) -> None:
         sql.execute(_COUNT_MINUTE, parameters)
 
 
-def hourly_add(channel_id: UUID, platform: str, **deltas: int) -> None:
+def hourly_add(channel_id: UUID, platform: Platform, **deltas: int) -> None:
     """Adds to the row of this hour; nothing if all are zero."""
     if not any(deltas.values()):
         return

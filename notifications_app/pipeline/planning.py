@@ -9,8 +9,10 @@ the next one goes on.
 import json
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any, Self
 from uuid import UUID
 
 from django.conf import settings
@@ -20,6 +22,7 @@ from channels_app.counters import counter_add
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.outcomes import finish_if_complete, hourly_add
 from pushsvc.common import worker
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
 from subscriptions_app.segments.rules import NOBODY
@@ -34,9 +37,15 @@ class PlanLease:
     attempt: int
     notification_id: UUID
     channel_id: UUID
-    platform: str
+    platform: Platform
     rule: str | None
     started_at: datetime
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """From a row with the columns in this order."""
+        lease = cls(*row)
+        return replace(lease, platform=Platform(lease.platform))
 
     @property
     def audience(self) -> Condition:
@@ -84,7 +93,7 @@ def start_due(limit: int = 100) -> int:
 def claim_plan() -> PlanLease | None:
     """Leases the plan that waited longest for its next slice."""
     claimed = sql.rows(_CLAIM_PLAN, {"lease": _PLAN_LEASE})
-    return PlanLease(*claimed[0]) if claimed else None
+    return PlanLease.of(claimed[0]) if claimed else None
 
 
 def run_slice(lease: PlanLease, *, until: float = math.inf) -> None:

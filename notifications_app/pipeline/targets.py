@@ -7,13 +7,16 @@ from datetime import datetime
 from uuid import UUID
 
 from channels_app.selectors import Credential, credential_for, vapid_private_keys
-from notifications_app.delivery.apns import transport as apns
-from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.registry import Credentials, Target
-from notifications_app.delivery.types import Message
-from notifications_app.delivery.webpush import transport as webpush
+from notifications_app.delivery.registry import (
+    Credentials,
+    VapidKey,
+    VapidKeys,
+    parse_credentials,
+)
+from notifications_app.delivery.types import BrowserTarget, Message, Target
 from notifications_app.models import Notification
 from notifications_app.tracking import make_token
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from subscriptions_app.selectors import DeliveryTarget, delivery_targets
 
@@ -41,12 +44,12 @@ class Addressed:
     targets: Mapping[UUID, Target]
     registered_at: Mapping[UUID, datetime]
     unproven: Set[UUID]
-    credentials: Credentials
+    credentials: Credentials | VapidKeys
     credential_version: int = 0
 
 
 def address(
-    platform: str, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
+    platform: Platform, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
 ) -> Addressed:
     """Reads the devices and the credentials as they are now; a device that is missing or inactive
     has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable where
@@ -55,12 +58,12 @@ def address(
     active = [device for device in delivery_targets(subscription_ids) if device.active]
     registered_at = {device.id: device.registered_at for device in active}
     unproven = {device.id for device in active if not device.is_proven}
-    if platform == "web":
+    if platform == Platform.WEB:
         browsers = {device.id: _browser(notification_id, device) for device in active}
         keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
         return Addressed(browsers, registered_at, unproven, keys)
     credentials = _usable_credentials(platform, channel_id)
-    phones = {device.id: _phone(platform, notification_id, device) for device in active}
+    phones = {device.id: _phone(notification_id, device) for device in active}
     return Addressed(phones, registered_at, unproven, credentials, credentials.version)
 
 
@@ -69,7 +72,7 @@ def message_of(notification: Notification, *, expires_at: float) -> Message:
     return Message(notification.id, notification.content, expires_at)
 
 
-def _vapid_keys(ids: set[UUID]) -> webpush.Credentials:
+def _vapid_keys(ids: set[UUID]) -> VapidKeys:
     """Without a key of CREDENTIAL_KEYS there are none: its recipients are deferred, so that an
     operator who restores it in time loses nothing."""
     try:
@@ -78,37 +81,36 @@ def _vapid_keys(ids: set[UUID]) -> webpush.Credentials:
         logger.error(
             "credentials.unreadable", extra={"remedy": "restore the key in CREDENTIAL_KEYS"}
         )
-        return webpush.Credentials({})
-    return webpush.Credentials({id_: webpush.VapidKey(*key) for id_, key in keys.items()})
+        return {}
+    return {id_: VapidKey(*key) for id_, key in keys.items()}
 
 
-def stored_credentials(platform: str, channel_id: UUID) -> fcm.Credentials | apns.Credentials:
+def stored_credentials(platform: Platform, channel_id: UUID) -> Credentials:
     """Android's or iOS's, paused or not. Raises CredentialsMissing, CredentialsUnreadable, or
     SecretUnreadable where CREDENTIAL_KEYS lacks a key."""
     return _parsed(platform, credential_for(channel_id, platform))
 
 
-def _usable_credentials(platform: str, channel_id: UUID) -> fcm.Credentials | apns.Credentials:
+def _usable_credentials(platform: Platform, channel_id: UUID) -> Credentials:
     stored = credential_for(channel_id, platform)
     return _parsed(platform, None if stored is None or stored.is_paused else stored)
 
 
-def _parsed(platform: str, stored: Credential | None) -> fcm.Credentials | apns.Credentials:
+def _parsed(platform: Platform, stored: Credential | None) -> Credentials:
     if stored is None:
         raise CredentialsMissing
-    parse = fcm.Credentials.parse if platform == "android" else apns.Credentials.parse
     try:
-        return parse(stored.secret, stored.version)
+        return parse_credentials(platform, stored.secret, stored.version)
     except ValueError:  # its text may hold a part of the secret
         raise CredentialsUnreadable(stored.version) from None
 
 
-def _browser(notification_id: UUID, device: DeliveryTarget) -> webpush.Target:
+def _browser(notification_id: UUID, device: DeliveryTarget) -> BrowserTarget:
     if device.vapid_key_id is None:
         raise ValueError("a web subscription always has a VAPID key")
-    return webpush.Target(
+    return BrowserTarget(
         subscription_id=device.id,
-        endpoint=device.address,
+        address=device.address,
         p256dh=device.p256dh,
         auth=device.auth,
         vapid_key_id=device.vapid_key_id,
@@ -116,10 +118,5 @@ def _browser(notification_id: UUID, device: DeliveryTarget) -> webpush.Target:
     )
 
 
-def _phone(
-    platform: str, notification_id: UUID, device: DeliveryTarget
-) -> fcm.Target | apns.Target:
-    token = make_token(notification_id, device.id)
-    if platform == "android":
-        return fcm.Target(device.id, device.address, token)
-    return apns.Target(device.id, device.address, token)
+def _phone(notification_id: UUID, device: DeliveryTarget) -> Target:
+    return Target(device.id, device.address, make_token(notification_id, device.id))

@@ -13,6 +13,8 @@ from celery import current_app
 from kombu import Connection, pools
 from kombu.exceptions import ChannelError
 
+from pushsvc.common.platforms import Platform
+
 logger = logging.getLogger(__name__)
 
 MOST_WAITING = 16  # rings in a queue; each worker that hears one goes on until it finds no work
@@ -63,7 +65,7 @@ def _connection(_pid: int) -> Connection:
 
 _TASKS = {
     "plan": "notifications_app.tasks.plan",
-    "web": "notifications_app.tasks.deliver_web",
-    "android": "notifications_app.tasks.deliver_android",
-    "ios": "notifications_app.tasks.deliver_ios",
+    Platform.WEB: "notifications_app.tasks.deliver_web",
+    Platform.ANDROID: "notifications_app.tasks.deliver_android",
+    Platform.IOS: "notifications_app.tasks.deliver_ios",
 }

@@ -22,7 +22,7 @@ from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
 from pushsvc.common.console.figures import duration
-from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES, Platform
 
 MOST_OF_A_KIND: Final = 10
 
@@ -46,7 +46,7 @@ VERY_LATE_BATCH: Final = timedelta(minutes=10)
 
 _TEXT_SHOWN: Final = 60  # characters
 
-_PROVIDERS: Final = {"android": "Google", "ios": "Apple"}
+_PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 
 
 def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
@@ -96,7 +96,7 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
     yield from _services_ailing(used, channels)
 
 
-def _worker_missing(platform: str) -> Concern:
+def _worker_missing(platform: Platform) -> Concern:
     name = PLATFORM_NAMES[platform]
     detail = (
         f"Recipients on {name} wait until their time to live is over. "
@@ -106,16 +106,15 @@ def _worker_missing(platform: str) -> Concern:
     return Concern(Kind.WORKERS_MISSING, "bad", title, detail, platform=platform)
 
 
-def _platforms_used(channels: QuerySet[Channel]) -> list[str]:
+def _platforms_used(channels: QuerySet[Channel]) -> list[Platform]:
     is_enabled = {
-        platform: Count("pk", filter=Q(**{f"{platform}_enabled": True}))
-        for platform in Platform.values
+        platform: Count("pk", filter=Q(**{f"{platform}_enabled": True})) for platform in Platform
     }
     counts = channels.aggregate(**is_enabled)
-    return [platform for platform in Platform.values if counts[platform]]
+    return [platform for platform in Platform if counts[platform]]
 
 
-def _services_ailing(platforms: list[str], channels: QuerySet[Channel]) -> Iterator[Concern]:
+def _services_ailing(platforms: list[Platform], channels: QuerySet[Channel]) -> Iterator[Concern]:
     platform_of = {
         service: platform
         for platform in platforms
@@ -163,7 +162,8 @@ def _credentials(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern
 
 
 def _paused(credential: ProviderCredential) -> Concern:
-    platform, provider = credential.platform, _PROVIDERS[credential.platform]
+    platform = Platform(credential.platform)
+    provider = _PROVIDERS[platform]
     meaning = words_for(platform, credential.paused_code).meaning
     return Concern(
         Kind.PAUSED,
@@ -191,7 +191,7 @@ def _old(credential: ProviderCredential, now: datetime) -> Concern:
 
 def _credentials_missing(channels: QuerySet[Channel]) -> Iterator[Concern]:
     """Of platforms that are enabled all the same."""
-    marked = channels.annotate(lacks_android=_lacks("android"), lacks_ios=_lacks("ios"))
+    marked = channels.annotate(**{f"lacks_{platform}": _lacks(platform) for platform in _PROVIDERS})
     lacking = marked.filter(Q(lacks_android=True) | Q(lacks_ios=True)).order_by("name")
     for channel in lacking[:MOST_OF_A_KIND]:
         for platform, provider in _PROVIDERS.items():
@@ -199,12 +199,12 @@ def _credentials_missing(channels: QuerySet[Channel]) -> Iterator[Concern]:
                 yield _credential_missing(channel, platform, provider)
 
 
-def _lacks(platform: str) -> Q:
+def _lacks(platform: Platform) -> Q:
     stored = ProviderCredential.objects.filter(channel=OuterRef("pk"), platform=platform)
     return Q(~Exists(stored), **{f"{platform}_enabled": True})
 
 
-def _credential_missing(channel: Channel, platform: str, provider: str) -> Concern:
+def _credential_missing(channel: Channel, platform: Platform, provider: str) -> Concern:
     return Concern(
         Kind.CREDENTIALS_MISSING,
         "bad",
@@ -246,7 +246,7 @@ def _bounces(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
     lately, before = Q(hour__gt=day_ago), Q(hour__lte=day_ago)
     hours = HourlyStat.objects.filter(
         channel__in=channels,
-        platform__in=Platform.values,  # for the primary key, as in statistics
+        platform__in=PLATFORM_VALUES,  # for the primary key, as in statistics
         hour__gt=day_ago - timedelta(days=7),
     )
     sums = hours.values("channel_id", "platform").annotate(

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from notifications_app.delivery.apns import answers as apns_answers
-from notifications_app.delivery.fcm import answers as fcm_answers
-from notifications_app.delivery.webpush import answers as webpush_answers
+from notifications_app.delivery.registry import TRANSPORTS
+from pushsvc.common.platforms import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +17,13 @@ class Words:
     remedy: str = ""
 
 
-def words_for(platform: str, code: str) -> Words:
+def words_for(platform: Platform | None, code: str) -> Words:
     """Total: a code that is not known is its own title."""
-    meaning = _PIPELINE.get(code) or _MEANINGS.get(platform, {}).get(code, "")
+    known = TRANSPORTS[platform].codes if platform else {}
+    meaning = _PIPELINE.get(code) or known.get(code, "")
     title, remedy = _WORDS.get(code, (code.replace("_", " ").capitalize(), ""))
     return Words(title, meaning, remedy)
 
-
-_MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
-    "web": webpush_answers.CODES,
-    "android": fcm_answers.CODES,
-    "ios": apns_answers.CODES,
-}
 
 _PIPELINE: Final[Mapping[str, str]] = {
     "": "It bounced before reasons were kept by notification.",

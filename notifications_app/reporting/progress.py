@@ -14,7 +14,7 @@ from uuid import UUID
 
 from notifications_app.models import Notification, OutcomeMinute, Plan
 from notifications_app.states import NotificationStatus, PlanStatus
-from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 
 MOST_POINTS: Final = 120
@@ -26,7 +26,7 @@ _RATE_OVER: Final = timedelta(minutes=2)
 class PlatformCounts:
     """`recipients` grows while `is_planning`."""
 
-    platform: str
+    platform: Platform
     recipients: int
     delivered: int
     bounced: int
@@ -42,9 +42,9 @@ class PlatformCounts:
 
 
 class Reason(NamedTuple):
-    """How many `recipients` bounced for it. `code` "": the reason was not kept."""
+    """How many `recipients` bounced for it. `code` "": neither reason nor platform was kept."""
 
-    platform: str
+    platform: Platform | None
     code: str
     recipients: int
 
@@ -53,7 +53,7 @@ class Waiting(NamedTuple):
     """Recipients without an outcome, by what their batches wait for. `status`: a BatchStatus;
     `later`: of the ready ones, whether none is due yet; `next_at`: when the first is."""
 
-    platform: str
+    platform: Platform
     status: str
     later: bool
     recipients: int
@@ -119,7 +119,7 @@ def _platforms(plans: Sequence[Plan], ended: Sequence[OutcomeMinute]) -> tuple[P
         counts[row.platform, row.code == ""] += row.count
     return tuple(
         PlatformCounts(
-            platform=plan.platform,
+            platform=Platform(plan.platform),
             recipients=plan.recipient_count,
             delivered=counts[plan.platform, True],
             bounced=counts[plan.platform, False],
@@ -131,13 +131,13 @@ def _platforms(plans: Sequence[Plan], ended: Sequence[OutcomeMinute]) -> tuple[P
 
 def _reasons(notification: Notification, ended: Sequence[OutcomeMinute]) -> tuple[Reason, ...]:
     """Most frequent first; what the notification counts beyond them has no reason on record."""
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[Platform, str]] = Counter()
     for row in ended:
         if row.code:
-            counts[row.platform, row.code] += row.count
+            counts[Platform(row.platform), row.code] += row.count
     reasons = [Reason(*key, count) for key, count in counts.most_common()]
     unexplained = notification.bounced_count - counts.total()
-    return (*reasons, Reason("", "", unexplained)) if unexplained > 0 else tuple(reasons)
+    return (*reasons, Reason(None, "", unexplained)) if unexplained > 0 else tuple(reasons)
 
 
 def _points(ended: Sequence[OutcomeMinute]) -> tuple[tuple[Point, ...], timedelta]:
@@ -188,7 +188,10 @@ def _minute(moment: datetime) -> datetime:
 
 
 def _waiting(notification_id: UUID) -> tuple[Waiting, ...]:
-    return tuple(Waiting(*row) for row in sql.rows(_WAITING, {"notification": notification_id}))
+    return tuple(
+        Waiting(Platform(platform), *row)
+        for platform, *row in sql.rows(_WAITING, {"notification": notification_id})
+    )
 
 
 # By the index of batches that are not done.

@@ -12,7 +12,7 @@ from django.db.models.functions import Trunc
 from channels_app.models import Channel, ChannelCounter, ChannelHour
 from notifications_app.models import HourlyStat
 from pushsvc.common.console.figures import share
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.windows import Window
 
 
@@ -68,7 +68,7 @@ class Changes:
 class Totals:
     """Since the beginning, exact at once."""
 
-    subscribers: Mapping[str, int]
+    subscribers: Mapping[Platform, int]
     notifications_sent: int
 
     @property
@@ -93,13 +93,13 @@ class Report:
     window: Window
     totals: Totals
     outcomes: Series[Outcomes]
-    platform_outcomes: Mapping[str, Series[Outcomes]]
+    platform_outcomes: Mapping[Platform, Series[Outcomes]]
     changes: Series[Changes]
-    platform_changes: Mapping[str, Series[Changes]]
+    platform_changes: Mapping[Platform, Series[Changes]]
     notifications_sent: Series[int]
 
     @property
-    def subscribers(self) -> dict[str, list[int]]:
+    def subscribers(self) -> dict[Platform, list[int]]:
         """By platform, at the end of each hour or day: what there is now less what came later."""
         return {
             platform: _backwards(self.totals.subscribers[platform], changes.entries)
@@ -125,16 +125,16 @@ def report(channels: QuerySet[Channel], of: Window) -> Report:
 def totals(channels: QuerySet[Channel]) -> Totals:
     sums = ChannelCounter.objects.filter(channel__in=channels).aggregate(
         sent=Sum("notifications_sent", default=0),
-        **{platform: Sum(f"{platform}_subscribers", default=0) for platform in Platform.values},
+        **{platform: Sum(f"{platform}_subscribers", default=0) for platform in Platform},
     )
-    subscribers = {platform: int(sums[platform]) for platform in Platform.values}
+    subscribers = {platform: int(sums[platform]) for platform in Platform}
     return Totals(subscribers, int(sums["sent"]))
 
 
-def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[str, Series[Outcomes]]:
+def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[Platform, Series[Outcomes]]:
     names = list(Outcomes.__dataclass_fields__)
     # Before PostgreSQL 18 the primary key finds a range of hours only for platforms that are named.
-    hours = HourlyStat.objects.filter(channel__in=channels, platform__in=Platform.values)
+    hours = HourlyStat.objects.filter(channel__in=channels, platform__in=PLATFORM_VALUES)
     rows = _summed(hours, of, names, "platform")
     return {
         platform: _series(
@@ -146,24 +146,24 @@ def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[str, Series[Outco
             of,
             Outcomes(),
         )
-        for platform in Platform.values
+        for platform in Platform
     }
 
 
 def _changes(
     channels: QuerySet[Channel], of: Window
-) -> tuple[dict[str, Series[Changes]], Series[int]]:
-    names = [f"{platform}_{way}" for platform in Platform.values for way in ("gained", "lost")]
+) -> tuple[dict[Platform, Series[Changes]], Series[int]]:
+    names = [f"{platform}_{way}" for platform in Platform for way in ("gained", "lost")]
     hours = ChannelHour.objects.filter(channel__in=channels)
     rows = _summed(hours, of, [*names, "notifications_sent"])
     changes = {
         platform: _series({row["at"]: _changes_of(row, platform) for row in rows}, of, Changes())
-        for platform in Platform.values
+        for platform in Platform
     }
     return changes, _series({row["at"]: int(row["sum_notifications_sent"]) for row in rows}, of, 0)
 
 
-def _changes_of(row: Mapping[str, Any], platform: str) -> Changes:
+def _changes_of(row: Mapping[str, Any], platform: Platform) -> Changes:
     return Changes(int(row[f"sum_{platform}_gained"]), int(row[f"sum_{platform}_lost"]))
 
 

@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from pushsvc.common.platforms import Platform
+
 MAX_ENDPOINT_LENGTH: Final = 2_000
 OTHER: Final = "other"
 
@@ -32,7 +34,7 @@ _SERVICE_BY_HOST: Final = {
 # Whose rules for requests a host follows, known or not.
 _VENDOR_BY_SUFFIX: Final = (("push.apple.com", "apple"), ("notify.windows.com", "wns"))
 # Who takes messages for a platform's tokens.
-TOKEN_SERVICES: Final = {"android": "fcm_v1", "ios": "apns"}
+TOKEN_SERVICES: Final = {Platform.ANDROID: "fcm_v1", Platform.IOS: "apns"}
 WELL_KNOWN_SERVICES: Final = frozenset(_SERVICE_BY_HOST.values())
 # RFC 6761, 6762 (appendix G), 8375 and ICANN's reservation of .internal.
 _LOCAL_DOMAINS: Final = (

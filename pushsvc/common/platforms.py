@@ -1,13 +1,23 @@
+"""The platforms that a message can be sent to."""
+
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final
 
-from django.db import models
 
-
-class Platform(models.TextChoices):
+class Platform(StrEnum):
     WEB = "web"
     ANDROID = "android"
     IOS = "ios"
 
 
-# For people. Not the labels of the choices, which would be in the migrations.
-PLATFORM_NAMES: Final = {"web": "Web", "android": "Android", "ios": "iOS"}
+# The texts alone, for models, serializers and SQL.
+PLATFORM_VALUES: Final = [platform.value for platform in Platform]
+# With the labels that the migrations have.
+PLATFORM_CHOICES: Final = [(platform.value, platform.value.capitalize()) for platform in Platform]
+# For people. By text, because templates and rows have the text.
+PLATFORM_NAMES: Final[Mapping[str, str]] = {
+    Platform.WEB: "Web",
+    Platform.ANDROID: "Android",
+    Platform.IOS: "iOS",
+}

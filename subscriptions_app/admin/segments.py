@@ -21,7 +21,7 @@ from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import Invalid, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import rule_faults
@@ -120,7 +120,7 @@ class BuilderPage(ChannelPage):
             {"name": each.name, "kinds": list(each.kinds)}
             for each in attribute_names(self.channel.pk)
         ]
-        known = {"attributes": names, "platforms": list(Platform.values)}
+        known = {"attributes": names, "platforms": PLATFORM_VALUES}
         return super().get_context_data(
             known=known | {"rule": kwargs.pop("rule")},
             most_characters=MAX_SEGMENT_NAME,
@@ -176,7 +176,7 @@ class PreviewPage(ChannelPage):
 
 
 def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
-    sizes = audience_size(channel_id, rule, Platform.values)
+    sizes = audience_size(channel_id, rule, Platform)
     return {
         "words": rule_text(rule),
         "sizes": [(platform, each) for platform, each in sizes.items()],

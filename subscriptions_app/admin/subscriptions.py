@@ -192,7 +192,7 @@ def _with_address(text: str) -> Q:
     """By the token or endpoint itself, or by its SHA-256."""
     digest = bytes.fromhex(text) if _DIGEST.fullmatch(text) else None
     meant = Q()
-    for platform in Platform.values:
+    for platform in Platform:
         own = address_digest(device_address(platform, text))
         meant |= Q(platform=platform, address_sha256__in=[own, *filter(None, [digest])])
     return meant

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from pushsvc.common.http.fields import Choice, Id, StrictSerializer, Text, refuse
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.addresses import (
     ANDROID_TOKEN,
     IOS_TOKEN,
@@ -23,8 +23,8 @@ MAX_KEY: Final = 255
 MAX_TOKEN: Final = 4096
 
 _TOKENS: Final = {
-    Platform.ANDROID.value: (ANDROID_TOKEN, "Must be 1 to 4096 ASCII characters without blanks."),
-    Platform.IOS.value: (IOS_TOKEN, "Must be 32 to 200 hexadecimal digits."),
+    Platform.ANDROID: (ANDROID_TOKEN, "Must be 1 to 4096 ASCII characters without blanks."),
+    Platform.IOS: (IOS_TOKEN, "Must be 32 to 200 hexadecimal digits."),
 }
 
 
@@ -133,7 +133,7 @@ class DeviceInput(StrictSerializer):
 
     refuse_unknown = False
 
-    platform = Choice(Platform.values, default=Platform.WEB.value)
+    platform = Choice(PLATFORM_VALUES, default=Platform.WEB.value)
     endpoint = Text(min_length=1, required=False)
     provider_token = Text(min_length=1, required=False)
 
@@ -150,6 +150,7 @@ class DeviceInput(StrictSerializer):
         self.narrow(name, platform if is_phone else Platform.WEB.value)
         known = super().to_internal_value(data)
         known["address"] = known.pop(name)
+        known["platform"] = Platform(known["platform"])
         return known
 
     def narrow(self, name: str, platform: Any) -> None:
@@ -202,7 +203,7 @@ class SubscribeInput(DeviceInput):
 class TokenRule:
     """What a push service's own token looks like."""
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: Platform) -> None:
         self._pattern, self._detail = _TOKENS[platform]
 
     def __call__(self, text: str) -> None:

@@ -17,6 +17,7 @@ from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.ratelimit import Limit
+from pushsvc.common.platforms import Platform
 from subscriptions_app.api.serializers import (
     DeviceInput,
     SubscribeInput,
@@ -108,7 +109,7 @@ class SubscribeView(_DeviceView):
             **problem_responses(
                 400,
                 ChannelIdMissing(),
-                PlatformNotEnabled("platform", "ios"),
+                PlatformNotEnabled("platform", Platform.IOS),
                 EndpointRefused("The endpoint must be an https URL."),
                 VapidKeyUnknown(),
                 ChannelNotFound(),

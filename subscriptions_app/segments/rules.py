@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.timestamps import parse_timestamp
 
 Rule = Mapping[str, Any]
@@ -187,7 +187,7 @@ class _Checker:
             self.fault(attr, "not_a_boolean", "Must be true or false.")
 
     def _platform(self, data: object, attr: str) -> None:
-        self._is_choice(data, attr, tuple(Platform.values))
+        self._is_choice(data, attr, tuple(PLATFORM_VALUES))
 
     def _moment(self, data: object, attr: str) -> None:
         if isinstance(data, dict):

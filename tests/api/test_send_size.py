@@ -3,11 +3,12 @@
 import pytest
 
 from notifications_app.content import Content
-from notifications_app.delivery.registry import PAYLOADS
+from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message
 from notifications_app.models import IdempotencyRecord, Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
 from tests.api.support import accepted, browser, faults
 
 pytestmark = pytest.mark.django_db
@@ -17,8 +18,8 @@ def payload_bytes(body, platform="web"):
     """What the device would get, tracking token included."""
     content = Content(body=body["body"], data=body["data"], ttl=1)
     message = Message(uuid7(), content, expires_at=0)
-    payload, _ = PAYLOADS[platform]
-    return len(payload(message, make_token(uuid7(), uuid7())))
+    transport = TRANSPORTS[Platform(platform)]
+    return len(transport.payload(message, make_token(uuid7(), uuid7())))
 
 
 @pytest.mark.parametrize("unit", ["x", "😀"])

@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifications_app.content import CONTENT_FIELDS, Content
-from notifications_app.delivery.types import Message
-from notifications_app.delivery.webpush.transport import Client, Credentials, Target, VapidKey
+from notifications_app.delivery.types import BrowserTarget, Message
+from notifications_app.delivery.webpush.transport import Client, VapidKey
 from pushsvc.common import base64url
 
 KEY_ID = UUID("01936c5e-0000-7000-8000-000000000001")
 VAPID_KEY = VapidKey("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "mailto:push@example.com")
-CREDENTIALS = Credentials({KEY_ID: VAPID_KEY})
+CREDENTIALS = {KEY_ID: VAPID_KEY}
 
 
 def make_message(**over):
@@ -57,9 +57,9 @@ class Browser:
         )
 
     def target(self, endpoint, **over):
-        target = Target(
+        target = BrowserTarget(
             subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
-            endpoint=endpoint,
+            address=endpoint,
             p256dh=base64url.encode(self.p256dh),
             auth=base64url.encode(self.auth),
             vapid_key_id=KEY_ID,

@@ -8,8 +8,7 @@ import pytest
 
 from notifications_app.delivery import engine
 from notifications_app.delivery.engine import PatientLoop
-from notifications_app.delivery.types import Accepted, Deferred
-from notifications_app.delivery.webpush import transport as webpush
+from notifications_app.delivery.types import Accepted, BrowserTarget, Deferred
 from pushsvc.sandbox import running_apns_sandbox, running_sandbox
 from tests.delivery import support
 from tests.delivery.apns import support as ios_support
@@ -21,8 +20,8 @@ def _by_web(mode, **options):
     with running_sandbox() as sandbox:
         device = sandbox.subscribe()
         device.behave(mode, **options)
-        target = webpush.Target(
-            uuid4(), device.endpoint, device.p256dh, device.auth, support.KEY_ID, "tracking"
+        target = BrowserTarget(
+            uuid4(), device.endpoint, "tracking", device.p256dh, device.auth, support.KEY_ID
         )
         client = lambda: support.make_client(sandbox.origin, call_timeout=CALL_SECONDS)  # noqa: E731
         return _held_up(client, target, support.CREDENTIALS, device)

@@ -150,7 +150,7 @@ def read(parse, text, path):
 def test_a_service_account_works_or_is_refused(text):
     account = read(parse_service_account, text, "providers_config.fcm_service_account")
     if account is not None:
-        credentials = fcm.Credentials.parse(secret_json(account), 3)
+        credentials = fcm.ServiceAccount.parse(secret_json(account), 3)
         assert credentials.project_id == account.project_id
         assert set(account.project_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
         assert assertion(credentials, NOW).count(".") == 2
@@ -170,7 +170,7 @@ def parse_p8(text):
 def test_a_p8_key_works_or_is_refused(text):
     key = read(parse_p8, text, "providers_config")
     if key is not None:
-        credentials = apns.Credentials.parse(secret_json(key), 3)
+        credentials = apns.AppKey.parse(secret_json(key), 3)
         assert authorization(credentials.key, NOW).startswith("bearer ")
         assert "PRIVATE" not in repr(credentials)
 
@@ -202,7 +202,7 @@ def test_a_key_is_measured_before_it_is_loaded():
 @settings(max_examples=200, deadline=None)
 def test_what_is_stored_is_read_whole_or_called_unreadable(text):
     """Both of a transport's readers, of whatever the database may hold."""
-    for kind in (fcm.Credentials, apns.Credentials):
+    for kind in (fcm.ServiceAccount, apns.AppKey):
         try:
             credentials = kind.parse(text, 1)
         except ValueError:

@@ -2,9 +2,14 @@
 
 import pytest
 
-from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
-from notifications_app.delivery.webpush import transport as webpush
+from notifications_app.delivery.types import (
+    Accepted,
+    BrowserTarget,
+    Deferred,
+    Gone,
+    Rejected,
+    Target,
+)
 from notifications_app.pipeline.evidence import Evidence, evidence_of, sample
 from pushsvc.common.ids import uuid7
 
@@ -14,7 +19,7 @@ MADE_UP = "https://no1.push.services.mozilla.com/x"
 
 
 def browser(endpoint=AT_MOZILLA):
-    return webpush.Target(uuid7(), endpoint, "", "", uuid7(), "")
+    return BrowserTarget(uuid7(), endpoint, "", "", "", uuid7())
 
 
 def seen(*answers, service="mozilla", retries=()):
@@ -59,7 +64,7 @@ def test_a_call_that_was_not_made_says_nothing(outcome):
 
 
 def test_tokens_are_always_of_their_platforms_service():
-    phone = fcm.Target(uuid7(), "token", "")
+    phone = Target(uuid7(), "token", "")
 
     assert seen((phone, OUTAGE), service="fcm_v1") == Evidence(0, 1)
 

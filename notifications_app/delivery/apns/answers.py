@@ -112,6 +112,11 @@ CODES: Final[Mapping[str, str]] = {
     "unregistered": "The app was deleted from the device, or no longer takes notifications (410).",
 }
 
+# Codes of a Gone that is `suspect`.
+SUSPECT_CODES: Final = frozenset({"bad_device_token", "device_token_not_for_topic"})
+# APNs was not asked, or nobody knows whether it was.
+NEVER_ASKED_CODES: Final = frozenset({"key_unreadable", "malformed_token", "unexpected_error"})
+
 
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""

@@ -14,11 +14,11 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from aioapns import NotificationRequest, PushType
 from hpack import HeaderTuple, NeverIndexedHeaderTuple
@@ -43,6 +43,7 @@ from notifications_app.delivery.types import (
     Misconfigured,
     Outcome,
     Rejected,
+    Target,
     stored_texts,
 )
 
@@ -50,9 +51,8 @@ __all__ = [
     "CODES",
     "MAX_PAYLOAD",
     "ApnsKey",
+    "AppKey",
     "Client",
-    "Credentials",
-    "Target",
     "build_request",
     "classify",
     "payload",
@@ -69,15 +69,17 @@ SERVERS: Final = {
 # Of so many keys and environments connections are kept; beyond, those unused longest are closed.
 MAX_POOLS: Final = 100
 
+# No device has this token: APNs refuses it, once it has accepted the key.
+NO_DEVICE: Final = "0" * 64
 _DEVICE_TOKEN: Final = re.compile(r"[0-9A-Fa-f]{1,200}")
 # What is no header field would leave the connection's compression in disorder.
 _FIELD: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """A channel's key, the app that it sends to (`topic`, its bundle id) and where that app is
-    registered (`environment`: production or sandbox). `version` counts what the channel stored."""
+class AppKey:
+    """A key with the app that it is for: `topic`, the app's bundle id, and `environment`, where the
+    app is registered (production or sandbox). `version` counts the channel's app_key."""
 
     key: ApnsKey
     topic: str
@@ -85,7 +87,7 @@ class Credentials:
     version: int = 0
 
     @classmethod
-    def parse(cls, secret: str, version: int) -> "Credentials":
+    def parse(cls, secret: str, version: int) -> "AppKey":
         """From the JSON that the channel's credential is stored as. Raises ValueError."""
         stored = stored_texts(secret, ("key", "key_id", "team_id", "topic", "environment"))
         key = ApnsKey(stored["key"], stored["key_id"], stored["team_id"])
@@ -96,15 +98,6 @@ def _environment(name: str) -> str:
     if name not in SERVERS:
         raise ValueError("the environment is neither production nor sandbox")
     return name
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`device_token`: hexadecimal; `token`: the tracking token."""
-
-    subscription_id: UUID
-    device_token: str = field(repr=False)
-    token: str = field(repr=False)
 
 
 class _Way(NamedTuple):
@@ -157,27 +150,27 @@ def _encoded(content: dict[str, Any]) -> bytes:
 
 
 def build_request(
-    message: Message, target: Target, credentials: Credentials, now: float
+    message: Message, target: Target, app_key: AppKey, now: float
 ) -> NotificationRequest:
     """The notification for `target`; `now` is on the clock of `message.expires_at`.
 
     Its id depends on message and device alone, so that it is the same in every attempt.
     Raises MalformedTokenError or MalformedFieldError.
     """
-    if not _DEVICE_TOKEN.fullmatch(target.device_token):
+    if not _DEVICE_TOKEN.fullmatch(target.address):
         raise MalformedTokenError
     collapse_id = message.content.topic or str(message.notification_id)
-    if not (_FIELD.fullmatch(collapse_id) and _FIELD.fullmatch(credentials.topic)):
+    if not (_FIELD.fullmatch(collapse_id) and _FIELD.fullmatch(app_key.topic)):
         raise MalformedFieldError
     return NotificationRequest(
-        target.device_token,
+        target.address,
         _content(message, target.token),
         notification_id=str(uuid5(message.notification_id, str(target.subscription_id))),
         time_to_live=max(1, math.ceil(message.expires_at - now)) if message.content.ttl else 0,
         priority=PRIORITIES[message.content.urgency],
         collapse_key=collapse_id,
         push_type=PushType.ALERT,
-        apns_topic=credentials.topic,
+        apns_topic=app_key.topic,
     )
 
 
@@ -238,10 +231,10 @@ class Client:
         self._pools: OrderedDict[_Way, Pool] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
+    async def send(self, message: Message, target: Target, app_key: AppKey) -> Outcome:
         """One attempt, one outcome. Raises nothing but CancelledError."""
         try:
-            return await self._send(message, target, credentials)
+            return await self._send(message, target, app_key)
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
             return _outcome_of(error)
 
@@ -251,10 +244,10 @@ class Client:
         if self._closing:
             await asyncio.wait(self._closing)
 
-    async def _send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
-        request = build_request(message, target, credentials, time.monotonic())
+    async def _send(self, message: Message, target: Target, app_key: AppKey) -> Outcome:
+        request = build_request(message, target, app_key, time.monotonic())
         now = time.time()
-        way = _Way(credentials.key, credentials.environment, authorization(credentials.key, now))
+        way = _Way(app_key.key, app_key.environment, authorization(app_key.key, now))
         authority = self._servers[way.environment].authority
         headers, body = encode(request, authority=authority, signed=way.signed, now=now)
         async with asyncio.timeout(self._call_timeout):

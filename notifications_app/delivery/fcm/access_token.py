@@ -51,13 +51,13 @@ _FIELDS: Final = ("project_id", "client_email", "private_key", "private_key_id")
 Failure = Misconfigured | Deferred
 
 
-class CredentialsUnreadableError(ValueError):
+class AccountUnreadableError(ValueError):
     """Stored credentials are no service account, or its key is no RSA key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """A service account, as it was stored; `version` counts the channel's credentials."""
+class ServiceAccount:
+    """A Google service account, as it was stored; `version` counts the channel's credentials."""
 
     project_id: str
     client_email: str
@@ -66,12 +66,12 @@ class Credentials:
     version: int
 
     @classmethod
-    def parse(cls, secret: str, version: int) -> "Credentials":
-        """From the JSON object that is stored. Raises CredentialsUnreadableError."""
+    def parse(cls, secret: str, version: int) -> "ServiceAccount":
+        """From the JSON object that is stored. Raises AccountUnreadableError."""
         try:
             return cls(**stored_texts(secret, _FIELDS), version=version)
         except ValueError:
-            raise CredentialsUnreadableError from None
+            raise AccountUnreadableError from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +107,21 @@ class AccessTokens:
         self._session = session
         self._token_uri = token_uri
         self._limits = limits
-        self._entries: OrderedDict[Credentials, _Entry] = OrderedDict()
+        self._entries: OrderedDict[ServiceAccount, _Entry] = OrderedDict()
 
-    async def get(self, credentials: Credentials) -> str | Failure:
+    async def get(self, account: ServiceAccount) -> str | Failure:
         """A token that is still good, or why there is none: Misconfigured if Google refuses the
         account, Deferred if it cannot be asked."""
-        entry = self._entry(credentials)
+        entry = self._entry(account)
         if entry.refresh is None and time.monotonic() >= entry.refresh_at:
-            entry.refresh = asyncio.create_task(self._refresh(entry, credentials))
+            entry.refresh = asyncio.create_task(self._refresh(entry, account))
         if entry.refresh and time.monotonic() >= entry.good_until:
             await asyncio.shield(entry.refresh)
         return entry.token if time.monotonic() < entry.good_until else entry.failure
 
-    def refuse(self, credentials: Credentials, token: str) -> None:
+    def refuse(self, account: ServiceAccount, token: str) -> None:
         """It was refused where it was used; unless it has been replaced already, it will be."""
-        entry = self._entry(credentials)
+        entry = self._entry(account)
         if entry.token == token:
             entry.good_until = entry.refresh_at = -math.inf
 
@@ -132,17 +132,17 @@ class AccessTokens:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _entry(self, credentials: Credentials) -> _Entry:
-        entry = self._entries.setdefault(credentials, _Entry())
-        self._entries.move_to_end(credentials)
+    def _entry(self, account: ServiceAccount) -> _Entry:
+        entry = self._entries.setdefault(account, _Entry())
+        self._entries.move_to_end(account)
         if len(self._entries) > MAX_CACHED:
             self._entries.popitem(last=False)
         return entry
 
-    async def _refresh(self, entry: _Entry, credentials: Credentials) -> None:
+    async def _refresh(self, entry: _Entry, account: ServiceAccount) -> None:
         begun = time.monotonic()
         try:
-            result = await self._request(credentials)
+            result = await self._request(account)
         finally:
             entry.refresh = None
         if isinstance(result, Granted):
@@ -153,10 +153,10 @@ class AccessTokens:
             entry.failure = result
             entry.refresh_at = time.monotonic() + REST
 
-    async def _request(self, credentials: Credentials) -> Granted | Failure:
+    async def _request(self, account: ServiceAccount) -> Granted | Failure:
         try:
             # Loading the key takes tens of milliseconds of CPU.
-            signed = await asyncio.to_thread(assertion, credentials, int(time.time()))
+            signed = await asyncio.to_thread(assertion, account, int(time.time()))
             response = await post(
                 self._session,
                 self._token_uri,
@@ -164,30 +164,30 @@ class AccessTokens:
                 body=urlencode({"grant_type": GRANT_TYPE, "assertion": signed}).encode(),
                 limits=self._limits,
             )
-        except CredentialsUnreadableError:
+        except AccountUnreadableError:
             return Misconfigured("key_unreadable", "The service account's key cannot be read.")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return _unavailable(type(error).__name__, None)
         return classify_grant(response, datetime.fromtimestamp(time.time(), UTC))
 
 
-def assertion(credentials: Credentials, now: int) -> str:
+def assertion(account: ServiceAccount, now: int) -> str:
     """A signed request for an access token; `now` in seconds since the epoch.
 
-    Raises CredentialsUnreadableError.
+    Raises AccountUnreadableError.
     """
     key_file = {
         "type": "service_account",
-        "project_id": credentials.project_id,
-        "client_email": credentials.client_email,
-        "private_key": credentials.private_key,
+        "project_id": account.project_id,
+        "client_email": account.client_email,
+        "private_key": account.private_key,
         # Not every stored account has one; an empty one would be looked up.
-        "private_key_id": credentials.private_key_id or None,
+        "private_key_id": account.private_key_id or None,
         "token_uri": TOKEN_URI,
         "universe_domain": "googleapis.com",
     }
     claims = {
-        "iss": credentials.client_email,
+        "iss": account.client_email,
         "aud": TOKEN_URI,
         "scope": SCOPE,
         "iat": now,
@@ -197,7 +197,7 @@ def assertion(credentials: Credentials, now: int) -> str:
         signer = Certificate(key_file).signer
         signed: bytes = google.auth.jwt.encode(signer, claims)  # type: ignore[no-untyped-call]
     except ValueError:
-        raise CredentialsUnreadableError from None
+        raise AccountUnreadableError from None
     return signed.decode("ascii")
 
 

@@ -39,7 +39,6 @@ NONE: Final = ""
 ANY: Final = "*"
 # INVALID_ARGUMENT that is about the registration token and nothing else.
 INVALID_TOKEN: Final = "INVALID_ARGUMENT message.token"  # noqa: S105
-THIRD_PARTY_AUTH: Final = "third_party_auth"
 UNAUTHENTICATED: Final = "unauthenticated"
 
 # Seconds to wait where FCM does not say (scale-fcm, "Handling retries").
@@ -57,7 +56,7 @@ TABLE: Final[Mapping[tuple[int, str], tuple[Verdict, str]]] = {
     (401, NONE): (Verdict.MISCONFIGURED, UNAUTHENTICATED),
     # The app is one for iOS or the web, and the Firebase project lacks Apple's or the web push key.
     # Anyone may subscribe such a token, hence never a fault of the channel.
-    (401, "THIRD_PARTY_AUTH_ERROR"): (Verdict.REJECTED, THIRD_PARTY_AUTH),
+    (401, "THIRD_PARTY_AUTH_ERROR"): (Verdict.REJECTED, "third_party_auth"),
     (401, "APNS_AUTH_ERROR"): (Verdict.REJECTED, "third_party_auth"),  # its name until 2019
     # The API is switched off, or the account lacks the permission cloudmessaging.messages.create.
     (403, NONE): (Verdict.MISCONFIGURED, "permission_denied"),
@@ -104,6 +103,14 @@ CODES: Final[Mapping[str, str]] = {
     "unexpected_error": "A fault of ours while sending; the log names it.",
     "unregistered": "The app was removed, or its token replaced (404).",
 }
+
+# Codes of a Gone that is `suspect`.
+SUSPECT_CODES: Final = frozenset({"sender_id_mismatch"})
+# FCM was not asked, or nobody knows whether it was.
+NEVER_ASKED_CODES: Final = frozenset({"key_unreadable", "unexpected_error"})
+# Codes that blame the channel's keys, each with the event to log when FCM gives it to many. One
+# token proves nothing: anyone may subscribe one that is answered so.
+REFUSAL_EVENTS: Final = {"third_party_auth": "fcm.third_party_auth_by_many"}
 
 
 @dataclass(frozen=True, slots=True)

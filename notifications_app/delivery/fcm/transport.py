@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID
 
 import aiohttp
 from firebase_admin import messaging
@@ -22,8 +21,8 @@ from firebase_admin._messaging_encoder import MessageEncoder
 from notifications_app.delivery.fcm.access_token import (
     TOKEN_URI,
     AccessTokens,
-    Credentials,
-    CredentialsUnreadableError,
+    AccountUnreadableError,
+    ServiceAccount,
 )
 from notifications_app.delivery.fcm.answers import (
     CODES,
@@ -31,7 +30,14 @@ from notifications_app.delivery.fcm.answers import (
     UNAUTHENTICATED,
     classify,
 )
-from notifications_app.delivery.types import Deferred, Message, Misconfigured, Outcome, Rejected
+from notifications_app.delivery.types import (
+    Deferred,
+    Message,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Target,
+)
 from pushsvc.common.egress import plain_session, post, tls_context
 
 __all__ = [
@@ -39,11 +45,10 @@ __all__ = [
     "CODES",
     "MAX_PAYLOAD",
     "TOKEN_URI",
+    "AccountUnreadableError",
     "Client",
-    "Credentials",
-    "CredentialsUnreadableError",
     "Request",
-    "Target",
+    "ServiceAccount",
     "build_request",
     "classify",
     "payload",
@@ -63,16 +68,9 @@ KEEPALIVE: Final = 30.0
 _OWN_NAMES: Final = frozenset({"notification_id", "url", "icon", "token"})
 _RESERVED_NAMES: Final = frozenset({"from", "message_type", "collapse_key"})
 _RESERVED_PREFIXES: Final = ("google.", "gcm.")
+# No app has this registration token: FCM refuses it, once it has accepted the account.
+NO_DEVICE: Final = "pushsvc-credential-test"
 _ENCODER: Final = MessageEncoder()
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`registration_token`: FCM's name of the app on a device; `token`: the tracking token."""
-
-    subscription_id: UUID
-    registration_token: str = field(repr=False)
-    token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ def _encoded(message: Message, target: Target, ttl: int) -> dict[str, Any]:
         ),
     )
     # As an argument it is deprecated, in favour of installation ids, which apps do not send us.
-    built.token = target.registration_token
+    built.token = target.address
     encoded: dict[str, Any] = _ENCODER.default(built)
     # The library writes small letters; FCM's reference has only capitals.
     encoded["android"]["priority"] = encoded["android"]["priority"].upper()
@@ -197,14 +195,14 @@ class Client:
         # Half, so that who waits for a token still learns why there is none.
         self._tokens = AccessTokens(self._session, token_uri, _limits(call_timeout / 2))
 
-    async def send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
+    async def send(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
         """One attempt, one outcome. Raises nothing but CancelledError.
 
         Misconfigured is about the credentials alone: the message was not taken.
         """
         try:
             async with asyncio.timeout(self._call_timeout):
-                return await self._send(message, target, credentials)
+                return await self._send(message, target, account)
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
             return _outcome_of(error)
 
@@ -212,18 +210,18 @@ class Client:
         await self._tokens.close()
         await self._session.close()
 
-    async def _send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
-        outcome = await self._try(message, target, credentials)
+    async def _send(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
+        outcome = await self._try(message, target, account)
         if not _is_unauthenticated(outcome):
             return outcome
         # Revoked before its time, or our clock stood still: with a new one it is known which.
-        return await self._try(message, target, credentials)
+        return await self._try(message, target, account)
 
-    async def _try(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
-        token = await self._tokens.get(credentials)
+    async def _try(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
+        token = await self._tokens.get(account)
         if not isinstance(token, str):
             return token
-        url = f"{self._api_base}/v1/projects/{credentials.project_id}"
+        url = f"{self._api_base}/v1/projects/{account.project_id}"
         request = build_request(message, target, url, token, time.monotonic())
         response = await post(
             self._session,
@@ -234,7 +232,7 @@ class Client:
         )
         outcome = classify(response, datetime.fromtimestamp(time.time(), UTC))
         if _is_unauthenticated(outcome):
-            self._tokens.refuse(credentials, token)
+            self._tokens.refuse(account, token)
         return outcome
 
 

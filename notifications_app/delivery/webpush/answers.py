@@ -31,8 +31,7 @@ _ACCEPTED: Final = (Verdict.ACCEPTED, "")
 _THROTTLED: Final = (Verdict.THROTTLED, "throttled")
 _DROPPED: Final = (Verdict.REJECTED, "dropped")
 _OTHER_KEY: Final = (Verdict.SUSPECT, "vapid_key_mismatch")
-VAPID_REFUSED: Final = "vapid_refused"
-_REFUSED_VAPID: Final = (Verdict.REJECTED, VAPID_REFUSED)
+_REFUSED_VAPID: Final = (Verdict.REJECTED, "vapid_refused")
 _DEAD: Final = (Verdict.GONE, "endpoint_gone")
 
 # By status, and by what the service adds to it in words of its own (`_reason`), "" for any.
@@ -101,6 +100,16 @@ CODES: Final[Mapping[str, str]] = {
     "vapid_key_unreadable": "The channel's VAPID key is missing or cannot be read.",
     "vapid_refused": "The push service refused our VAPID signature (401, 403).",
 }
+
+# Codes of a Gone that is `suspect`.
+SUSPECT_CODES: Final = frozenset({"vapid_key_mismatch"})
+# The push service was not asked, or nobody knows whether it was.
+NEVER_ASKED_CODES: Final = frozenset(
+    {"bad_keys", "endpoint_not_allowed", "unexpected_error", "vapid_key_unreadable"}
+)
+# Codes that blame the channel's keys, each with the event to log when a push service gives it to
+# many. One endpoint proves nothing: anyone may subscribe one that answers so.
+REFUSAL_EVENTS: Final = {"vapid_refused": "vapid.refused_by_many"}
 
 
 def classify(response: Response, now: datetime) -> Outcome:

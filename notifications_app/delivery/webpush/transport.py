@@ -9,15 +9,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
-from uuid import UUID
 
 import aiohttp
 from pywebpush import WebPusher
 
-from notifications_app.delivery.types import Deferred, Message, Outcome, Rejected
+from notifications_app.delivery.types import (
+    BrowserTarget,
+    Deferred,
+    Message,
+    Outcome,
+    Rejected,
+)
 from notifications_app.delivery.webpush.answers import CODES, classify
 from notifications_app.delivery.webpush.vapid import (
     VapidKey,
+    VapidKeys,
     VapidKeyUnreadableError,
     authorization,
 )
@@ -36,10 +42,9 @@ __all__ = [
     "CODES",
     "MAX_PAYLOAD",
     "Client",
-    "Credentials",
     "Request",
-    "Target",
     "VapidKey",
+    "VapidKeys",
     "build_request",
     "classify",
     "payload",
@@ -57,25 +62,6 @@ CONNECT_TIMEOUT: Final = 5.0
 KEEPALIVE: Final = 30.0
 KEEPALIVE_OTHER: Final = 1.0
 RESOLVER_THREADS: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A channel's VAPID keys by id: a subscription goes on needing the key it was made with."""
-
-    keys: Mapping[UUID, VapidKey]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`p256dh` and `auth`: base64url, with or without padding; `token`: the tracking token."""
-
-    subscription_id: UUID
-    endpoint: str = field(repr=False)
-    p256dh: str = field(repr=False)
-    auth: str = field(repr=False)
-    vapid_key_id: UUID
-    token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +96,7 @@ def payload(message: Message, token: str) -> bytes:
 
 
 def build_request(
-    message: Message, target: Target, endpoint: Endpoint, signed: str, now: float
+    message: Message, target: BrowserTarget, endpoint: Endpoint, signed: str, now: float
 ) -> Request:
     """The request for `target`, whose checked endpoint is `endpoint`, with VAPID header `signed`;
     encrypted with a fresh key (RFC 8291 section 2). `now` is on the clock of `message.expires_at`.
@@ -146,7 +132,7 @@ def _length(key: str) -> int:
     return len(base64url.decode(key.rstrip("=")))
 
 
-def encrypt(plaintext: bytes, target: Target) -> bytes:
+def encrypt(plaintext: bytes, target: BrowserTarget) -> bytes:
     """An aes128gcm body of one record (RFC 8291). Raises BadKeysError or PayloadTooLargeError."""
     if len(plaintext) > MAX_PAYLOAD:
         raise PayloadTooLargeError
@@ -155,7 +141,7 @@ def encrypt(plaintext: bytes, target: Target) -> bytes:
         # The library checks neither (pywebpush 2.5.0).
         if _length(target.p256dh) != 65 or _length(target.auth) != 16:
             raise BadKeysError
-        pusher = WebPusher({"endpoint": target.endpoint, "keys": keys})
+        pusher = WebPusher({"endpoint": target.address, "keys": keys})
         return bytes(pusher.encode(plaintext, content_encoding="aes128gcm")["body"])
     except ValueError as error:
         raise BadKeysError from error
@@ -199,10 +185,10 @@ class Client:
             tls, connections_per_origin=connections_per_origin, keepalive=KEEPALIVE
         )
 
-    async def send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
+    async def send(self, message: Message, target: BrowserTarget, keys: VapidKeys) -> Outcome:
         """One attempt, one outcome. Raises nothing but CancelledError."""
         try:
-            return await self._send(message, target, credentials)
+            return await self._send(message, target, keys)
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
             return _outcome_of(error)
 
@@ -211,13 +197,13 @@ class Client:
             await session.close()
         await self._other_resolver.close()
 
-    async def _send(self, message: Message, target: Target, credentials: Credentials) -> Outcome:
+    async def _send(self, message: Message, target: BrowserTarget, keys: VapidKeys) -> Outcome:
         endpoint = check_endpoint(
-            target.endpoint,
+            target.address,
             trusted_origins=self._trusted_origins,
             allowed_hosts=self._allowed_hosts,
         )
-        key = credentials.keys.get(target.vapid_key_id)
+        key = keys.get(target.vapid_key_id)
         if key is None:
             raise VapidKeyUnreadableError
         signed = authorization(key, endpoint.origin, time.time())

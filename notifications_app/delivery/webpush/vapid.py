@@ -1,8 +1,10 @@
 """VAPID (RFC 8292): who is asking a push service to deliver."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
+from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -31,6 +33,10 @@ class VapidKey:
 
     private_key: str = field(repr=False)
     subject: str
+
+
+# A channel's, by id: a subscription goes on needing the key that it was made with.
+VapidKeys: TypeAlias = Mapping[UUID, VapidKey]
 
 
 def authorization(key: VapidKey, origin: str, now: float) -> str:

@@ -12,14 +12,14 @@ from aioapns.connection import APNsTLSClientProtocol
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from notifications_app.delivery.apns.transport import ApnsKey, Client, Credentials, Target
-from notifications_app.delivery.types import Accepted
+from notifications_app.delivery.apns.transport import ApnsKey, AppKey, Client
+from notifications_app.delivery.types import Accepted, Target
 from pushsvc.sandbox.certificate import server_tls
 from tests.delivery.support import make_message
 
 # Of nobody: for where no sandbox is.
 DEVICE = SimpleNamespace(token="a1" * 32)
-CREDENTIALS = Credentials(
+CREDENTIALS = AppKey(
     ApnsKey(
         ec.generate_private_key(ec.SECP256R1())
         .private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -33,11 +33,11 @@ CREDENTIALS = Credentials(
 
 
 def credentials_of(key, version=1, **over):
-    return Credentials.parse(json.dumps(key.credential | over), version)
+    return AppKey.parse(json.dumps(key.credential | over), version)
 
 
 def target_of(device, **over):
-    values = {"subscription_id": uuid4(), "device_token": device.token, "token": "tracking"}
+    values = {"subscription_id": uuid4(), "address": device.token, "token": "tracking"}
     return Target(**values | over)
 
 

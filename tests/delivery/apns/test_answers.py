@@ -6,10 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.apns.answers import FALLBACK, PREFIXES, TABLE, WAITS, Verdict
+from notifications_app.delivery.apns.answers import (
+    FALLBACK,
+    PREFIXES,
+    SUSPECT_CODES,
+    TABLE,
+    WAITS,
+    Verdict,
+)
 from notifications_app.delivery.apns.transport import CODES, classify
 from notifications_app.delivery.types import (
-    SUSPECT_CODES,
     Accepted,
     Deferred,
     Gone,

@@ -13,18 +13,18 @@ from notifications_app.delivery.apns.server import Server
 from notifications_app.delivery.apns.transport import (
     MAX_PAYLOAD,
     ApnsKey,
-    Credentials,
+    AppKey,
     MalformedFieldError,
     MalformedTokenError,
     PayloadTooLargeError,
-    Target,
     build_request,
     encode,
     payload,
 )
+from notifications_app.delivery.types import Target
 from tests.delivery.support import make_message
 
-CREDENTIALS = Credentials(ApnsKey("pem", "KEY1234567", "TEAM123456"), "com.example.app", "sandbox")
+CREDENTIALS = AppKey(ApnsKey("pem", "KEY1234567", "TEAM123456"), "com.example.app", "sandbox")
 STORED = {
     "key": "pem",
     "key_id": "KEY1234567",
@@ -37,7 +37,7 @@ WALL = 1_795_000_000.9
 
 
 def target(**over):
-    values = {"subscription_id": UUID(int=7), "device_token": DEVICE, "token": "tracking"}
+    values = {"subscription_id": UUID(int=7), "address": DEVICE, "token": "tracking"}
     return Target(**values | over)
 
 
@@ -151,7 +151,7 @@ def test_a_collapse_id_fits_in_64_bytes(topic):
 def test_the_id_is_the_same_in_every_attempt_and_another_for_every_delivery():
     message, other = make_message(), make_message(notification_id=uuid4())
     first = sent(message)[0]["apns-id"]
-    assert sent(message, target(device_token="b2" * 32, token="new"))[0]["apns-id"] == first
+    assert sent(message, target(address="b2" * 32, token="new"))[0]["apns-id"] == first
     assert sent(other)[0]["apns-id"] != first
     assert sent(message, target(subscription_id=uuid4()))[0]["apns-id"] != first
     assert str(UUID(first)) == first
@@ -160,7 +160,7 @@ def test_the_id_is_the_same_in_every_attempt_and_another_for_every_delivery():
 @pytest.mark.parametrize("text", ["", "xyz", "a1/../../secret", "a1 ", "a1\n", "ä1", "a" * 201])
 def test_a_device_token_that_is_not_hexadecimal_is_refused(text):
     with pytest.raises(MalformedTokenError):
-        sent(make_message(), target(device_token=text))
+        sent(make_message(), target(address=text))
 
 
 @pytest.mark.parametrize("topic", ["a b", "a\nb", " a", "ä", "\x00", "a" * 256])
@@ -189,7 +189,7 @@ def test_secrets_do_not_show_in_a_repr():
 
 
 def test_credentials_are_read_from_what_the_channel_stores():
-    assert Credentials.parse(json.dumps(STORED), 3) == Credentials(
+    assert AppKey.parse(json.dumps(STORED), 3) == AppKey(
         CREDENTIALS.key, CREDENTIALS.topic, "sandbox", 3
     )
 
@@ -206,7 +206,7 @@ def test_credentials_are_read_from_what_the_channel_stores():
 )
 def test_credentials_that_are_none_are_refused(secret):
     with pytest.raises(ValueError, match=r"these names|environment"):
-        Credentials.parse(secret, 1)
+        AppKey.parse(secret, 1)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_faults_of_our_own_send_nothing(sandbox, key):
             large = make_message(data={"text": "x" * 4_096})
             unreadable = replace(good, key=replace(good.key, private_key="no key"))
             return [
-                await client.send(make_message(), target_of(device, device_token="x/y"), good),
+                await client.send(make_message(), target_of(device, address="x/y"), good),
                 await client.send(large, target_of(device), good),
                 await client.send(make_message(topic="a\nb"), target_of(device), good),
                 await client.send(make_message(), target_of(device), unreadable),
@@ -250,7 +250,7 @@ def test_an_unexpected_error_is_deferred_and_logged_without_the_token(sandbox, k
         async with client_of(sandbox) as client:
             target = target_of(sandbox.register())
             message = make_message(urgency="unknown")
-            return await client.send(message, target, credentials_of(key)), target.device_token
+            return await client.send(message, target, credentials_of(key)), target.address
 
     with caplog.at_level(logging.DEBUG):
         outcome, token = asyncio.run(whole())

@@ -5,7 +5,8 @@ import contextlib
 import json
 from uuid import UUID
 
-from notifications_app.delivery.fcm.transport import Client, Credentials, Target
+from notifications_app.delivery.fcm.transport import Client, ServiceAccount
+from notifications_app.delivery.types import Target
 from tests.delivery.support import make_message
 
 PROJECT = "demo-app"
@@ -15,13 +16,13 @@ FIELDS = ("project_id", "client_email", "private_key", "private_key_id")
 def credentials_of(key_file, version=1, **over):
     """What is stored of the key file that Google's console downloads."""
     stored = {name: key_file[name] for name in FIELDS} | over
-    return Credentials.parse(json.dumps(stored), version)
+    return ServiceAccount.parse(json.dumps(stored), version)
 
 
 def target_of(registration_token, **over):
     values = {
         "subscription_id": UUID("01936c5e-0000-7000-8000-0000000000bb"),
-        "registration_token": registration_token,
+        "address": registration_token,
         "token": "tracking-token",
     }
     return Target(**values | over)

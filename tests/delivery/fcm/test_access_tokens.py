@@ -9,9 +9,9 @@ import pytest
 
 from notifications_app.delivery.fcm import access_token
 from notifications_app.delivery.fcm.access_token import (
-    Credentials,
-    CredentialsUnreadableError,
+    AccountUnreadableError,
     Granted,
+    ServiceAccount,
     assertion,
 )
 from notifications_app.delivery.types import Accepted, Deferred, Misconfigured
@@ -344,14 +344,14 @@ def test_an_account_without_a_key_id_is_given_a_token(sandbox, key_file, device)
 
 
 def test_an_assertion_needs_a_key():
-    with pytest.raises(CredentialsUnreadableError):
-        assertion(Credentials(PROJECT, "a@b.c", "", "1", version=1), 0)
+    with pytest.raises(AccountUnreadableError):
+        assertion(ServiceAccount(PROJECT, "a@b.c", "", "1", version=1), 0)
 
 
 @pytest.mark.parametrize("secret", ["", "{", "[]", "5", "null", '{"project_id": "demo-app"}'])
 def test_stored_credentials_that_are_no_account_are_told(secret):
-    with pytest.raises(CredentialsUnreadableError):
-        Credentials.parse(secret, 1)
+    with pytest.raises(AccountUnreadableError):
+        ServiceAccount.parse(secret, 1)
 
 
 def test_credentials_print_no_secret(credentials):

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.fcm.answers import FALLBACK, TABLE, Verdict
+from notifications_app.delivery.fcm.answers import FALLBACK, SUSPECT_CODES, TABLE, Verdict
 from notifications_app.delivery.fcm.transport import CODES, classify
 from notifications_app.delivery.types import (
-    SUSPECT_CODES,
     Accepted,
     Deferred,
     Gone,

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from notifications_app.delivery.fcm.transport import (
     MAX_PAYLOAD,
     PayloadTooLargeError,
-    Target,
     build_request,
     payload,
     unusable_data_names,
 )
+from notifications_app.delivery.types import Target
 from pushsvc.sandbox.fcm import message as fcm_message
 from pushsvc.sandbox.fcm import schema
 from tests.delivery.support import make_message
@@ -21,7 +21,7 @@ from tests.delivery.support import make_message
 ID = "01936c5e-0000-7000-8000-0000000000aa"
 TARGET = Target(
     subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
-    registration_token="dEv1ce:APA91bX",
+    address="dEv1ce:APA91bX",
     token="tracking-token",
 )
 URL = "https://fcm.googleapis.com/v1/projects/demo-app"
@@ -172,7 +172,7 @@ def test_what_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, dat
         return
     request = json.loads(request_for(message).body)
     schema.check_request(request)
-    assert fcm_message.checked(request).token == TARGET.registration_token
+    assert fcm_message.checked(request).token == TARGET.address
 
 
 def test_a_fixed_part_larger_than_the_limit_is_no_payload():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.types import SUSPECT_CODES, Accepted, Deferred, Gone, Rejected
-from notifications_app.delivery.webpush.answers import FALLBACK, TABLE, Verdict
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
+from notifications_app.delivery.webpush.answers import FALLBACK, SUSPECT_CODES, TABLE, Verdict
 from notifications_app.delivery.webpush.transport import CODES, classify
 from pushsvc.common.egress import Response
 

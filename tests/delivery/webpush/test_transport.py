@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from py_vapid import Vapid02
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
-from notifications_app.delivery.webpush.transport import Credentials, VapidKey
+from notifications_app.delivery.webpush.transport import VapidKey
 from tests.delivery.support import (
     CREDENTIALS,
     KEY_ID,
@@ -243,7 +243,7 @@ def test_a_payload_that_is_too_large_is_refused_unsent():
 
 @pytest.mark.parametrize(
     "credentials",
-    [Credentials({}), Credentials({KEY_ID: VapidKey("damaged", "mailto:push@example.com")})],
+    [{}, {KEY_ID: VapidKey("damaged", "mailto:push@example.com")}],
 )
 def test_a_vapid_key_that_cannot_be_read_is_tried_again_later(credentials):
     outcome = refused_unsent(credentials=credentials)
