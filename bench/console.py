@@ -1,9 +1,8 @@
-"""What each page of the console costs with a large installation behind it.
+"""What each page of the console costs in a large installation.
 
-For each page: how many queries it makes, whether one of them scans a big table, and the best time
-of several in ratio to that of GET /healthz, in the same process and minute. A database of the
-bench's own is filled by the server itself and thrown away; DATABASE_URL and REDIS_URL are used
-where they are set.
+For each page: the number of its queries, whether one of them scans a big table, and its best time
+of several as a multiple of GET /healthz, in the same process and minute. The bench fills a
+temporary database and deletes it at the end. It uses DATABASE_URL and REDIS_URL if they are set.
 """
 
 import argparse
@@ -50,8 +49,8 @@ def main() -> None:
         began = time.perf_counter()
         channel = _fill(arguments.subscribers, arguments.notifications)
         print(f"filled in {time.perf_counter() - began:.0f} s")
-        for who in (_owner(channel), _root()):
-            _measure(channel, who)
+        for user in (_owner(channel), _root()):
+            _measure(channel, user)
 
 
 @contextmanager
@@ -123,13 +122,13 @@ def _root() -> "User":
     return User.objects.create_superuser("root")
 
 
-def _measure(channel: "Channel", who: "User") -> None:
+def _measure(channel: "Channel", user: "User") -> None:
     from django.test import Client
 
     client = Client(raise_request_exception=False)
-    client.force_login(who)
+    client.force_login(user)
     floor = _seconds(client, "/healthz", times=50)
-    print(f"\nas {who}; GET /healthz takes {1000 * floor:.1f} ms")
+    print(f"\nas {user}; GET /healthz takes {1000 * floor:.1f} ms")
     print(f"{'page':<44}{'queries':>8}{'ms':>8}{'ratio':>8}  scans")
     for name, address in _pages(channel).items():
         status, statements = _statements(client, address)
@@ -137,10 +136,10 @@ def _measure(channel: "Channel", who: "User") -> None:
             print(f"{name:<44} answered {status}: {address}")
             continue
         seconds = _seconds(client, address, times=_TIMES)
-        verdict = ", ".join(_scanned(statements)) or "none"
+        scans = ", ".join(_scanned(statements)) or "none"
         too_many = " too many queries" if len(statements) > _MOST_QUERIES else ""
         figures = f"{len(statements):>8}{1000 * seconds:>8.0f}{seconds / floor:>8.0f}"
-        print(f"{name:<44}{figures}  {verdict}{too_many}")
+        print(f"{name:<44}{figures}  {scans}{too_many}")
 
 
 def _pages(channel: "Channel") -> dict[str, str]:

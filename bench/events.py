@@ -1,9 +1,8 @@
-"""How many clicks a second one web process counts, each a request and a recipient of its own.
+"""How many clicks a second one web process counts. Each is a separate request and recipient.
 
-From the first request until the last answer, with as many requests under way as browsers would
-have; then every count must name each click once. Beside it, on the same machine in the same
-minute, how many POSTs a second the same client makes to the same process, to an address that it
-does not have.
+The time runs from the first request to the last answer, with as many requests in flight as browsers
+would have. Afterwards every counter must contain each click once. For comparison, the same client
+sends POSTs to an unknown path of the same process, on the same machine in the same minute.
 """
 
 import argparse

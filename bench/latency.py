@@ -1,8 +1,8 @@
-"""How long from sending to the first receipt at the push service, while nothing else goes on.
+"""The time from a send to the first receipt at the push service, on an idle system.
 
-From just before the HTTP request to the moment the sandbox has the encrypted message, on one
-machine's clock. Beside it the least that such a path needs on this machine in the same minute: an
-HTTP round trip, a commit in PostgreSQL and a round trip to Redis.
+It runs from just before the HTTP request until the sandbox has the encrypted message, on one
+machine's clock. For comparison, the bench measures the least that such a path needs on this machine
+in the same minute: an HTTP round trip, a commit in PostgreSQL and a round trip to Redis.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def main() -> None:
         began: dict[str, float] = {}
         floors = []
         for _ in range(sends):
-            # Any phase of the tick, which comes every second.
+            # The tick comes every second: sends should meet every phase of it.
             time.sleep(random.uniform(0.5, 1.0))  # noqa: S311
             floors.append(_floor(system))
             before = time.time()

@@ -1,5 +1,5 @@
-"""A whole pushsvc of the bench's own: what `make run` starts, on free ports, in a home that is
-thrown away. DATABASE_URL and REDIS_URL are used where they are set."""
+"""A complete pushsvc for a bench: what `make run` starts, on free ports, in a temporary home. It
+uses DATABASE_URL and REDIS_URL if they are set."""
 
 import json
 import os

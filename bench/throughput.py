@@ -1,8 +1,8 @@
-"""How many recipients a second one web worker of two processes serves, end to end.
+"""How many recipients a second one web worker with two processes serves, end to end.
 
-From just before the HTTP request until the statistics say `sent`; the sandbox checks and decrypts
-every message on the same machine. Beside it, on the same machine in the same minute, how many
-POSTs a second one aiohttp client makes to the same server, which answers them unread.
+The time runs from just before the HTTP request until the statistics say `sent`. The sandbox checks
+and decrypts every message on the same machine. For comparison, one aiohttp client sends POSTs to
+the same server, which answers them without reading them, on the same machine in the same minute.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from bench.system import System, running_system
 
 _IN_FLIGHT = 100
 _BODY = bytes(400)
-# What tells the processes apart, in their command lines.
+# The part of its command line by which each process is known.
 _PROCESSES = {
     "worker-web": "-Q web",
     "worker-plan": "-Q plan",
@@ -72,7 +72,7 @@ def _cpu_seconds(supervisor_pid: int) -> dict[str, float]:
 
 async def _post_loop(system: System, count: int) -> float:
     """POSTs a second to a device that the sandbox does not know, which it answers with 404."""
-    url = f"{system.sandbox.public_url}/push/nobody"
+    url = f"{system.sandbox.public_url}/push/unknown"
     room = asyncio.Semaphore(_IN_FLIGHT)
     connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
     async with aiohttp.ClientSession(connector=connector) as session:

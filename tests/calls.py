@@ -1,5 +1,5 @@
-"""Moments in the middle of a send, seen by the sandbox that is called: none passes unseen, however
-busy the machine is."""
+"""Moments in the middle of a send. The sandbox that is called sees them, so no test misses one on a
+busy machine."""
 
 import itertools
 import threading
@@ -10,10 +10,10 @@ _TOO_LONG = 60.0
 
 
 def when_called(devices, nth, act):
-    """A future of `act()`, which is called while the sandbox answers the first request to the nth
-    of these devices: that answer is not given before `act` returns, nor any other of the sandbox.
+    """Calls `act()` during the sandbox's first answer to the nth of these devices; its future.
 
-    For devices that nobody has called yet.
+    Until `act` returns, the sandbox gives neither this answer nor any other. None of the devices
+    may have been called before.
     """
     done = Future()
     called = itertools.count(1)
@@ -32,8 +32,8 @@ def when_called(devices, nth, act):
 
 @contextmanager
 def standing_still(devices, nth=1):
-    """From when the nth of the devices is called, and until the block ends, their sandbox answers
-    nobody. Yields a function that waits for this call."""
+    """Once the nth of the devices is called, their sandbox gives no answer until the block ends.
+    Yields a function that waits for this call."""
     stands, may_go_on = threading.Event(), threading.Event()
 
     def stand():
@@ -52,7 +52,7 @@ def standing_still(devices, nth=1):
 
 
 class _Receipts(list):
-    """Of a device. The sandbox adds a receipt before it answers."""
+    """The receipts of a device. The sandbox adds one before it answers."""
 
     def __init__(self, at_first):
         super().__init__()

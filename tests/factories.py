@@ -1,17 +1,48 @@
-"""Rows as the services make them, with what a test does not care about filled in."""
+"""Rows that tests start from. Fields that a test does not name get a usual value.
 
+`register` and `subscribe_*` go through the service, as a device's request does. `add_*` write rows
+and the channel's counters directly, for subscriptions that no push service is asked about.
+"""
+
+from collections import Counter
+from datetime import timedelta
+from hashlib import sha256
+from os import urandom
 from typing import Any
 
-from channels_app.models import Channel, Scope
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from channels_app.counters import counter_add
+from channels_app.models import Account, Channel, ChannelCounter, Scope
+from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
+from notifications_app.models import Notification
+from pushsvc.common import base64url
+from pushsvc.common.endpoints import TOKEN_SERVICES
+from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
+from pushsvc.sandbox.apns.devices import DEFAULT_TOPIC
+from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.services import segment_create, subscription_register
+
+GOOGLE_PROJECT = "alices-shop"
+
+# --- channels -------------------------------------------------------------------------------------
 
 
-def make_channel(name: str = "Alice's shop", **fields: Any) -> Channel:
+def make_channel(
+    name: str = "Alice's shop", *, account: Account | None = None, **fields: Any
+) -> Channel:
     """A channel with its VAPID key; `fields` are set as they are given."""
-    channel = channel_create(name=name)
+    channel = channel_create(name=name, account=account)
     for field, value in fields.items():
         setattr(channel, field, value)
-    channel.save()
+    if fields:
+        channel.save()
     return channel
 
 
@@ -19,3 +50,185 @@ def make_key(channel: Channel, *, scopes: list[str] | None = None) -> str:
     """The text of a new key, with all scopes where none are named."""
     _, text = api_key_issue(channel=channel, scopes=scopes or Scope.values)
     return text
+
+
+def make_segment(channel: Channel, rule: Any, name: str = "Some of them") -> Segment:
+    return segment_create(channel=channel, name=name, rule=rule)
+
+
+# --- browsers and phones, as they describe themselves ---------------------------------------------
+
+
+def browser_keys() -> dict[str, str]:
+    point = ec.generate_private_key(ec.SECP256R1()).public_key()
+    raw = point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return {"p256dh": base64url.encode(raw), "auth": base64url.encode(urandom(16))}
+
+
+def browser(endpoint: str = "https://fcm.googleapis.com/fcm/send/abc", **fields: Any) -> Any:
+    """What a browser sends to `POST /subscribe`."""
+    return {"endpoint": endpoint, "keys": browser_keys()} | fields
+
+
+def phone(platform: str, token: str, **fields: Any) -> Any:
+    """What an app sends to `POST /subscribe`."""
+    return {"platform": platform, "provider_token": token} | fields
+
+
+# --- subscriptions of devices ---------------------------------------------------------------------
+
+
+def register(
+    channel: Channel, platform: str = "web", address: str | None = None, **fields: Any
+) -> Subscription:
+    """Registers the address, a new one where none is given, for the first time or again."""
+    if platform == "web":
+        fields = browser_keys() | fields
+    address = address or f"https://fcm.googleapis.com/fcm/send/{uuid7()}"
+    subscription, _ = subscription_register(
+        channel=channel, platform=platform, address=address, **fields
+    )
+    return subscription
+
+
+def register_device(channel: Channel, device: Any, platform: str = "web") -> Subscription:
+    """Registers a device of a sandbox, for the first time or again."""
+    if platform == "web":
+        return register(channel, address=device.endpoint, p256dh=device.p256dh, auth=device.auth)
+    return register(channel, platform, device.token)
+
+
+def subscribe_browsers(
+    sandbox: Any, channel: Channel, count: int = 1
+) -> list[tuple[Any, Subscription]]:
+    """New devices of the sandbox, each with its subscription."""
+    return _registered(channel, "web", [sandbox.subscribe() for _ in range(count)])
+
+
+def subscribe_androids(
+    fcm: Any, channel: Channel, count: int = 1, project: str = GOOGLE_PROJECT
+) -> list[tuple[Any, Subscription]]:
+    return _registered(channel, "android", [fcm.register(project) for _ in range(count)])
+
+
+def subscribe_iphones(
+    apns: Any, channel: Channel, count: int = 1, topic: str = DEFAULT_TOPIC
+) -> list[tuple[Any, Subscription]]:
+    return _registered(channel, "ios", [apns.register(topic) for _ in range(count)])
+
+
+def _registered(channel, platform, devices):
+    return [(device, register_device(channel, device, platform)) for device in devices]
+
+
+# --- subscriptions without a device --------------------------------------------------------------
+
+
+def add_subscription(
+    channel: Channel, attributes: dict[str, Any] | None = None, **fields: Any
+) -> Subscription:
+    (row,) = add_subscriptions(channel, 1, attributes=attributes or {}, **fields)
+    return row
+
+
+def add_subscriptions(channel: Channel, count: int, **fields: Any) -> list[Subscription]:
+    """Subscriptions that are alike, in the order of their ids."""
+    return add_each(channel, [fields] * count)
+
+
+def add_each(channel: Channel, each: list[dict[str, Any]]) -> list[Subscription]:
+    """A subscription for each of these fields; their ids are in the same order."""
+    key = current_vapid_key(channel)
+    ids = sorted(uuid7() for _ in each)
+    rows = [_row(channel, key, id_, **fields) for id_, fields in zip(ids, each, strict=True)]
+    Subscription.objects.bulk_create(rows)
+    active = Counter(f"{row.platform}_subscribers" for row in rows if row.expired_at is None)
+    counter_add(channel.id, stored_subscriptions=len(rows), **active)
+    return rows
+
+
+def _row(channel, key, id_, *, platform="web", **fields):
+    address = f"https://push.example/{id_}"
+    values = {
+        "address": address,
+        "address_sha256": sha256(address.encode()).digest(),
+        "vapid_key": key if platform == "web" else None,
+        "push_service": TOKEN_SERVICES.get(platform, "fcm"),
+    }
+    return Subscription(id=id_, channel=channel, platform=platform, **(values | fields))
+
+
+# SQL, which may speak of the row's number `n`.
+PEOPLE = """
+jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60,
+  'city', (ARRAY['Berlin', 'Lima', 'Osaka', 'Accra'])[1 + n %% 4])
+"""
+
+
+def add_crowd(
+    channel: Channel, count: int, attributes: str = PEOPLE, *, platform: str = "web"
+) -> None:
+    """Many subscriptions of the last three months, generated by the database.
+
+    Hourly figures do not contain them."""
+    sql.execute(
+        _CROWD.format(attributes=attributes),
+        {
+            "channel": channel.pk,
+            "platform": platform,
+            "count": count,
+            "service": TOKEN_SERVICES.get(platform, "mozilla"),
+            "vapid": current_vapid_key(channel).pk if platform == "web" else None,
+        },
+    )
+    counter, _ = ChannelCounter.objects.get_or_create(channel=channel, shard=0)
+    for name in (f"{platform}_subscribers", "stored_subscriptions"):
+        setattr(counter, name, F(name) + count)
+    counter.save()
+
+
+_CROWD = """
+INSERT INTO subscriptions_app_subscription
+  (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
+   attributes, created_at, registered_at, expired_code)
+SELECT
+  (lpad(to_hex((extract(epoch FROM created) * 1000)::bigint), 12, '0')
+    || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid,
+  %(channel)s, %(platform)s, address, sha256(address::bytea), '', '', %(vapid)s, %(service)s,
+  {attributes}::jsonb, created, now() - make_interval(hours => n %% 1000), ''
+FROM (
+  SELECT n, format('https://push.example/%%s/%%s', gen_random_uuid(), n) AS address,
+    now() - make_interval(hours => n %% 2000) AS created
+  FROM generate_series(1, %(count)s) AS n
+) AS made
+"""
+
+# --- notifications --------------------------------------------------------------------------------
+
+
+def make_notification(channel: Channel, **fields: Any) -> Notification:
+    """Due now for every browser, as the API would have stored it."""
+    values = {"body": "Fresh bread", "ttl": 3600, "target_platforms": ["web"]}
+    values |= {"scheduled_at": Now()} | fields
+    notification = Notification.objects.create(channel=channel, **values)
+    notification.refresh_from_db()
+    return notification
+
+
+def make_sent_notification(channel: Channel, **fields: Any) -> Notification:
+    """Sent a day ago to a hundred browsers, unless `fields` say otherwise."""
+    began = timezone.now() - timedelta(days=1)
+    values = {
+        "title": "Spring sale",
+        "body": "Twenty per cent off until Sunday.",
+        "url": "https://shop.example/sale",
+        "status": "sent",
+        "scheduled_at": began,
+        "started_at": began,
+        "finished_at": began + timedelta(seconds=40),
+        "recipient_count": 100,
+        "delivered_count": 97,
+        "bounced_count": 3,
+        "clicked_count": 12,
+    }
+    return make_notification(channel, **(values | fields))

@@ -1,8 +1,8 @@
-"""Ends what a pytest that was killed leaves behind: the processes and servers that it had started.
+"""Stops the processes and servers that a killed pytest leaves behind.
 
-A watcher, a process of its own, reads from a pipe that pytest alone writes to. The pipe ends when
-pytest does, however that came; what was named on it and still runs is ended then. After a run that
-stopped everything itself there is nothing left to do.
+A watcher process reads from a pipe that only pytest writes to. The pipe closes when pytest ends,
+for whatever reason. The watcher then stops everything that was named on the pipe and still runs.
+After a run that stopped everything itself, nothing is left to stop.
 """
 
 import atexit
@@ -21,13 +21,13 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def end_group_with_us(pid):
-    """The process group that this process leads."""
+    """Registers the process group that this process leads."""
     record = ProcessRecord.of(pid)
     _tell({"pid": record.pid, "started": record.started})
 
 
 def end_home_with_us(home):
-    """The embedded servers of this home, and its folder."""
+    """Registers the embedded servers of this home, and its folder."""
     _tell({"home": str(home)})
 
 

@@ -1,72 +1,18 @@
-"""Subscriptions with attributes, and what docs/segments.md says of rules, again in plain Python."""
+"""The rules of docs/segments.md in plain Python, and rules and subscriptions at random."""
 
 from datetime import timedelta
 from decimal import Decimal
-from hashlib import sha256
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import strategies as st
 
-from channels_app.counters import counter_add
-from channels_app.selectors import current_vapid_key
-from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import parse_timestamp
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import segment_create
 
 PLATFORMS = ("web", "android", "ios")
 TIMES = ("created_at", "last_seen_at")
-
-
-def add_one(channel, attributes=None, *, platform="web", **fields):
-    """A subscription that nobody calls."""
-    (row,) = add_many(channel, [{"attributes": attributes or {}, "platform": platform} | fields])
-    return row
-
-
-def add_many(channel, each):
-    """Subscriptions with these fields; their ids are in the same order."""
-    key = current_vapid_key(channel)
-    rows = []
-    for fields, id_ in zip(each, sorted(uuid7() for _ in each), strict=True):
-        address = f"https://push.example/{uuid7()}"
-        defaults = {
-            "id": id_,
-            "platform": "web",
-            "address": address,
-            "address_sha256": sha256(address.encode()).digest(),
-            "push_service": "fcm",
-        }
-        values = defaults | fields
-        vapid_key = key if values["platform"] == "web" else None
-        rows.append(Subscription(channel=channel, vapid_key=vapid_key, **values))
-    Subscription.objects.bulk_create(rows)
-    for row in rows:
-        counter_add(channel.id, **{f"{row.platform}_subscribers": 1})
-    return rows
-
-
-def add_crowd(channel, count, attributes="'{}'"):
-    """Many web subscriptions at once; `attributes` is SQL, which may speak of `n`."""
-    parameters = {"channel": channel.id, "key": current_vapid_key(channel).id, "count": count}
-    sql.execute(_CROWD.format(attributes=attributes), parameters)
-    counter_add(channel.id, web_subscribers=count)
-
-
-_CROWD = """
-INSERT INTO subscriptions_app_subscription
-  (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
-   attributes, expired_code)
-SELECT gen_random_uuid(), %(channel)s, 'web', n::text, sha256(n::text::bytea), '', '', %(key)s,
-  'fcm', {attributes}::jsonb, ''
-FROM generate_series(1, %(count)s) AS numbers (n)
-"""
-
-
-def make_segment(channel, rule, name="Some of them"):
-    return segment_create(channel=channel, name=name, rule=rule)
 
 
 def attribute(name, operator, value):
@@ -145,7 +91,7 @@ def _moment(value, now):
 
 # --- rules and subscriptions at random ------------------------------------------------------------
 
-# Few enough to meet, and whatever a statement or a pattern might stumble over.
+# Few enough that rules and rows share some, with characters that SQL or a pattern may mishandle.
 _TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 _USUAL, _ODD = ["plan", "age"], ["é", "%(rule_0)s", "a'b\"c\\", "{0}", "?", "0"]
 NAMES = st.sampled_from(_USUAL) | st.sampled_from(_ODD)
@@ -205,7 +151,7 @@ def _leaves(now):
 
 
 def rows(now):
-    """What `add_many` takes."""
+    """What `factories.add_each` takes."""
     return st.lists(
         st.fixed_dictionaries(
             {

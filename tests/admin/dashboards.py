@@ -9,7 +9,8 @@ from django.utils import timezone
 from channels_app.models import Channel
 from notifications_app.models import Batch, HourlyStat, Plan
 from pushsvc.common.store.redis_client import redis_client
-from tests.admin.support import make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import make_sent_notification
 
 QUEUES = ("plan", "tick", "web", "android", "ios")
 
@@ -53,7 +54,7 @@ def running(channel, *, batches=(), is_planning=False, **fields):
         "delivered_count": 0,
         "bounced_count": 0,
     }
-    notification = make_notification(channel, **(values | fields))
+    notification = make_sent_notification(channel, **(values | fields))
     status = "planning" if is_planning else "delivering"
     plan = Plan.objects.create(
         notification=notification, channel=channel, platform="web", status=status

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from channels_app.models import Account, Channel, Membership, Role
-from channels_app.services import channel_create
-from notifications_app.models import HourlyStat, Notification
+from notifications_app.models import HourlyStat
 from subscriptions_app.models import Subscription
+from tests.factories import make_channel
 
 PASSWORD = "correct-horse-battery-staple"
 
@@ -28,7 +27,7 @@ class House:
 
 def make_house(name: str) -> House:
     account = Account.objects.create(name=name)
-    house = House(account, channel_create(name=f"{name}'s channel", account=account))
+    house = House(account, make_channel(f"{name}'s channel", account=account))
     for role in Role.values:
         user = User.objects.create_user(f"{name.lower()}-{role}", password=PASSWORD, is_staff=True)
         Membership.objects.create(account=account, user=user, role=role)
@@ -52,43 +51,6 @@ def make_root() -> User:
     return User.objects.create_superuser("root", password=PASSWORD)
 
 
-def fill_subscribers(channel: Channel, count: int, *, platform: str = "web") -> None:
-    """Active subscriptions written by the server itself, with the channel's counter kept right."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _SUBSCRIBERS,
-            {
-                "channel": channel.pk,
-                "platform": platform,
-                "count": count,
-                "service": {"web": "mozilla", "android": "fcm_v1", "ios": "apns"}[platform],
-                "vapid": channel.vapid_keys.get(retired_at=None).pk if platform == "web" else None,
-            },
-        )
-        cursor.execute(_COUNT.format(platform), {"channel": channel.pk, "count": count})
-
-
-def make_notification(channel: Channel, **fields) -> Notification:
-    """A stored one, sent a day ago to a hundred web subscribers unless `fields` say otherwise."""
-    now = timezone.now()
-    values = {
-        "title": "Spring sale",
-        "body": "Twenty per cent off until Sunday.",
-        "url": "https://shop.example/sale",
-        "ttl": 3600,
-        "target_platforms": ["web"],
-        "status": "sent",
-        "scheduled_at": now - timedelta(days=1),
-        "started_at": now - timedelta(days=1),
-        "finished_at": now - timedelta(days=1) + timedelta(seconds=40),
-        "recipient_count": 100,
-        "delivered_count": 97,
-        "bounced_count": 3,
-        "clicked_count": 12,
-    }
-    return Notification.objects.create(channel=channel, **(values | fields))
-
-
 def fill_hours(channel: Channel, *, days: int = 30, platform: str = "web") -> None:
     """Hourly rows of the last days, with numbers that rise and fall."""
     last = timezone.now().replace(minute=0, second=0, microsecond=0)
@@ -107,31 +69,5 @@ def fill_hours(channel: Channel, *, days: int = 30, platform: str = "web") -> No
 
 
 def subscriber(channel: Channel, **fields) -> Subscription:
-    """The newest active subscription of a channel that `fill_subscribers` filled."""
+    """The newest active subscription of a channel that `add_crowd` filled."""
     return Subscription.objects.filter(channel=channel, **fields).order_by("-id")[0]
-
-
-_SUBSCRIBERS = """
-INSERT INTO subscriptions_app_subscription
-  (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
-   attributes, created_at, registered_at, expired_code)
-SELECT
-  (lpad(to_hex((extract(epoch FROM created) * 1000)::bigint), 12, '0')
-    || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid,
-  %(channel)s, %(platform)s, address, sha256(address::bytea), '', '', %(vapid)s, %(service)s,
-  jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60,
-    'city', (ARRAY['Berlin', 'Lima', 'Osaka', 'Accra'])[1 + n %% 4]),
-  created, now() - make_interval(hours => n %% 1000), ''
-FROM (
-  SELECT n, format('https://push.example/%%s/%%s', gen_random_uuid(), n) AS address,
-    now() - make_interval(hours => n %% 2000) AS created
-  FROM generate_series(1, %(count)s) AS n
-) AS made
-"""
-
-_COUNT = """
-INSERT INTO channels_app_channelcounter (channel_id, shard, {0}_subscribers)
-VALUES (%(channel)s, 0, %(count)s)
-ON CONFLICT (channel_id, shard) DO UPDATE
-SET {0}_subscribers = channels_app_channelcounter.{0}_subscribers + EXCLUDED.{0}_subscribers
-"""

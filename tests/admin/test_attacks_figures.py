@@ -10,7 +10,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from channels_app.services import channel_create
 from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import connections
 from notifications_app.services import notification_cancel
@@ -18,7 +17,9 @@ from notifications_app.tracking import make_token
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
-from tests.admin.support import make_house, make_notification, make_root, signed_in
+from tests import factories
+from tests.admin.support import make_house, make_root, signed_in
+from tests.factories import make_channel, make_sent_notification
 from tests.pipeline import phones, support
 
 PLATFORMS = ["web", "android", "ios"]
@@ -29,34 +30,36 @@ def world(transactional_db, sandbox, fcm, apns):
     """Two channels of Alice's and one of Bob's, with every end that a recipient can have."""
     connections.client("web")
     alice, bob = make_house("Alice"), make_house("Bob")
-    second = channel_create(name="Alice's second", account=alice.account)
-    support.subscribe(sandbox, bob.channel, 2)
+    second = make_channel("Alice's second", account=alice.account)
+    factories.subscribe_browsers(sandbox, bob.channel, 2)
     support.send(bob.channel)
     report(support.send(bob.channel, url="https://x.example/"), "clicked")
 
-    browsers = support.subscribe(sandbox, alice.channel, 5)
+    browsers = factories.subscribe_browsers(sandbox, alice.channel, 5)
     browsers[0][0].behave("gone")
     browsers[1][0].behave("error", status=400)
     subscription_unsubscribe(channel=alice.channel, platform="web", address=browsers[4][0].endpoint)
     phones.store_apple(apns, alice.channel)
-    phones.iphones(apns, alice.channel, 2)
+    factories.subscribe_iphones(apns, alice.channel, 2)
     mixed = phones.send(alice.channel, *["web", "ios"])
     report(mixed, "clicked", "received", "clicked", most=2)
     report(support.send(alice.channel), "dismissed")
     test = browsers[2][1]
     report(support.send(alice.channel, only_subscription_id=test.pk), "clicked")
-    later = support.notify(alice.channel, scheduled_at=timezone.now() + timedelta(days=1))
+    later = factories.make_notification(
+        alice.channel, scheduled_at=timezone.now() + timedelta(days=1)
+    )
     notification_cancel(channel_id=alice.channel.pk, notification_id=later.pk)
-    support.notify(alice.channel, scheduled_at=timezone.now() + timedelta(days=1))
+    factories.make_notification(alice.channel, scheduled_at=timezone.now() + timedelta(days=1))
 
     account = phones.store_google(fcm, second)
-    phones.android(fcm, second, 3)
+    factories.subscribe_androids(fcm, second, 3)
     fcm.revoke(account)
     refused = phones.send(second, "android")
     Batch.objects.filter(status="parked").update(parked_at=F("parked_at") - timedelta(hours=2))
     phones.deliver_to_the_end(refused, "android")
-    support.subscribe(sandbox, second, 1)
-    support.notify(second)
+    factories.subscribe_browsers(sandbox, second, 1)
+    factories.make_notification(second)
     support.plan()
     alice.second = second
     return alice, bob
@@ -226,7 +229,7 @@ def test_a_notification_s_page_agrees_with_its_recipients(world):
 @pytest.mark.parametrize("who", ["viewer", "root"])
 def test_a_channel_is_chosen_by_its_id_in_either_case(db, who):
     alice = make_house("Alice")
-    notification = make_notification(alice.channel)
+    notification = make_sent_notification(alice.channel)
     client = signed_in(make_root() if who == "root" else alice.members["viewer"])
     listing = reverse("admin:notifications_app_notification_changelist")
 

@@ -1,4 +1,4 @@
-"""Hostile text everywhere a stranger or a colleague can put it: no page takes it for HTML."""
+"""Hostile text in every place that others can write: no page treats it as HTML."""
 
 import json
 from html.parser import HTMLParser
@@ -16,9 +16,10 @@ from notifications_app.models import HourlyStat
 from notifications_app.services import notification_cancel
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import segment_create, segment_update
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
 from tests.admin.test_scope import addresses, text_of
 from tests.api.credentials import GOOGLE
+from tests.factories import add_crowd, make_sent_notification
 
 EVIL = "\"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{7*7}}<!--"
 SHORT = "'\"><b onclick=x>{{7*7}}"
@@ -49,7 +50,7 @@ class Page(HTMLParser):
 def house(alice):
     """Alice's, with hostile text in every column that takes text."""
     channel, account = alice.channel, alice.account
-    fill_subscribers(channel, 2)
+    add_crowd(channel, 2)
     account.name = channel.name = EVIL
     account.save()
     Channel.objects.filter(pk=channel.pk).update(name=EVIL, vapid_subject=f"mailto:{SHORT}@x.io")
@@ -66,11 +67,11 @@ def house(alice):
     more = {"title": EVIL[:100], "body": EVIL, "url": f"https://x.example/{EVIL}", "icon": EVIL}
     more |= {"data": {EVIL: EVIL}, "image": EVIL, "topic": SHORT, "segment_id": segment.pk}
     more["target_platforms"] = ["web", "android", "ios"]
-    waiting = make_notification(channel, status="pending", **more)
+    waiting = make_sent_notification(channel, status="pending", **more)
     waiting.scheduled_at = timezone.now()
     waiting.save()
-    make_notification(channel, status="processing", finished_at=None, **more)
-    gone = make_notification(channel, status="pending", **more)
+    make_sent_notification(channel, status="processing", finished_at=None, **more)
+    gone = make_sent_notification(channel, status="pending", **more)
     notification_cancel(channel_id=channel.pk, notification_id=gone.pk)
     key, _ = api_key_issue(channel=channel, name=EVIL)
     api_key_revoke(api_key=api_key_issue(channel=channel, name=EVIL)[0])

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from pushsvc.common.console.admin import site
 from subscriptions_app.models import Segment
-from tests.admin.support import PASSWORD, fill_subscribers, make_notification, signed_in
+from tests.admin.support import PASSWORD, signed_in
+from tests.factories import add_crowd, make_sent_notification
 
 SEARCHES = [
     "plan=nan",
@@ -45,8 +46,8 @@ def changelists():
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_every_list_survives_every_search(alice, root, search):
-    fill_subscribers(alice.channel, 2)
-    make_notification(alice.channel)
+    add_crowd(alice.channel, 2)
+    make_sent_notification(alice.channel)
 
     for person, path in product([root, alice.members["viewer"]], changelists()):
         answer = signed_in(person).get(path, {"q": search}, follow=True)
@@ -76,8 +77,8 @@ def test_every_list_survives_every_search(alice, root, search):
     ],
 )
 def test_every_list_survives_every_query(alice, root, query):
-    fill_subscribers(alice.channel, 2)
-    make_notification(alice.channel)
+    add_crowd(alice.channel, 2)
+    make_sent_notification(alice.channel)
 
     for person, path in product([root, alice.members["viewer"]], changelists()):
         answer = signed_in(person).get(path, query, follow=True)

@@ -125,11 +125,11 @@ def test_any_upload_of_credentials_is_answered_with_a_page(alice, manager, body,
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(bodies(), TYPES)
-def test_any_form_of_a_stranger_is_answered_with_a_page(db, body, content_type):
+def test_any_form_of_an_anonymous_visitor_is_answered_with_a_page(db, body, content_type):
     """Who is not signed in can send forms too: to the page where one signs in."""
-    stranger = Client(raise_request_exception=False)
+    visitor = Client(raise_request_exception=False)
 
-    answer = stranger.generic("POST", "/admin/login/", body, content_type=content_type)
+    answer = visitor.generic("POST", "/admin/login/", body, content_type=content_type)
 
     assert answer.status_code in {200, 400, 403, 429}
     assert b"</html>" in answer.content

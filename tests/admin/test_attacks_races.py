@@ -12,10 +12,12 @@ from channels_app.models import ApiKey
 from notifications_app.models import Notification
 from notifications_app.pipeline import planning
 from subscriptions_app.models import Segment
+from tests import factories
 from tests.admin.support import signed_in
 from tests.admin.test_attacks_tenancy import written
-from tests.api.support import at_once, owner_of
+from tests.api.support import owner_of
 from tests.pipeline import support
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,11 +27,13 @@ TRIES = 5
 
 def test_a_form_that_is_confirmed_by_many_at_once_is_one_notification(alice):
     clients = [signed_in(alice.members[role]) for role in ("sender", "manager", "owner")]
-    support.add_rows(alice.channel, 1)
+    factories.add_subscriptions(alice.channel, 1)
     review = clients[0].post(COMPOSE, written(alice.channel, step="review"))
     form = written(alice.channel, key=review.context["key"])
 
-    answers = at_once(*(lambda client=client: client.post(COMPOSE, form) for client in clients * 2))
+    answers = in_threads(
+        *(lambda client=client: client.post(COMPOSE, form) for client in clients * 2)
+    )
 
     assert {answer.status_code for answer in answers} == {302}
     one = Notification.objects.get()
@@ -40,11 +44,13 @@ def test_a_form_that_is_confirmed_by_many_at_once_is_one_notification(alice):
 
 def test_what_is_cancelled_while_it_starts_is_cancelled_or_sent_and_never_both(alice):
     client = signed_in(alice.members["sender"])
-    support.add_rows(alice.channel, 3)
+    factories.add_subscriptions(alice.channel, 3)
     for _ in range(TRIES):
-        notification = support.notify(alice.channel)
+        notification = factories.make_notification(alice.channel)
         path = reverse("admin:notification_cancel", args=[notification.pk])
-        answer, _ = at_once(lambda path=path: client.post(path), lambda: planning.work(seconds=5))
+        answer, _ = in_threads(
+            lambda path=path: client.post(path), lambda: planning.work(seconds=5)
+        )
         assert answer.status_code == 302
         status, recipients, *_ = support.counts(notification)
         assert (status, recipients) in {("cancelled", 0), ("processing", 3)}
@@ -64,7 +70,7 @@ def test_a_segment_is_deleted_or_sent_to_and_never_both(alice):
         segment = Segment.objects.create(channel=alice.channel, name=f"all {number}", rule=rule)
         form = written(alice.channel, segment_id=str(segment.pk), key=f"console {number}")
         remove = reverse("admin:segment_remove", args=[segment.pk])
-        sent, _ = at_once(
+        sent, _ = in_threads(
             lambda form=form: sender.post(COMPOSE, form),
             lambda remove=remove: manager.post(remove),
         )
@@ -79,7 +85,7 @@ def test_a_key_that_is_revoked_while_it_sends_sends_nothing_afterwards(alice):
     key = ApiKey.objects.get(channel=alice.channel)
     revoke = reverse("admin:channel_key_revoke", args=[alice.channel.pk, key.pk])
 
-    *sent, revoked = at_once(
+    *sent, revoked = in_threads(
         *(lambda: owner.send({"body": "x"}) for _ in range(4)), lambda: manager.post(revoke)
     )
 
@@ -101,7 +107,7 @@ def test_two_owners_cannot_remove_each_other_at_once(alice):
         alice.account.memberships.update_or_create(user=second.user, defaults={"role": "owner"})
         rows = {each.user_id: each.pk for each in alice.account.memberships.all()}
         removals = [(first.user, second.user_id), (second.user, first.user_id)]
-        at_once(
+        in_threads(
             *(
                 partial(signed_in(by).post, members, {"do": "remove", "membership": rows[of]})
                 for by, of in removals
@@ -110,10 +116,10 @@ def test_two_owners_cannot_remove_each_other_at_once(alice):
         assert alice.account.memberships.filter(role="owner").exists()
 
 
-def test_what_is_due_meanwhile_is_not_cancelled_by_a_page_from_before(alice):
+def test_a_notification_that_became_due_is_not_cancelled_from_an_old_page(alice):
     client = signed_in(alice.members["sender"])
     later = timezone.now() + timedelta(hours=1)
-    notification = support.notify(alice.channel, scheduled_at=later)
+    notification = factories.make_notification(alice.channel, scheduled_at=later)
     page = reverse("admin:notifications_app_notification_change", args=[notification.pk])
     assert "Cancel it" in client.get(page).content.decode()
     Notification.objects.filter(pk=notification.pk).update(scheduled_at=timezone.now())

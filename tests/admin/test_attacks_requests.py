@@ -19,11 +19,12 @@ from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Notification
 from pushsvc.common.store.crypto import decrypt
 from subscriptions_app.models import Subscription
-from tests.admin.support import PASSWORD, make_notification, signed_in
+from tests.admin.support import PASSWORD, signed_in
 from tests.admin.test_attacks_tenancy import stocked, written
 from tests.admin.test_otp import turned_on
 from tests.admin.test_scope import addresses, everything_of, text_of
 from tests.api.credentials import APPLE, GOOGLE, pem
+from tests.factories import make_sent_notification
 
 THE_SAME_FOR_ALL = {"jsi18n", "password_change_done"}  # Django's own, with nobody's data
 COMPOSE = "/admin/notifications_app/notification/compose/"
@@ -210,7 +211,7 @@ def test_a_time_with_an_offset_of_its_own_is_not_taken_for_local(house):
 @pytest.mark.django_db(transaction=True)
 def test_a_log_that_could_not_be_begun_keeps_no_other_from_being_downloaded(house):
     """The audit log cannot be written, four times over: as many as may be downloaded at once."""
-    path = reverse("admin:notification_log", args=[make_notification(house.channel).pk])
+    path = reverse("admin:notification_log", args=[make_sent_notification(house.channel).pk])
     client = signed_in(house.members["viewer"])
     client.raise_request_exception = False
     with connection.cursor() as cursor:

@@ -16,8 +16,9 @@ from notifications_app.models import Notification
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
 from tests.admin.test_scope import addresses, everything_of
+from tests.factories import add_crowd, make_sent_notification
 from tests.pipeline.support import in_threads, until
 
 COMPOSE = "admin:notification_compose"
@@ -28,14 +29,16 @@ WORD = "zebra"
 
 def stocked(house, word=WORD):
     """One of everything in the house, named by the word."""
-    fill_subscribers(house.channel, 2)
+    add_crowd(house.channel, 2)
     rule = {"attribute": word, "operator": "eq", "value": word}
     house.rows = {
         "channel": house.channel,
         "key": api_key_issue(channel=house.channel, name=word)[0],
         "segment": Segment.objects.create(channel=house.channel, name=word, rule=rule),
         "subscription": Subscription.objects.filter(channel=house.channel)[0],
-        "notification": make_notification(house.channel, title=word, body=word, status="pending"),
+        "notification": make_sent_notification(
+            house.channel, title=word, body=word, status="pending"
+        ),
     }
     return house
 
@@ -124,7 +127,7 @@ def test_an_owner_elsewhere_is_still_only_a_viewer_here(alice, zebra):
     assert not ApiKey.objects.filter(name="mole", channel=zebra.channel).exists()
 
 
-def test_no_field_that_a_form_does_not_have_raises_anybody(alice, zebra):
+def test_a_field_that_a_form_does_not_have_raises_no_role(alice, zebra):
     owner, viewer = alice.members["owner"], alice.members["viewer"]
     client = signed_in(owner)
     crafted = {
@@ -178,8 +181,8 @@ def test_a_key_is_revoked_through_its_own_channel_only(alice, zebra):
 
 
 @pytest.mark.parametrize("becomes", [Role.VIEWER, None])
-def test_who_is_demoted_between_review_and_sending_sends_nothing(alice, becomes):
-    fill_subscribers(alice.channel, 1)
+def test_a_member_demoted_between_review_and_sending_sends_nothing(alice, becomes):
+    add_crowd(alice.channel, 1)
     sender = alice.members["sender"]
     client = signed_in(sender)
     review = client.post(reverse(COMPOSE), written(alice.channel, step="review"))
@@ -192,7 +195,7 @@ def test_who_is_demoted_between_review_and_sending_sends_nothing(alice, becomes)
     assert not Notification.objects.exists()
 
 
-def test_a_superuser_who_is_no_superuser_any_more_is_nobody(root, zebra):
+def test_a_former_superuser_has_no_rights(root, zebra):
     client = signed_in(root)
     User.objects.filter(pk=root.pk).update(is_superuser=False)
 
@@ -229,7 +232,7 @@ def _has_ended_or_waits(pid):
     return not found or found[0][0] == "Lock" or found[0][1] in {"COMMIT", "ROLLBACK"}
 
 
-def test_a_stranger_s_link_to_set_a_password_is_void(root):
+def test_a_forged_link_to_set_a_password_is_invalid(root):
     for uid, token in (("MQ", "set-password"), ("MQ", "chosen"), ("x" * 500, "a-b")):
         answer = Client().get(f"/admin/auth/user/set-password/{uid}/{token}/", follow=True)
         assert answer.status_code in {200, 404}

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from channels_app.counters import counter_add
 from channels_app.models import ApiKey, Channel, ProviderCredential
-from channels_app.services import api_key_issue, channel_create
+from channels_app.services import api_key_issue
 from notifications_app import tasks
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.attention import concerns
@@ -18,7 +18,8 @@ from notifications_app.reporting.concern import Kind
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.dashboards import all_of, everything_lives, html, running, stat
-from tests.admin.support import fill_hours, make_notification
+from tests.admin.support import fill_hours
+from tests.factories import make_channel, make_sent_notification
 
 
 def found(house, *kinds):
@@ -36,7 +37,7 @@ def test_nothing_needs_attention_where_all_is_well(alice):
     assert "All is well" in html(alice.members["viewer"])
 
 
-def test_a_pause_is_told_in_the_push_services_words_with_the_way_to_mend_it(alice):
+def test_a_pause_is_shown_in_the_push_services_words_with_its_remedy(alice):
     ProviderCredential.objects.create(
         channel=alice.channel,
         platform="ios",
@@ -107,7 +108,7 @@ def test_a_jump_in_bounces_is_told_and_no_other_change(alice, before, lately, is
 
 
 def test_bounces_are_compared_within_a_channel_and_platform(alice):
-    other = channel_create(name="Quiet", account=alice.account)
+    other = make_channel("Quiet", account=alice.account)
     stat(alice.channel, back=72, delivered=990, bounced=10)
     stat(alice.channel, back=1, delivered=100_000, bounced=1000)
     stat(other, back=72, delivered=990, bounced=10)
@@ -140,7 +141,7 @@ def test_batches_that_nobody_takes_are_told_by_how_long_they_wait(alice, seconds
         ({"lapses": 3, "status": "done", "delivered_count": 10}, False),
     ],
 )
-def test_a_notification_that_workers_break_on_is_told(alice, batch, is_told):
+def test_a_notification_that_crashes_workers_is_shown(alice, batch, is_told):
     running(alice.channel, title="", body="Sale <today>", batches=[batch, {}])
 
     breaking = found(alice, Kind.BREAKING)
@@ -153,7 +154,7 @@ def test_a_notification_that_workers_break_on_is_told(alice, batch, is_told):
 
 def test_a_notification_that_is_late_to_start_is_told(alice):
     for minutes in (-3, 3):
-        make_notification(
+        make_sent_notification(
             alice.channel,
             status="pending",
             scheduled_at=timezone.now() + timedelta(minutes=minutes),

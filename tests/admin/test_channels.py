@@ -8,8 +8,9 @@ from django.urls import reverse
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import provider_credentials_store
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE
+from tests.factories import add_crowd, make_sent_notification
 from tests.pipeline.phones import store_apple, store_google
 
 PAGES = [
@@ -41,7 +42,7 @@ def test_every_page_of_a_channel_is_for_its_members_only(alice, bob, name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_of_a_channel_takes_few_queries(alice, django_assert_max_num_queries, name):
-    fill_subscribers(alice.channel, 50)
+    add_crowd(alice.channel, 50)
     client = signed_in(alice.members["manager"])
 
     with django_assert_max_num_queries(25):
@@ -53,7 +54,7 @@ def test_the_list_of_channels_takes_few_queries(root, alice, django_assert_max_n
         Channel(account=alice.account, name=f"Channel {n}", vapid_subject="mailto:a@example.com")
         for n in range(60)
     )
-    fill_subscribers(alice.channel, 7)
+    add_crowd(alice.channel, 7)
     client = signed_in(root)
 
     with django_assert_max_num_queries(25):
@@ -161,7 +162,7 @@ def test_an_uploaded_key_needs_what_belongs_to_it(alice, tmp_path):
     assert ProviderCredential.objects.get().facts["key_id"] == key["key_id"]
 
 
-def test_what_is_no_credential_is_said_and_nothing_is_stored(alice):
+def test_an_invalid_credential_is_explained_and_not_stored(alice):
     page = manager(alice).post(address("channel_credentials", alice), {"android-text": "{}"})
 
     assert page.status_code == 400
@@ -207,7 +208,7 @@ def test_a_rotated_key_leaves_the_old_one_in_the_list(alice):
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender"])
-def test_who_is_no_manager_changes_nothing(alice, role):
+def test_a_member_without_the_manager_role_changes_nothing(alice, role):
     client = signed_in(alice.members[role])
     attempts = {
         "channel_keys": {"name": "Mine", "scopes": ["send"]},
@@ -257,8 +258,8 @@ def test_without_credentials_there_is_nothing_to_test(alice):
 
 
 def test_every_figure_of_the_overview_leads_to_the_notifications_that_it_sums(alice):
-    make_notification(alice.channel, title="Spring sale")
-    make_notification(alice.channel, title="Half done", status="processing", finished_at=None)
+    make_sent_notification(alice.channel, title="Spring sale")
+    make_sent_notification(alice.channel, title="Half done", status="processing", finished_at=None)
     client = signed_in(alice.members["viewer"])
     figures = client.get(address("channels_app_channel_change", alice)).context["figures"]
 

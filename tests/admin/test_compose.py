@@ -6,7 +6,8 @@ from django.urls import reverse
 from notifications_app.models import IdempotencyRecord, Notification
 from subscriptions_app.services import segment_create
 from tests.admin.composing import CHECK, COMPOSE, confirm, key_of, review, send, written
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import add_crowd, make_sent_notification
 
 # --- writing, reviewing, sending ------------------------------------------------------------------
 
@@ -18,7 +19,7 @@ def test_a_sender_with_one_channel_writes_to_it_at_once(sender, alice):
     assert 'name="body"' in page.content.decode()
 
 
-def test_who_has_several_channels_chooses_one_first(alice, bob, root):
+def test_a_member_with_several_channels_chooses_one_first(alice, bob, root):
     client = signed_in(root)
     choosing = client.get(COMPOSE).content.decode()
     assert 'name="body"' not in choosing
@@ -29,7 +30,7 @@ def test_who_has_several_channels_chooses_one_first(alice, bob, root):
 
 
 def test_a_review_says_who_gets_what_and_when_and_stores_nothing(sender, alice):
-    fill_subscribers(alice.channel, 1_234)
+    add_crowd(alice.channel, 1_234)
 
     page = review(sender, written(alice)).content.decode()
 
@@ -125,7 +126,7 @@ def test_line_ends_of_a_browser_count_as_one_character(sender, alice):
 
 
 def test_size_and_audience_are_told_while_writing(sender, alice):
-    fill_subscribers(alice.channel, 7)
+    add_crowd(alice.channel, 7)
     answer = sender.post(CHECK, written(alice)).json()
     (web,) = answer["platforms"]
     assert answer["faults"] == {}
@@ -135,14 +136,14 @@ def test_size_and_audience_are_told_while_writing(sender, alice):
 
 
 def test_the_audience_is_told_before_there_is_a_text(sender, alice):
-    fill_subscribers(alice.channel, 7)
+    add_crowd(alice.channel, 7)
     answer = sender.post(CHECK, written(alice, body="")).json()
     assert answer["platforms"][0]["audience"] == 7
     assert answer["platforms"][0]["payload_bytes"] is None
 
 
 def test_the_audience_of_a_segment_is_that_of_its_rule(sender, alice):
-    fill_subscribers(alice.channel, 30)
+    add_crowd(alice.channel, 30)
     rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
     segment = segment_create(channel=alice.channel, name="Payers", rule=rule)
     form = written(alice, segment_id=str(segment.pk))
@@ -157,7 +158,7 @@ def test_the_audience_of_a_segment_is_that_of_its_rule(sender, alice):
 
 
 def test_an_earlier_one_is_written_once_more_without_its_time(sender, alice):
-    earlier = make_notification(
+    earlier = make_sent_notification(
         alice.channel, data={"a": "b"}, ttl=7200, urgency="low", topic="t", image="https://x.y/z"
     )
 
@@ -171,14 +172,14 @@ def test_an_earlier_one_is_written_once_more_without_its_time(sender, alice):
 
 
 def test_one_that_was_for_at_once_or_never_stays_so(sender, alice):
-    earlier = make_notification(alice.channel, ttl=0)
+    earlier = make_sent_notification(alice.channel, ttl=0)
     form = sender.get(COMPOSE, {"from": str(earlier.pk)}).context["form"]
     send(sender, written(alice, ttl_number=form.ttl_number, ttl_unit=form.ttl_unit))
     assert Notification.objects.order_by("-id")[0].ttl == 0
 
 
 def test_composing_takes_few_queries(alice, sender, django_assert_max_num_queries):
-    fill_subscribers(alice.channel, 50)
+    add_crowd(alice.channel, 50)
     for number in range(60):
         rule = {"attribute": "age", "operator": "gt", "value": number}
         segment_create(channel=alice.channel, name=f"Over {number}", rule=rule)

@@ -53,7 +53,7 @@ def test_a_time_that_no_clock_shows_is_a_fault_of_the_schedule(sender, alice, zo
     assert list(answer.context["faults"]) == ["scheduled_at"]
 
 
-def test_a_time_that_is_over_is_said_to_go_out_at_once(sender, alice):
+def test_a_time_in_the_past_is_announced_as_at_once(sender, alice):
     form = written(alice, when="later", local_time="2001-01-02T09:00")
     assert "It goes out at once" in review(sender, form).content.decode()
     assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
@@ -108,7 +108,7 @@ def send_without_review(client, form):
     return confirm(client, form, "console made-up")
 
 
-def test_every_fault_is_said_at_once_and_nothing_written_is_lost(sender, alice):
+def test_all_faults_are_shown_together_and_nothing_written_is_lost(sender, alice):
     form = written(alice, title="x" * 101, body="", url="nowhere", ttl_number="x")
     answer = review(sender, form)
     assert set(answer.context["faults"]) == {"title", "body", "url", "ttl"}

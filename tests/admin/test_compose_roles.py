@@ -5,7 +5,8 @@ from django.urls import reverse
 
 from notifications_app.models import Notification
 from tests.admin.composing import CHECK, COMPOSE, TEST, written
-from tests.admin.support import make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import make_sent_notification
 
 
 @pytest.mark.parametrize("step", ["edit", "review", "send"])
@@ -25,7 +26,7 @@ def test_a_channel_of_another_account_is_not_to_be_found(alice, bob, sender):
     assert sender.get(COMPOSE, {"channel": "x"}).status_code == 404
     for address in (COMPOSE, CHECK, TEST):
         assert sender.post(address, form).status_code == 404
-    theirs = make_notification(bob.channel)
+    theirs = make_sent_notification(bob.channel)
     assert sender.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 404
     assert Notification.objects.count() == 1
 
@@ -35,7 +36,7 @@ def test_a_viewer_of_one_account_who_sends_in_another_may_not_send_here(alice, b
     bob.account.memberships.create(user=both, role="viewer")
     client = signed_in(both)
     assert client.post(COMPOSE, written(bob) | {"step": "review"}).status_code == 403
-    theirs = make_notification(bob.channel)
+    theirs = make_sent_notification(bob.channel)
     assert client.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 403
     assert client.get(COMPOSE).context["channel"] == alice.channel
 

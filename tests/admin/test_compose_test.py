@@ -2,11 +2,12 @@
 
 from notifications_app.models import Notification
 from tests.admin.composing import TEST, written
-from tests.admin.support import fill_subscribers, subscriber
+from tests.admin.support import subscriber
+from tests.factories import add_crowd
 
 
 def test_a_test_is_stored_for_one_subscriber_and_for_now(sender, alice):
-    fill_subscribers(alice.channel, 3)
+    add_crowd(alice.channel, 3)
     device = subscriber(alice.channel)
     form = written(alice, when="later", local_time="2031-01-02T09:00", test_device=str(device.pk))
 
@@ -22,7 +23,7 @@ def test_a_test_is_stored_for_one_subscriber_and_for_now(sender, alice):
 
 
 def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
-    fill_subscribers(alice.channel, 2)
+    add_crowd(alice.channel, 2)
     device = subscriber(alice.channel)
     known_as = bytes(device.address_sha256).hex().upper()
     sender.post(TEST, written(alice, test_device="", test_known_as=f" {known_as} "))
@@ -30,7 +31,7 @@ def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
 
 
 def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alice, bob):
-    fill_subscribers(bob.channel, 1)
+    add_crowd(bob.channel, 1)
     theirs = subscriber(bob.channel)
     for known_as in (str(theirs.pk), bytes(theirs.address_sha256).hex(), "x", ""):
         answer = sender.post(TEST, written(alice, test_known_as=known_as))
@@ -39,7 +40,7 @@ def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alic
 
 
 def test_a_test_of_what_cannot_be_sent_says_what_is_wrong(sender, alice):
-    fill_subscribers(alice.channel, 1)
+    add_crowd(alice.channel, 1)
     device = subscriber(alice.channel)
     answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))
     assert "body" in answer.content.decode()

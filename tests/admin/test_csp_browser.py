@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.support import fill_hours, make_house, make_notification, make_root, signed_in
+from tests.admin.support import fill_hours, make_house, make_root, signed_in
+from tests.factories import make_sent_notification
 
 CHROMIUM = Path("/usr/bin/chromium")
 pytestmark = [
@@ -54,7 +55,7 @@ def test_nothing_that_an_open_page_needs_is_refused(live_server):
 def test_nothing_that_a_page_of_the_console_needs_is_refused(live_server):
     house = make_house("Alice")
     fill_hours(house.channel, days=2)
-    make_notification(house.channel)
+    make_sent_notification(house.channel)
     client = signed_in(make_root())
 
     session = client.cookies["sessionid"].value

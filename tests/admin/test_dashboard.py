@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ProviderCredential
-from channels_app.services import channel_create
 from tests.admin.dashboards import everything_lives, html, page, running
-from tests.admin.support import fill_hours, fill_subscribers, make_notification, signed_in
+from tests.admin.support import fill_hours, signed_in
+from tests.factories import add_crowd, make_channel, make_sent_notification
 
 # --- Whose figures --------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ def test_another_accounts_channel_cannot_be_chosen(alice, bob, part):
 
 def test_nothing_of_another_account_is_on_any_part_of_it(alice, bob):
     running(bob.channel, title="Secret sale")
-    make_notification(bob.channel, title="Secret plan", status="pending", started_at=None)
+    make_sent_notification(bob.channel, title="Secret plan", status="pending", started_at=None)
     ProviderCredential.objects.create(
         channel=bob.channel, platform="ios", secret_encrypted="x", paused_at=timezone.now()
     )
@@ -62,7 +62,7 @@ def test_staff_of_no_account_see_a_dashboard_without_figures(alice):
 
 
 @pytest.mark.parametrize("part", ["dashboard_live", "dashboard_attention"])
-def test_who_is_not_signed_in_is_sent_to_sign_in(client, db, part):
+def test_an_anonymous_visitor_is_sent_to_sign_in(client, db, part):
     answer = client.get(reverse(f"admin:{part}"))
 
     assert answer.status_code == 302
@@ -90,7 +90,7 @@ def test_a_new_installation_is_led_from_channel_to_snippet_to_test(root, db):
     assert steps(root) == [False, False, False]
     assert reverse("admin:channels_app_channel_add") in html(root)
 
-    channel = channel_create(name="First")
+    channel = make_channel("First")
     assert steps(root) == [True, False, False]
     assert reverse("admin:channel_snippet", args=[channel.pk]) in html(root)
 
@@ -117,14 +117,14 @@ def many(house):
     """Channels, notifications in every state, and hours: much more than fits on the page."""
     everything_lives()
     channels = [house.channel] + [
-        channel_create(name=f"Channel {number}", account=house.account) for number in range(15)
+        make_channel(f"Channel {number}", account=house.account) for number in range(15)
     ]
     Channel.objects.update(android_enabled=True, ios_enabled=True)
     for channel in channels:
-        fill_subscribers(channel, 20)
+        add_crowd(channel, 20)
         fill_hours(channel, days=4)
         running(channel, batches=[{"due_at": timezone.now() - timedelta(minutes=3)}] * 5)
-        make_notification(channel, status="pending", scheduled_at=timezone.now())
+        make_sent_notification(channel, status="pending", scheduled_at=timezone.now())
         ProviderCredential.objects.create(
             channel=channel, platform="ios", secret_encrypted="x", paused_at=timezone.now()
         )

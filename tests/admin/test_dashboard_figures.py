@@ -10,7 +10,8 @@ from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
 from notifications_app.reporting.statistics import Changes, Outcomes, report
 from pushsvc.common.windows import window
-from subscriptions_app.services import subscription_register, subscription_unsubscribe
+from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
 from tests.admin.dashboards import all_of, hour, html, page, stat
 from tests.hours import stay_in_one_hour
 
@@ -62,7 +63,7 @@ def test_the_history_of_subscribers_leads_back_from_what_there_is_now(alice):
     Channel.objects.update(android_enabled=True)
     alice.channel.refresh_from_db()
     for number in range(3):
-        subscription_register(channel=alice.channel, platform="android", address=f"phone-{number}")
+        factories.register(alice.channel, "android", f"phone-{number}")
     subscription_unsubscribe(channel=alice.channel, platform="android", address="phone-0")
     # All of it was five hours ago; an hour ago 10 came and 4 went.
     ChannelHour.objects.update(hour=hour(back=5))

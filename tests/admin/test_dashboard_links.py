@@ -14,7 +14,8 @@ from notifications_app.models import OutcomeMinute
 from pushsvc.common.ids import uuid7_at
 from subscriptions_app.models import Subscription
 from tests.admin.dashboards import hour, page, running, stat
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import add_crowd, make_sent_notification
 
 NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
 
@@ -41,7 +42,7 @@ def sent(channel, *, began, over, title, **fields):
         "started_at": now - timedelta(hours=began),
         "finished_at": now - timedelta(hours=over),
     }
-    return make_notification(channel, title=title, **times, **fields)
+    return make_sent_notification(channel, title=title, **times, **fields)
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def busy_day(alice):
     ended(across, back=20, delivered=10)
     ended(sent(channel, began=40, over=39, title="before"), back=39, delivered=900, bounced=90)
     ended(running(channel, title="goes on", recipient_count=50), back=1, delivered=20, bounced=2)
-    make_notification(
+    make_sent_notification(
         channel,
         title="cancelled",
         status="cancelled",
@@ -159,7 +160,7 @@ def test_the_page_says_what_its_columns_count(busy_day):
 
 def test_the_lists_behind_who_came_and_went_are_of_the_window(alice):
     user = alice.members["viewer"]
-    fill_subscribers(alice.channel, 30)
+    add_crowd(alice.channel, 30)
     now, rows = timezone.now(), Subscription.objects.order_by("id")
     old, new, gone, long_gone = rows[0], rows[1], rows[2], rows[3]
     rows.update(created_at=now - timedelta(days=40), expired_at=None)
@@ -182,7 +183,7 @@ def test_where_a_window_begins_among_ids_is_before_all_that_are_made_in_it():
 
 
 def test_of_all_channels_no_list_pretends_to_be_that_of_their_subscribers(alice):
-    fill_subscribers(alice.channel, 3)
+    add_crowd(alice.channel, 3)
     counter_add(alice.channel.id, ios_subscribers=4)
     ChannelHour.objects.all().delete()
     user = alice.members["viewer"]

@@ -10,7 +10,8 @@ from django.utils import timezone
 from notifications_app.models import Notification, OutcomeMinute
 from notifications_app.reporting.activity import due_next, sending
 from tests.admin.dashboards import all_of, html, running
-from tests.admin.support import make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import make_sent_notification
 
 
 def one_running(house):
@@ -66,7 +67,7 @@ def test_what_waits_says_what_for(alice):
 def test_what_is_due_comes_soonest_first(alice):
     now = timezone.now()
     for hours in (5, 1, 3):
-        make_notification(
+        make_sent_notification(
             alice.channel,
             title=f"in {hours}",
             status="pending",
@@ -92,7 +93,7 @@ def test_the_live_part_asks_again_while_something_is_sent_and_then_stops(alice):
 
 
 def test_the_live_part_wakes_when_the_next_is_due(alice):
-    make_notification(
+    make_sent_notification(
         alice.channel, status="pending", scheduled_at=timezone.now() + timedelta(seconds=90)
     )
 

@@ -6,9 +6,9 @@ import pytest
 from django.urls import reverse
 
 from channels_app.models import Membership
-from channels_app.services import channel_create
 from pushsvc.common.console.admin import BoundedPaginator
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import add_crowd, make_channel, make_sent_notification
 
 SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")
 NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
@@ -26,13 +26,13 @@ def text_of(user, address, **query):
 )
 def test_a_count_that_stops_says_so(alice, monkeypatch, count, said):
     monkeypatch.setattr(BoundedPaginator, "most_rows", 3)
-    fill_subscribers(alice.channel, count)
+    add_crowd(alice.channel, count)
 
     assert said in text_of(alice.members["viewer"], SUBSCRIBERS)
 
 
 def test_a_list_of_subscribers_names_their_channel(alice):
-    other = channel_create(name="The other", account=alice.account)
+    other = make_channel("The other", account=alice.account)
 
     assert "Alice&#x27;s channel</a>." in text_of(alice.members["viewer"], SUBSCRIBERS)
     of_other = text_of(alice.members["viewer"], SUBSCRIBERS, channel__id__exact=other.pk)
@@ -49,7 +49,7 @@ def test_a_list_without_rows_says_how_they_come(alice):
 
 
 def test_a_list_that_filters_leave_empty_can_be_shown_whole(alice):
-    make_notification(alice.channel)
+    make_sent_notification(alice.channel)
 
     empty = text_of(alice.members["viewer"], NOTIFICATIONS, show="tests")
 
@@ -58,7 +58,7 @@ def test_a_list_that_filters_leave_empty_can_be_shown_whole(alice):
 
 
 def test_the_whole_list_of_an_empty_channel_is_its_own(alice):
-    empty = channel_create(name="The empty one", account=alice.account)
+    empty = make_channel("The empty one", account=alice.account)
     own = {"channel__id__exact": empty.pk}
 
     whole = text_of(alice.members["viewer"], SUBSCRIBERS, **own)
@@ -116,7 +116,7 @@ def test_a_filter_that_is_applied_keeps_the_others(alice, address, asked):
     assert {name: value for name, value in fields.items() if value} == asked
 
 
-def test_who_belongs_to_no_account_is_told_so_and_led_nowhere(alice):
+def test_a_user_without_an_account_sees_an_explanation_and_no_links(alice):
     loner = alice.members["viewer"]
     Membership.objects.filter(user=loner).delete()
 

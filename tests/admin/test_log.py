@@ -11,7 +11,7 @@ from django.urls import reverse
 from notifications_app.admin import log
 from notifications_app.models import Batch, Delivery, Plan
 from pushsvc.common.ids import uuid7
-from tests.admin.support import make_notification
+from tests.factories import make_sent_notification
 
 
 def log_of(notification):
@@ -24,7 +24,7 @@ def rows_of(answer):
 
 @pytest.fixture
 def notification(alice):
-    made = make_notification(alice.channel)
+    made = make_sent_notification(alice.channel)
     plan = Plan.objects.create(notification=made, channel=alice.channel, platform="web")
     made.batch = Batch.objects.create(
         plan=plan, notification=made, channel=alice.channel, platform="web", push_service="fcm"
@@ -110,5 +110,5 @@ def test_the_file_is_named_and_downloads_are_entries_of_the_audit_log(viewer, no
 
 
 def test_the_log_of_another_account_is_not_to_be_found(viewer, bob):
-    theirs = make_notification(bob.channel)
+    theirs = make_sent_notification(bob.channel)
     assert viewer.get(log_of(theirs)).status_code == 404

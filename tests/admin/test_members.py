@@ -32,12 +32,12 @@ def link_in(answer):
 
 def choose_password(link, password=NEW_PASSWORD):
     """What a browser does with the link."""
-    stranger = Client()
-    form = stranger.get(link, follow=True)
+    visitor = Client()
+    form = visitor.get(link, follow=True)
     if not form.context.get("validlink"):
         return None
     fields = {"new_password1": password, "new_password2": password}
-    return stranger.post(form.redirect_chain[-1][0], fields, follow=True)
+    return visitor.post(form.redirect_chain[-1][0], fields, follow=True)
 
 
 def test_an_owner_adds_somebody_new_who_chooses_a_password_by_a_link(alice):
@@ -136,7 +136,7 @@ def test_an_owner_who_was_deactivated_does_not_count_as_one(alice):
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender", "manager"])
-def test_who_is_not_an_owner_may_neither_see_nor_change_members(alice, role):
+def test_a_member_without_the_owner_role_neither_sees_nor_changes_members(alice, role):
     client = signed_in(alice.members[role])
 
     assert client.get(page(alice)).status_code == 403

@@ -17,7 +17,8 @@ from notifications_app.models import Batch, Notification, OutcomeMinute, Plan
 from notifications_app.reporting import bounce_reasons
 from notifications_app.reporting.progress import MOST_POINTS, progress_of
 from pushsvc.common.ids import uuid7
-from tests.admin.support import make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import make_sent_notification
 
 LIST = reverse("admin:notifications_app_notification_changelist")
 
@@ -37,7 +38,7 @@ def cancel_of(notification):
 def pending(channel, **fields):
     later = timezone.now() + timedelta(days=1)
     nothing = dict.fromkeys(("recipient_count", "delivered_count", "bounced_count"), 0)
-    return make_notification(
+    return make_sent_notification(
         channel,
         **{"status": "pending", "scheduled_at": later, "started_at": None, "finished_at": None}
         | nothing
@@ -49,7 +50,7 @@ def pending(channel, **fields):
 def running(channel, **fields):
     """Half of two hundred have their outcome."""
     now = timezone.now()
-    notification = make_notification(
+    notification = make_sent_notification(
         channel,
         **{
             "status": "processing",
@@ -105,7 +106,7 @@ def ended(notification, code, count, *, minutes=0, platform="web"):
 
 
 def test_a_page_says_what_became_of_the_recipients_and_why(viewer, alice):
-    notification = make_notification(alice.channel, data={"campaign": "<spring>"})
+    notification = make_sent_notification(alice.channel, data={"campaign": "<spring>"})
     add_plan(notification)
     ended(notification, "", 97)
     ended(notification, "endpoint_gone", 2)
@@ -123,7 +124,7 @@ def test_a_page_says_what_became_of_the_recipients_and_why(viewer, alice):
 
 
 def test_bounces_from_before_reasons_were_kept_are_counted_as_such(viewer, alice):
-    notification = make_notification(alice.channel)
+    notification = make_sent_notification(alice.channel)
     page = viewer.get(page_of(notification))
     (reason,) = page.context["reasons"]
     assert reason.reason.recipients == 3
@@ -144,8 +145,8 @@ def test_a_running_one_shows_how_far_it_is_and_asks_again(viewer, alice):
         assert 'hx-trigger="every 2s"' in shown
 
 
-def test_the_part_has_the_page_loaded_anew_when_the_state_is_another(viewer, alice):
-    notification = make_notification(alice.channel)
+def test_the_live_part_reloads_the_page_when_the_state_changes(viewer, alice):
+    notification = make_sent_notification(alice.channel)
     answer = viewer.get(part_of(notification), {"seen": "processing"})
     assert answer.headers["HX-Refresh"] == "true"
 
@@ -166,7 +167,7 @@ def test_recipients_that_wait_for_another_attempt_are_told(viewer, alice):
     assert "40 on Web wait for another attempt" in page
 
 
-def test_a_pause_is_told_in_the_push_services_own_words(viewer, alice):
+def test_a_pause_is_shown_in_the_push_services_own_words(viewer, alice):
     notification = running(alice.channel, target_platforms=["ios"])
     notification.plans.update(platform="ios")
     add_batch(notification, recipient_count=100, status="parked", parked_at=timezone.now())
@@ -196,19 +197,19 @@ def test_the_timeline_of_a_cancelled_one_ends_there(viewer, alice):
 
 def test_a_page_of_a_test_says_so_and_for_whom(viewer, alice):
     device = uuid7()
-    page = viewer.get(page_of(make_notification(alice.channel, only_subscription_id=device)))
+    page = viewer.get(page_of(make_sent_notification(alice.channel, only_subscription_id=device)))
     assert str(device) in page.content.decode()
     assert ">test</span>" in page.content.decode()
 
 
 def test_a_deleted_segment_is_told(viewer, alice):
-    page = viewer.get(page_of(make_notification(alice.channel, segment_id=uuid7())))
+    page = viewer.get(page_of(make_sent_notification(alice.channel, segment_id=uuid7())))
     assert "A segment that was deleted" in page.content.decode()
 
 
 @pytest.mark.parametrize("days", [0, 3, 27])
 def test_outcomes_over_time_are_all_there_in_few_steps(alice, days):
-    notification = make_notification(alice.channel)
+    notification = make_sent_notification(alice.channel)
     ended(notification, "", 50)
     ended(notification, "expired", 3, minutes=days * 24 * 60)
 
@@ -255,7 +256,7 @@ def test_a_sender_cancels_what_is_still_pending(sender, alice):
     assert entry.actor == alice.members["sender"]
 
 
-def test_cancelling_too_late_is_told_kindly_and_changes_nothing(sender, alice):
+def test_cancelling_too_late_is_explained_and_changes_nothing(sender, alice):
     notification = running(alice.channel)
     answer = sender.post(cancel_of(notification))
     assert answer.status_code == 302
@@ -288,7 +289,7 @@ def test_a_notification_of_another_account_is_not_to_be_found(alice, bob, sender
     assert theirs.status == "pending"
 
 
-def test_nobody_changes_or_deletes_one_by_the_admins_own_ways(alice, root):
+def test_the_admins_own_pages_change_and_delete_none(alice, root):
     notification = pending(alice.channel)
     client = signed_in(root)
     client.post(page_of(notification), {"title": "Changed"})
@@ -304,10 +305,10 @@ def listed(client, **query):
 
 
 def test_the_list_answers_what_staff_ask(viewer, alice):
-    make_notification(alice.channel, title="fine")
-    make_notification(alice.channel, title="bad", delivered_count=89, bounced_count=11)
-    make_notification(alice.channel, title="at ten", delivered_count=90, bounced_count=10)
-    make_notification(alice.channel, title="trial", only_subscription_id=uuid7())
+    make_sent_notification(alice.channel, title="fine")
+    make_sent_notification(alice.channel, title="bad", delivered_count=89, bounced_count=11)
+    make_sent_notification(alice.channel, title="at ten", delivered_count=90, bounced_count=10)
+    make_sent_notification(alice.channel, title="trial", only_subscription_id=uuid7())
     running(alice.channel, title="running", delivered_count=0, bounced_count=0)
     pending(alice.channel, title="scheduled")
 
@@ -320,9 +321,9 @@ def test_the_list_answers_what_staff_ask(viewer, alice):
 
 
 def test_one_is_found_by_its_id_or_by_words_of_it(viewer, alice, bob):
-    mine = make_notification(alice.channel, title="Winter boots", body="Half price")
-    make_notification(alice.channel, title="Other", body="Else")
-    theirs = make_notification(bob.channel, title="Winter coats")
+    mine = make_sent_notification(alice.channel, title="Winter boots", body="Half price")
+    make_sent_notification(alice.channel, title="Other", body="Else")
+    theirs = make_sent_notification(bob.channel, title="Winter coats")
 
     assert listed(viewer, q=str(mine.pk)) == ["Winter boots"]
     assert listed(viewer, q=str(mine.pk).upper()) == ["Winter boots"]
@@ -340,7 +341,9 @@ def test_only_who_may_send_is_offered_to(viewer, sender, alice):
 
 def test_list_and_page_take_few_queries(viewer, alice, django_assert_max_num_queries):
     for number in range(120):
-        make_notification(alice.channel, title=f"n{number}", bounced_count=50, delivered_count=50)
+        make_sent_notification(
+            alice.channel, title=f"n{number}", bounced_count=50, delivered_count=50
+        )
     busy = running(alice.channel)
     add_batch(busy, recipient_count=100, status="parked", parked_at=timezone.now())
     for query in ({}, {"q": "n"}, {"show": "bounces"}, {"p": "2"}):

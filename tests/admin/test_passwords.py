@@ -72,7 +72,7 @@ def test_an_address_that_floods_leaves_a_place_to_another(process):
     assert answers(process, flood, refusals=6) == [False] * 6 + [True] * 2
 
 
-def test_who_waited_for_long_is_refused_and_leaves_its_room(process):
+def test_a_request_that_waited_too_long_is_refused_and_leaves_its_place(process):
     process.places = Places(0.01)
     hashing = process.hashing_for("flood")
 

@@ -7,7 +7,8 @@ from django.urls import reverse
 
 from subscriptions_app.models import Segment
 from subscriptions_app.services import segment_create
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
+from tests.factories import add_crowd, make_sent_notification
 
 PRO = {"all": [{"attribute": "plan", "operator": "eq", "value": "pro"}]}
 OVER_30 = {"all": [{"attribute": "age", "operator": "gt", "value": 30}]}
@@ -66,7 +67,7 @@ def test_a_name_that_is_taken_is_said(alice, pro):
 
 
 def test_the_preview_counts_and_shows_ten_of_them(alice):
-    fill_subscribers(alice.channel, 60)
+    add_crowd(alice.channel, 60)
 
     page = preview(signed_in(alice.members["viewer"]), alice, PRO)
 
@@ -84,7 +85,7 @@ def test_the_preview_of_half_a_rule_says_what_is_missing(alice):
 
 
 def test_the_preview_never_counts_another_accounts_subscribers(alice, bob):
-    fill_subscribers(bob.channel, 30)
+    add_crowd(bob.channel, 30)
 
     assert preview(signed_in(alice.members["owner"]), bob, PRO).status_code == 404
     assert preview(signed_in(alice.members["owner"]), alice, PRO).context["total"] == 0
@@ -92,7 +93,7 @@ def test_the_preview_never_counts_another_accounts_subscribers(alice, bob):
 
 def test_a_segment_that_is_needed_is_not_deleted(alice, pro):
     client = signed_in(alice.members["manager"])
-    waiting = make_notification(
+    waiting = make_sent_notification(
         alice.channel, segment_id=pro.pk, status="pending", delivered_count=0, bounced_count=0
     )
 
@@ -108,7 +109,7 @@ def test_a_segment_that_is_needed_is_not_deleted(alice, pro):
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender"])
-def test_who_is_no_manager_reads_segments_and_changes_none(alice, pro, role):
+def test_a_member_without_the_manager_role_reads_segments_and_changes_none(alice, pro, role):
     client = signed_in(alice.members[role])
 
     assert "Pro" in client.get(page_of(pro)).content.decode()
@@ -119,7 +120,7 @@ def test_who_is_no_manager_reads_segments_and_changes_none(alice, pro, role):
     assert Segment.objects.get().name == "Pro"
 
 
-def test_a_stranger_finds_no_segment(bob, pro):
+def test_a_member_of_another_account_finds_no_segment(bob, pro):
     client = signed_in(bob.members["owner"])
 
     assert client.get(page_of(pro)).status_code == 404
@@ -131,7 +132,7 @@ def test_a_stranger_finds_no_segment(bob, pro):
 def test_the_pages_take_few_queries_however_many_segments(
     alice, django_assert_max_num_queries, rows
 ):
-    fill_subscribers(alice.channel, 300)
+    add_crowd(alice.channel, 300)
     for number in range(rows):
         segment = segment_create(channel=alice.channel, name=f"Segment {number}", rule=PRO)
     client = signed_in(alice.members["manager"])

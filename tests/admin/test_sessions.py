@@ -57,7 +57,7 @@ def readable(text):
     return "\n".join(found)
 
 
-def test_nothing_in_the_table_signs_anybody_in(alice, tmp_path):
+def test_nothing_in_the_table_is_enough_to_sign_in(alice, tmp_path):
     with running_web(tmp_path / "web.log") as address:
         browser = Browser(address)
         assert browser.sign_in("alice")[0] == 302

@@ -98,7 +98,7 @@ def first(futures, count):
     return Counter(future.result() for future in done)
 
 
-def test_neither_the_api_nor_another_address_feels_a_flood(web, pool, api, slow, somebody):
+def test_a_flood_slows_neither_the_api_nor_another_address(web, pool, api, slow, somebody):
     flood = attempts(pool, web, "192.0.2.1", [user.username for user in slow])
     assert [api() for _ in range(100)] == [200] * 100
     assert first(flood, FLOOD - 1) == {429: FLOOD - LIMIT, 503: LIMIT - 1}
@@ -116,7 +116,7 @@ def test_neither_the_api_nor_another_address_feels_a_flood(web, pool, api, slow,
     assert (signed_in.actor, signed_in.remote_addr) == (somebody[0], "192.0.2.2")
 
 
-def test_whatever_hashes_a_password_takes_a_place(web, pool, api, slow, somebody):
+def test_every_request_that_hashes_a_password_takes_a_place(web, pool, api, slow, somebody):
     inside, invited = web("192.0.2.10"), web("192.0.2.11")
     assert inside.sign_in("somebody-0")[0] == 302
     form = invited.get(set_password_path(user=somebody[1]))[1]["Location"]

@@ -11,14 +11,15 @@ from django.urls import reverse
 from channels_app.selectors import channel_totals
 from notifications_app.models import Delivery
 from subscriptions_app.models import Subscription
-from tests.admin.support import fill_subscribers, make_notification, signed_in, subscriber
+from tests.admin.support import signed_in, subscriber
+from tests.factories import add_crowd, make_sent_notification
 
 LIST = "admin:subscriptions_app_subscription_changelist"
 
 
 @pytest.fixture
 def device(alice):
-    fill_subscribers(alice.channel, 5)
+    add_crowd(alice.channel, 5)
     return subscriber(alice.channel)
 
 
@@ -91,7 +92,7 @@ def test_a_manager_expires_a_subscriber_and_the_count_follows(alice, device):
 @pytest.mark.parametrize("is_active", [True, False])
 def test_a_forgotten_subscriber_leaves_nothing_but_outcomes(alice, device, is_active):
     client = signed_in(alice.members["manager"])
-    notification = make_notification(alice.channel)
+    notification = make_sent_notification(alice.channel)
     Delivery.objects.create(
         notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=1
     )
@@ -109,7 +110,7 @@ def test_a_forgotten_subscriber_leaves_nothing_but_outcomes(alice, device, is_ac
 
 def test_the_export_holds_everything_known(alice, device):
     Subscription.objects.filter(pk=device.pk).update(p256dh="p256dh-of-it", auth="auth-of-it")
-    notification = make_notification(alice.channel)
+    notification = make_sent_notification(alice.channel)
     Delivery.objects.create(
         notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=2, code="x"
     )
@@ -125,7 +126,7 @@ def test_the_export_holds_everything_known(alice, device):
 
 
 def test_the_history_shows_what_became_of_each_notification(alice, device):
-    notification = make_notification(alice.channel, title="Spring sale")
+    notification = make_sent_notification(alice.channel, title="Spring sale")
     Delivery.objects.create(
         notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=1
     )
@@ -137,7 +138,9 @@ def test_the_history_shows_what_became_of_each_notification(alice, device):
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender"])
-def test_who_is_no_manager_neither_ends_nor_exports(alice, device, role):
+def test_a_member_without_the_manager_role_neither_ends_nor_exports_subscriptions(
+    alice, device, role
+):
     client = signed_in(alice.members[role])
 
     for name in ("subscription_expire", "subscription_forget"):
@@ -147,7 +150,7 @@ def test_who_is_no_manager_neither_ends_nor_exports(alice, device, role):
     assert device.expired_at is None
 
 
-def test_a_stranger_ends_nothing(bob, device):
+def test_a_member_of_another_account_ends_no_subscription(bob, device):
     client = signed_in(bob.members["owner"])
 
     for name in ("subscription_expire", "subscription_forget"):
@@ -181,8 +184,8 @@ def rows_read(plan):
 def test_the_list_takes_few_queries_and_reads_few_rows(
     alice, bob, django_assert_max_num_queries, query
 ):
-    fill_subscribers(bob.channel, 500)
-    fill_subscribers(alice.channel, 20_000)
+    add_crowd(bob.channel, 500)
+    add_crowd(alice.channel, 20_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE subscriptions_app_subscription")
         cursor.execute("SELECT gin_clean_pending_list('subscription_attributes')")  # as autovacuum

@@ -15,7 +15,7 @@ from tests.pipeline.processes import running_web
 
 @pytest.fixture(autouse=True)
 def _no_leftovers(monkeypatch):
-    """Limits and doorbells of other tests, and what was ready a second ago."""
+    """Limits and wakeups of other tests, and what was ready a second ago."""
     redis_client().flushdb()
     monkeypatch.setattr(health, "missing_now", health.Kept(health._missing))
 
@@ -40,6 +40,13 @@ def everywhere():
 def sent(alice):
     """A notification that has reached two browsers: (notification, their tokens)."""
     return reached(alice, 2)
+
+
+@pytest.fixture(scope="module")
+def service(django_db_setup, tmp_path_factory):
+    """The address of a web process that a file's tests share."""
+    with running_web(tmp_path_factory.mktemp("web") / "log") as address:
+        yield address
 
 
 @pytest.fixture

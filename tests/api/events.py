@@ -5,12 +5,13 @@ import json
 from django.test import Client
 
 from notifications_app.tracking import make_token
-from tests.pipeline.support import add_rows, notify, plan
+from tests.factories import add_subscriptions, make_notification
+from tests.pipeline.support import plan
 
 
 def reached(owner, count, **fields):
-    rows = add_rows(owner.channel, count)
-    notification = notify(owner.channel, **fields)
+    rows = add_subscriptions(owner.channel, count)
+    notification = make_notification(owner.channel, **fields)
     plan(notification)
     return notification, [make_token(notification.id, row.id) for row in rows]
 

@@ -1,19 +1,12 @@
 """The interface as its clients see it, on a channel of the cast."""
 
 import json
-from base64 import urlsafe_b64encode
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from os import urandom
-from threading import Barrier
 from uuid import uuid4
 
 import redis
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
-from django.db import connection
 from django.test import Client
 
 from channels_app.models import Channel
@@ -70,20 +63,6 @@ def accepted(owner, body, **headers):
     return Notification.objects.get(id=response.json()["notification_id"])
 
 
-def browser(endpoint="https://fcm.googleapis.com/fcm/send/abc", **fields):
-    return {"endpoint": endpoint, "keys": browser_keys()} | fields
-
-
-def browser_keys():
-    point = generate_private_key(SECP256R1()).public_key()
-    raw = point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return {"p256dh": base64url(raw), "auth": base64url(urandom(16))}
-
-
-def base64url(raw):
-    return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
 def faults(response, status=400):
     """[(attr, code)] of a problem, whose general shape is checked on the way."""
     assert response.status_code == status, response.content
@@ -96,21 +75,6 @@ def faults(response, status=400):
 def code(response, status):
     faults(response, status)
     return response.json()["code"]
-
-
-def at_once(*calls):
-    """What each call returned, all begun together, each with a database connection of its own."""
-    barrier = Barrier(len(calls))
-
-    def run(call):
-        try:
-            barrier.wait(timeout=10)
-            return call()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
 
 
 @contextmanager

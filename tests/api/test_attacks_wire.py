@@ -69,7 +69,7 @@ def test_no_header_with_an_underscore_passes_for_one_with_a_hyphen():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_guesses_behind_a_proxy_cannot_choose_an_address(settings):
+def test_a_client_behind_a_proxy_cannot_choose_the_address_that_is_counted(settings):
     """The proxy adds its own entry to its own header, and leaves what the client made up."""
     settings.TRUSTED_PROXIES = 1
     token = "a" * 32  # anybody may make one up, for cookie and form alike

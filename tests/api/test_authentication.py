@@ -9,22 +9,13 @@ from django.test import Client
 from channels_app import keys
 from channels_app.models import ApiKey
 from channels_app.services import api_key_issue, api_key_revoke
-from tests.api.support import at_once, code, owner_of
+from tests.api.support import code, owner_of
 from tests.factories import make_channel
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
 
 LONG_AGO = datetime(2001, 2, 3, tzinfo=UTC)
-
-
-@pytest.fixture
-def alice():
-    return owner_of(make_channel())
-
-
-@pytest.fixture
-def bob():
-    return owner_of(make_channel("Bob's blog"))
 
 
 def read(owner, authorization=None, address=None):
@@ -47,11 +38,11 @@ def test_without_a_key_it_says_how_to_send_one(alice, authorization):
 
 
 def test_a_key_that_is_none_of_ours_is_refused(alice):
-    stranger, _ = keys.generate()
+    unknown, _ = keys.generate()
     mistyped = alice.key[:-1] + ("A" if alice.key[-1] != "A" else "B")
     public_id = alice.key[4:12]
     forged = keys._checksum(f"psk_{public_id}_{'x' * 32}")
-    texts = [stranger, mistyped, "x", "\N{GRINNING FACE}", f"psk_{public_id}_{'x' * 32}{forged}"]
+    texts = [unknown, mistyped, "x", "\N{GRINNING FACE}", f"psk_{public_id}_{'x' * 32}{forged}"]
 
     for text in texts:
         response = read(alice, f"Key {text}")
@@ -156,6 +147,6 @@ def test_the_last_use_is_noted_once_a_minute(alice, django_assert_num_queries):
 def test_uses_at_the_same_time_are_all_answered():
     alice = owner_of(make_channel())
 
-    answers = at_once(*[lambda: read(alice, f"Key {alice.key}")] * 6)
+    answers = in_threads(*[lambda: read(alice, f"Key {alice.key}")] * 6)
 
     assert [answer.status_code for answer in answers] == [200] * 6

@@ -12,12 +12,11 @@ from django.db import connection, transaction
 from django.test import Client
 
 from pushsvc.bulkhead import IN_FLIGHT, QUARTER, QUARTERS, WAITING_IN_QUARTER
-from tests.admin.support import make_notification
 from tests.api.sockets import sent_in_pieces
-from tests.api.support import browser, owner_of
+from tests.api.support import owner_of
 from tests.api.test_connections import post
 from tests.api.test_web_process import ask
-from tests.factories import make_channel
+from tests.factories import browser, make_channel, make_sent_notification
 from tests.pipeline.support import until, waiting_sessions
 
 
@@ -84,7 +83,7 @@ def test_reads_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
 
 
 def test_exports_that_hang_leave_the_console_its_threads(web, opened, owner):
-    notification = make_notification(owner.channel)
+    notification = make_sent_notification(owner.channel)
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
     signed_in = f"Cookie: sessionid={client.cookies['sessionid'].value}"

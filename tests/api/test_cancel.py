@@ -4,7 +4,8 @@ from django.test import Client
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.ids import uuid7
-from tests.api.support import NOWHERE, NOWHERE_BARE, at_once, code, faults, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
 LATER = "2031-01-02T03:04:05Z"
@@ -102,7 +103,7 @@ def test_either_the_cancel_or_the_start_wins(alice):
                 status="processing"
             )
 
-        started, first, second = at_once(
+        started, first, second = in_threads(
             start,
             lambda n=notification_id: cancel(alice, n).status_code,
             lambda n=notification_id: cancel(alice, n).status_code,

@@ -15,20 +15,11 @@ from channels_app.selectors import vapid_private_keys
 from channels_app.services import channel_create, vapid_key_rotate
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store.crypto import SecretUnreadable
-from tests.api.support import NOWHERE, NOWHERE_BARE, at_once, browser, code, owner_of
-from tests.factories import make_channel
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, owner_of
+from tests.factories import browser, make_channel
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice():
-    return owner_of(make_channel())
-
-
-@pytest.fixture
-def bob():
-    return owner_of(make_channel("Bob's blog"))
 
 
 def test_the_statistics_of_a_new_channel_are_zeros_in_the_order_of_the_interface(alice):
@@ -83,7 +74,7 @@ def test_counting_from_many_sides_at_once_loses_nothing():
             counter_add(alice.channel.id, web_subscribers=1)
             counter_add(bob.channel.id, web_subscribers=2)
 
-    at_once(*[count] * 4)
+    in_threads(*[count] * 4)
 
     for owner, total in ((alice, 80), (bob, 160)):
         answer = owner.call("GET", f"/channel/{owner.channel.id}").json()
@@ -100,7 +91,7 @@ def test_connections_count_in_rows_of_their_own_and_a_transaction_in_one():
             counter_add(channel.id, clicked=1)
     assert rows.count() == 1
 
-    at_once(*[lambda: counter_add(channel.id, clicked=1)] * 6)
+    in_threads(*[lambda: counter_add(channel.id, clicked=1)] * 6)
     assert 1 < rows.count() <= 8
 
 

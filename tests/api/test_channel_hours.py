@@ -13,10 +13,10 @@ from channels_app.selectors import channel_totals
 from notifications_app import retention
 from subscriptions_app.services import (
     GoneSubscription,
-    subscription_register,
     subscription_unsubscribe,
     subscriptions_expire,
 )
+from tests import factories
 from tests.factories import make_channel
 from tests.hours import stay_in_one_hour
 from tests.pipeline.support import in_threads
@@ -30,9 +30,7 @@ def channel(db):
 
 
 def register(channel, number=1, **more):
-    return subscription_register(
-        channel=channel, platform="android", address=TOKEN.format(number), **more
-    )[0]
+    return factories.register(channel, "android", TOKEN.format(number), **more)
 
 
 def sums(channel):

@@ -87,7 +87,7 @@ def test_a_variable_that_cannot_be_read_is_named(settings):
     assert (message.id, "WEB_CONCURRENCY" in message.msg) == ("pushsvc.E001", True)
 
 
-def test_what_works_but_not_before_the_public_is_told_at_deployment(settings):
+def test_a_setting_that_is_unfit_for_the_public_is_named_at_deployment(settings):
     settings.VAPID_SUBJECT = "mailto:push@example.com"
     settings.PUBLIC_BASE_URL = "http://push.example.org"
     assert ids(check_deployment()) == ["pushsvc.W001", "pushsvc.W002"]

@@ -70,7 +70,7 @@ def test_a_peer_of_a_socket_for_both_families_is_an_ipv4_address():
 
 
 @pytest.mark.parametrize("peer", ["64:ff9b::127.0.0.1", "2002:7f00:1::", "::127.0.0.1", ""])
-def test_a_loopback_that_a_stranger_can_write_is_not_this_machine(peer):
+def test_a_loopback_address_that_a_client_can_write_is_not_this_machine(peer):
     assert not is_from_this_machine(request_of(peer=peer))
 
 

@@ -12,9 +12,9 @@ from hyperframe.frame import ContinuationFrame, HeadersFrame, RstStreamFrame, Se
 
 from pushsvc.bulkhead import THREADS
 from tests.api.sockets import unsent
-from tests.api.support import browser, owner_of
+from tests.api.support import owner_of
 from tests.api.test_web_process import ask
-from tests.factories import make_channel
+from tests.factories import browser, make_channel
 from tests.pipeline.processes import CHECKOUT
 from tests.pipeline.support import until
 
@@ -118,7 +118,7 @@ def test_http_2_is_not_spoken(web, opened, flood):
     assert_serves(web)
 
 
-def test_nobody_is_upgraded_to_http_2(web, opened):
+def test_no_connection_is_upgraded_to_http_2(web, opened):
     upgrade = "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: \r\n\r\n"
     (connection,) = opened(1, HEALTH.removesuffix("\r\n").encode() + upgrade.encode())
 

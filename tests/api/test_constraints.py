@@ -4,17 +4,15 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from notifications_app.models import Batch, HourlyStat, Notification, Plan
-from tests.factories import make_channel
+from notifications_app.models import Batch, HourlyStat, Plan
+from tests.factories import make_channel, make_notification
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def notification():
-    return Notification.objects.create(
-        channel=make_channel(), body="x", ttl=60, target_platforms=["web"], scheduled_at=Now()
-    )
+    return make_notification(make_channel())
 
 
 def test_no_plan_batch_or_hour_is_of_a_platform_that_does_not_exist(notification):

@@ -13,8 +13,8 @@ from django.test import Client
 
 from channels_app.models import VapidKey
 from notifications_app.tracking import make_token
-from tests.api.support import browser, code, faults, owner_of
-from tests.factories import make_channel
+from tests.api.support import code, faults, owner_of
+from tests.factories import browser, make_channel
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,8 @@ from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from tests.api.events import counts, reached, report
+from tests.factories import add_subscriptions
 from tests.hours import stay_in_one_hour
-from tests.pipeline.support import add_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -174,7 +174,7 @@ def test_a_token_of_another_installation_changes_nothing(sent, settings):
 
 def test_a_token_for_what_was_never_planned_changes_nothing(alice, sent):
     notification, _ = sent
-    (late,) = add_rows(alice.channel, 1)
+    (late,) = add_subscriptions(alice.channel, 1)
     before = everything()
 
     for ids in [(notification.id, late.id), (uuid7(), late.id), (uuid7(), uuid7())]:
@@ -231,7 +231,7 @@ def test_an_event_of_a_deleted_subscription_changes_nothing(sent):
     assert everything() == before
 
 
-def test_who_unsubscribes_before_clicking_has_clicked(sent):
+def test_a_click_after_unsubscribing_is_counted(sent):
     notification, (token, _) = sent
     Subscription.objects.update(expired_at=sql.now())
 

@@ -104,7 +104,7 @@ def test_a_beacon_may_be_sent_without_asking_first(sent):
     assert counts(notification) == (1, 0, 1)
 
 
-def test_strangers_at_an_address_are_limited_and_those_with_a_token_go_on(sent, settings):
+def test_forged_reports_are_limited_by_address_and_real_ones_are_not(sent, settings):
     notification, (one, other) = sent
     settings.FORGED_EVENTS_PER_MINUTE = 3
     for _ in range(3):

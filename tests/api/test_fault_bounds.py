@@ -133,7 +133,7 @@ def assert_bounded(site, name, body):
     assert len(json.loads(answer or b"{}").get("errors", [])) <= MAX_FAULTS
 
 
-def test_whatever_fills_a_body_the_answer_is_short(site):
+def test_the_answer_to_a_full_body_is_short(site):
     chance = random.Random(7)  # noqa: S311 (the same bodies every time)
     for name, templates in BODIES.items():
         redis_client().flushdb()  # the limits

@@ -7,7 +7,8 @@ from django.db.models.functions import Now
 from channels_app.models import Channel
 from notifications_app.idempotency import answer_once, idempotency_purge
 from notifications_app.models import IdempotencyRecord, Notification
-from tests.api.support import NOWHERE, at_once, code, faults, owner_of
+from tests.api.support import NOWHERE, code, faults, owner_of
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
 
@@ -109,7 +110,7 @@ def test_a_key_is_any_printable_ascii(alice, key):
     "key", ["", "k" * 256, "a\tb", "é", "\x7f", "😀".encode().decode("latin-1")]
 )
 @pytest.mark.parametrize("is_trial", [True, False])
-def test_what_is_no_key_is_refused(alice, key, is_trial):
+def test_an_invalid_idempotency_key_is_refused(alice, key, is_trial):
     response = keyed(alice, {"body": "x", "dry_run": is_trial}, key)
     assert faults(response) == [("Idempotency-Key", "idempotency_key_invalid")]
     assert response.json()["code"] == "idempotency_key_invalid"
@@ -122,8 +123,8 @@ def test_while_the_first_request_is_being_worked_on_the_second_is_told_so(alice)
     first = {"notification_id": NOWHERE, "scheduled_at": "2026-11-20T15:11:00.000Z"}
 
     def act():
-        meanwhile.extend(at_once(lambda: keyed(alice, {"body": "x"})))
-        meanwhile.extend(at_once(lambda: keyed(alice, {"body": "x"}, "another")))
+        meanwhile.extend(in_threads(lambda: keyed(alice, {"body": "x"})))
+        meanwhile.extend(in_threads(lambda: keyed(alice, {"body": "x"}, "another")))
         return first
 
     with transaction.atomic():
@@ -144,7 +145,7 @@ def test_what_was_rolled_back_was_not_answered(alice):
 
 @pytest.mark.django_db(transaction=True)
 def test_many_at_once_store_one_notification(alice):
-    responses = at_once(*[lambda: keyed(alice, {"body": "x"})] * 8)
+    responses = in_threads(*[lambda: keyed(alice, {"body": "x"})] * 8)
 
     stored = {r.content for r in responses if r.status_code == 202}
     assert len(stored) == 1

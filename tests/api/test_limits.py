@@ -10,7 +10,7 @@ import redis
 from pushsvc.common.errors import TooManyRequests
 from pushsvc.common.http import ratelimit
 from pushsvc.common.store.redis_client import BACK_OFF_SECONDS, TIMEOUT_SECONDS, redis_client
-from tests.api.support import at_once
+from tests.pipeline.support import in_threads
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def test_from_many_sides_at_once_exactly_the_limit_is_allowed(key):
     def takes():
         return [ratelimit.take(limit(key, 25)).remaining for _ in range(10)]
 
-    answers = [each for answer in at_once(*[takes] * 4) for each in answer]
+    answers = [each for answer in in_threads(*[takes] * 4) for each in answer]
 
     assert sorted(answers, reverse=True) == [*range(24, -1, -1), *[-1] * 15]
 
 
-def test_who_must_wait_is_told_so_in_whole_seconds(key):
+def test_retry_after_is_in_whole_seconds(key):
     ratelimit.enforce(limit(key))
 
     with pytest.raises(TooManyRequests) as refusal:

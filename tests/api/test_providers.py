@@ -13,23 +13,13 @@ from channels_app.models import Channel, ProviderCredential, VapidKey
 from channels_app.selectors import credential_for, vapid_private_keys
 from channels_app.services import platform_pause
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
-from tests.api.support import at_once, faults, owner_of
+from tests.api.support import faults, owner_of
 from tests.factories import make_channel
-from tests.pipeline.support import waiting_sessions
+from tests.pipeline.support import in_threads, waiting_sessions
 
 pytestmark = pytest.mark.django_db
 
 BESIDE = {f"apns_{name}": value for name, value in APPLE.items() if name != "key"}
-
-
-@pytest.fixture
-def alice():
-    return owner_of(make_channel())
-
-
-@pytest.fixture
-def bob():
-    return owner_of(make_channel("Bob's blog"))
 
 
 def store(owner, **config):
@@ -251,7 +241,7 @@ def test_credentials_stored_at_the_same_time_each_get_a_version():
         assert is_held.wait(10)
         return store(alice, fcm_service_account=GOOGLE).status_code
 
-    statuses = at_once(hold_both_until_they_wait, store_once, store_once)[1:]
+    statuses = in_threads(hold_both_until_they_wait, store_once, store_once)[1:]
 
     assert statuses == [200, 200]
     assert credential_for(alice.channel.id, "android").version == 2

@@ -11,7 +11,8 @@ from channels_app.http import ApiKeyAuthentication
 from pushsvc.common.http.drf import ApiView
 from pushsvc.common.store.redis_client import redis_client
 from tests.api.events import report
-from tests.api.support import NOWHERE, asked_of_redis, browser, code, owner_of
+from tests.api.support import NOWHERE, asked_of_redis, code, owner_of
+from tests.factories import browser
 
 pytestmark = pytest.mark.django_db
 
@@ -163,7 +164,7 @@ BROKEN = b'{"' * 100
     ],
 )
 @pytest.mark.parametrize("body", [BROKEN, b"", b"\xff"])
-def test_who_is_over_the_limit_is_told_so_before_the_body_is_looked_at(
+def test_a_client_over_the_limit_is_refused_before_its_body_is_read(
     alice, settings, method, path, setting, body
 ):
     headers = {"X-Channel-ID": str(alice.channel.id), "Authorization": f"Key {alice.key}"}

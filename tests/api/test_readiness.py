@@ -13,8 +13,9 @@ from kombu.transport.redis import PRIORITY_STEPS
 
 from pushsvc import health
 from pushsvc.common.store.redis_client import redis_client
-from tests.api.support import asked_of_redis, at_once, code
+from tests.api.support import asked_of_redis, code
 from tests.pipeline.processes import running_web
+from tests.pipeline.support import in_threads
 
 
 def looks(asked):
@@ -42,11 +43,11 @@ def test_however_many_ask_the_database_and_the_broker_are_asked_once(django_asse
 
 
 @pytest.mark.usefixtures("_for_long")
-def test_who_asks_at_the_same_time_shares_an_answer():
+def test_requests_at_the_same_time_share_an_answer():
     answers = [["the first"], ["a second"]]
     kept = health.Kept(lambda: answers.pop(0))
 
-    assert at_once(*[kept] * 8) == [["the first"]] * 8
+    assert in_threads(*[kept] * 8) == [["the first"]] * 8
 
 
 def test_while_one_asks_the_others_get_the_last_answer_and_do_not_wait(monkeypatch):
@@ -70,7 +71,7 @@ def test_while_one_asks_the_others_get_the_last_answer_and_do_not_wait(monkeypat
         go_on.set()
         return found
 
-    assert at_once(kept, others) == [["new"], [["old"]] * 5]
+    assert in_threads(kept, others) == [["new"], [["old"]] * 5]
 
 
 def test_after_its_second_an_answer_is_not_given_again(monkeypatch):
@@ -82,7 +83,7 @@ def test_after_its_second_an_answer_is_not_given_again(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_the_connection_to_the_broker_is_kept_and_dialled_anew_when_it_is_cut(monkeypatch):
+def test_the_connection_to_the_broker_is_kept_and_opened_again_when_it_is_cut(monkeypatch):
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
     with asked_of_redis() as asked:
         assert [health.missing_now() for _ in range(5)] == [[]] * 5
@@ -121,7 +122,7 @@ def test_a_web_process_asks_once_a_second_at_most(transactional_db, tmp_path):
 
 
 @pytest.mark.django_db
-def test_who_asks_too_often_has_to_wait(settings):
+def test_a_client_that_asks_too_often_has_to_wait(settings):
     settings.READY_PER_MINUTE = 0
 
     assert code(Client().get("/readyz"), 429) == "rate_limited"

@@ -7,6 +7,7 @@ from django.test import Client
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
 from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
+from tests.factories import make_notification
 
 pytestmark = pytest.mark.django_db
 
@@ -28,17 +29,11 @@ def listed(owner, query="", status=200):
 def stored(owner, count):
     """Notifications, newest first; those of one moment in the order of their ids."""
     rows = [
-        Notification(
-            channel=owner.channel,
-            body=f"number {number}",
-            ttl=1,
-            target_platforms=["web"],
-            created_at=FIRST.replace(minute=number // 2),
-            scheduled_at=FIRST,
+        make_notification(
+            owner.channel, created_at=FIRST.replace(minute=number // 2), scheduled_at=FIRST
         )
         for number in range(count)
     ]
-    Notification.objects.bulk_create(rows)
     return sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)
 
 

@@ -5,27 +5,15 @@ from uuid import UUID
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis.checks import not_a_server_error
 from schemathesis.openapi import from_wsgi
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from pushsvc.wsgi import application
-from tests.segments import attribute, make_segment
+from tests.api.document import CHECKS
+from tests.factories import make_segment
+from tests.segments import attribute
 
-CHECKS = (
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-)
 OPERATIONS = [found.ok() for found in from_wsgi("/openapi.json", application).get_all_operations()]
 
 

@@ -16,7 +16,7 @@ from subscriptions_app.models import Subscription
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
 from subscriptions_app.selectors import Size, audience_size, segment_sample
-from tests import segments
+from tests import factories, segments
 from tests.segments import attribute, field
 
 PLAN = attribute("plan", "eq", "pro")
@@ -50,7 +50,7 @@ def test_a_rule_matches_in_sql_whom_it_matches_in_plain_python(channel, data):
     now = sql.now()
     Subscription.objects.all().delete()
     ChannelCounter.objects.all().delete()
-    rows = segments.add_many(channel, data.draw(segments.rows(now)))
+    rows = factories.add_each(channel, data.draw(segments.rows(now)))
 
     for rule in data.draw(st.lists(segments.rules(now), min_size=6, max_size=6)):
         assert faults(rule) == []
@@ -82,15 +82,15 @@ def test_a_rule_matches_in_sql_whom_it_matches_in_plain_python(channel, data):
 )
 def test_types_are_respected_and_what_is_missing_matches_little(channel, rule, expected):
     for label in ["5", "5.0", '"5"', '"9"', '"10"']:
-        segments.add_one(channel, {"n": json.loads(label), "label": label})
-    segments.add_one(channel, {"label": "none"})
+        factories.add_subscription(channel, {"n": json.loads(label), "label": label})
+    factories.add_subscription(channel, {"label": "none"})
 
     assert sorted(row.attributes["label"] for row in reached(channel, rule)) == expected
 
 
 def test_text_is_in_the_order_of_code_points_and_nothing_is_a_wildcard(channel):
     for text in ["Z", "a", "é", "\uffff", "😀", "50%", "50_"]:
-        segments.add_one(channel, {"t": text})
+        factories.add_subscription(channel, {"t": text})
 
     def texts(operator, value):
         found = reached(channel, attribute("t", operator, value))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from channels_app.counters import counter_add
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
 from subscriptions_app.models import Subscription
@@ -11,7 +12,7 @@ from subscriptions_app.selectors import (
     audience_size,
     segment_sample,
 )
-from tests import segments
+from tests import factories, segments
 from tests.segments import attribute, plans_of
 
 PRO = attribute("plan", "eq", "pro")
@@ -39,8 +40,8 @@ def web(channel, rule):
 
 
 def test_the_whole_channel_is_exact_whatever_its_size(channel, large):
-    segments.add_crowd(channel, 200)
-    segments.add_one(channel, platform="ios")
+    factories.add_crowd(channel, 200)
+    factories.add_subscription(channel, platform="ios")
     assert audience_size(channel.id, None, ["web", "ios"]) == {
         "web": Size(200, estimated=False),
         "ios": Size(1, estimated=False),
@@ -48,23 +49,23 @@ def test_the_whole_channel_is_exact_whatever_its_size(channel, large):
 
 
 def test_ten_thousand_is_exact_and_more_is_called_an_estimate(channel):
-    segments.add_crowd(channel, 10_001, PLANS.format(1))
+    factories.add_crowd(channel, 10_001, PLANS.format(1))
     assert web(channel, PRO) == Size(10_001, estimated=True)
     assert web(channel, {"not": attribute("age", "eq", 7)}) == Size(9_876, estimated=False)
-    Subscription.objects.filter(address="1").update(attributes={})
+    Subscription.objects.filter(pk=Subscription.objects.first().pk).update(attributes={})
     assert web(channel, PRO) == Size(10_000, estimated=False)
 
 
 def test_a_small_channel_is_looked_through_whole(channel, large):
-    segments.add_crowd(channel, 49, PLANS.format(2))
+    factories.add_crowd(channel, 49, PLANS.format(2))
     assert web(channel, OLD) == Size(0, estimated=False)
     assert web(channel, PRO) == Size(24, estimated=False)
 
 
 def test_in_a_large_channel_the_index_counts_a_few_exactly(channel, bob, large):
-    segments.add_crowd(channel, 2_000, PLANS.format(100))
-    segments.add_one(bob.channel, {"plan": "pro", "age": 5})
-    segments.add_one(channel, {"plan": "pro"}, platform="ios")
+    factories.add_crowd(channel, 2_000, PLANS.format(100))
+    factories.add_subscription(bob.channel, {"plan": "pro", "age": 5})
+    factories.add_subscription(channel, {"plan": "pro"}, platform="ios")
     both = {"all": [PRO, attribute("age", "lt", 40)]}
 
     assert web(channel, PRO) == Size(20, estimated=False)
@@ -85,7 +86,7 @@ def test_in_a_large_channel_the_index_counts_a_few_exactly(channel, bob, large):
     ],
 )
 def test_in_a_large_channel_the_rest_is_an_estimate_from_a_fair_sample(channel, large, rule):
-    segments.add_crowd(channel, 2_000, PLANS.format(100))
+    factories.add_crowd(channel, 2_000, PLANS.format(100))
     rows = Subscription.objects.filter(channel=channel)
     looked_at = rows.order_by("address_sha256")[:50]
     share = sum(segments.matches(rule, row, None) for row in looked_at)
@@ -95,26 +96,26 @@ def test_in_a_large_channel_the_rest_is_an_estimate_from_a_fair_sample(channel, 
 
 def test_an_estimate_is_near_the_truth(channel, monkeypatch):
     monkeypatch.setattr(selectors, "SAMPLE_ROWS", 2_000)
-    segments.add_crowd(channel, 20_000, PLANS.format(2))
+    factories.add_crowd(channel, 20_000, PLANS.format(2))
     estimate = web(channel, {"not": PRO})
     assert estimate.estimated
     assert abs(estimate.size - 10_000) < 500
 
 
 def test_expired_subscriptions_count_for_nothing(channel, large):
-    segments.add_crowd(channel, 100, PLANS.format(1))
-    gone = Subscription.objects.filter(address__in=[str(n) for n in range(1, 91)])
-    gone.update(expired_at="2026-01-01T00:00:00Z")
-    segments.counter_add(channel.id, web_subscribers=-90)
+    factories.add_crowd(channel, 100, PLANS.format(1))
+    gone = Subscription.objects.filter(pk__in=Subscription.objects.values("pk")[:90])
+    assert gone.update(expired_at="2026-01-01T00:00:00Z") == 90
+    counter_add(channel.id, web_subscribers=-90)
     assert web(channel, PRO) == Size(10, estimated=False)
     assert web(channel, {"not": attribute("plan", "eq", "free")}) == Size(10, estimated=True)
     assert len(segment_sample(channel.id, PRO, limit=50)) == 10
 
 
 def test_examples_are_the_newest_members(channel, bob):
-    members = [segments.add_many(channel, [{"attributes": {"plan": "pro"}}])[0] for _ in range(12)]
-    segments.add_one(channel, {"plan": "free"})
-    segments.add_one(bob.channel, {"plan": "pro"})
+    members = [factories.add_each(channel, [{"attributes": {"plan": "pro"}}])[0] for _ in range(12)]
+    factories.add_subscription(channel, {"plan": "free"})
+    factories.add_subscription(bob.channel, {"plan": "pro"})
     newest = sorted((row.id for row in members), reverse=True)[:10]
     assert [row.id for row in segment_sample(channel.id, PRO)] == newest
     assert len(segment_sample(channel.id, PRO, limit=3)) == 3
@@ -122,25 +123,25 @@ def test_examples_are_the_newest_members(channel, bob):
 
 def test_examples_from_long_ago_are_found_by_the_index(channel, monkeypatch):
     monkeypatch.setattr(selectors, "_RECENT_ROWS", 5)
-    old = segments.add_one(channel, {"plan": "pro", "age": 70})
-    segments.add_many(channel, [{"attributes": {"plan": "free"}}] * 6)
+    old = factories.add_subscription(channel, {"plan": "pro", "age": 70})
+    factories.add_each(channel, [{"attributes": {"plan": "free"}}] * 6)
     assert [row.id for row in segment_sample(channel.id, PRO)] == [old.id]
     assert [row.id for row in segment_sample(channel.id, {"all": [OLD, PRO]})] == [old.id]
     assert segment_sample(channel.id, OLD) == []
 
 
 def test_attribute_names_come_with_their_kinds_the_most_frequent_first(channel, bob):
-    segments.add_one(channel, {"plan": "pro", "age": 5})
-    segments.add_one(channel, {"plan": "pro"}, platform="ios")
-    segments.add_one(channel, {"plan": 7})
-    segments.add_one(channel, {})
-    segments.add_one(bob.channel, {"secret": "x"})
+    factories.add_subscription(channel, {"plan": "pro", "age": 5})
+    factories.add_subscription(channel, {"plan": "pro"}, platform="ios")
+    factories.add_subscription(channel, {"plan": 7})
+    factories.add_subscription(channel, {})
+    factories.add_subscription(bob.channel, {"secret": "x"})
     seen = [(each.name, each.kinds) for each in attribute_names(channel.id)]
     assert seen == [("plan", ("number", "string")), ("age", ("number",))]
 
 
 def test_nothing_reads_a_large_table_whole_and_equality_uses_its_index(channel, bob):
-    segments.add_crowd(channel, 60_000, PLANS.format(1_000))
+    factories.add_crowd(channel, 60_000, PLANS.format(1_000))
     # What autovacuum does.
     sql.rows("SELECT gin_clean_pending_list('subscription_attributes')", {})
     sql.execute("ANALYZE subscriptions_app_subscription", {})

@@ -7,9 +7,10 @@ from django.test import Client
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Segment
-from tests import segments
-from tests.api.support import at_once, code, faults, owner_of
+from tests import factories, segments
+from tests.api.support import code, faults, owner_of
 from tests.factories import make_channel
+from tests.pipeline.support import in_threads
 from tests.segments import attribute, field
 
 PRO = attribute("plan", "eq", "pro")
@@ -152,7 +153,7 @@ def test_names_are_kept_as_sent_and_are_one_segments_only(alice, bob):
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path_and_nothing_is_stored(alice, body, expected):
+def test_a_fault_is_named_with_its_path_and_nothing_is_stored(alice, body, expected):
     response = alice.call("POST", path(alice), body)
     assert sorted(faults(response)) == sorted(expected)
     assert response.json()["code"] == "validation_error"
@@ -208,9 +209,9 @@ def test_another_channels_segment_is_not_found_like_one_that_does_not_exist(alic
 
 def test_the_size_counts_active_members_on_all_platforms(alice, bob):
     for platform in segments.PLATFORMS:
-        segments.add_one(alice.channel, {"plan": "pro"}, platform=platform)
-        segments.add_one(alice.channel, {"plan": "free"}, platform=platform)
-    segments.add_one(bob.channel, {"plan": "pro"})
+        factories.add_subscription(alice.channel, {"plan": "pro"}, platform=platform)
+        factories.add_subscription(alice.channel, {"plan": "free"}, platform=platform)
+    factories.add_subscription(bob.channel, {"plan": "pro"})
     segment = created(alice, {"name": "Pros", "rule": PRO})["segment_id"]
 
     response = alice.call("GET", path(alice, segment, "size"))
@@ -224,7 +225,7 @@ def test_a_trial_tells_the_audience_of_a_segment_by_platform():
     owner = owner_of(make_channel(android_enabled=True, ios_enabled=True))
     for platform, count in [("web", 3), ("android", 2), ("ios", 1)]:
         for number in range(count):
-            segments.add_one(owner.channel, {"number": number}, platform=platform)
+            factories.add_subscription(owner.channel, {"number": number}, platform=platform)
     segment = created(owner, {"name": "Later", "rule": attribute("number", "gte", 1)})
 
     body = {"body": "x", "target_platforms": ["web", "android", "ios"], "dry_run": True}
@@ -287,7 +288,7 @@ def test_a_send_and_a_deletion_at_once_never_both_succeed(alice):
         body = {"body": "x", "segment_id": segment, "scheduled_at": "2031-01-01T00:00:00Z"}
         sender, deleter = (owner_of(alice.channel) for _ in range(2))
 
-        sent, deleted = at_once(
+        sent, deleted = in_threads(
             lambda sender=sender, body=body: sender.send(body).status_code,
             lambda deleter=deleter, segment=segment: (
                 deleter.call("DELETE", path(alice, segment)).status_code

@@ -67,20 +67,20 @@ def test_the_moment_of_acceptance_is_the_same_wherever_it_is_read(alice):
     assert read["scheduled_at"] == read["created_at"] == sent["scheduled_at"]
 
 
-def waiting_rings():
+def waiting_wakeups():
     return redis_client().llen("plan")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_planner_is_told_of_what_is_due_and_not_of_what_is_not(alice):
     alice.send({"body": "x", "scheduled_at": "2031-01-01T00:00:00Z"})
-    assert waiting_rings() == 0
+    assert waiting_wakeups() == 0
     alice.send({"body": "x", "scheduled_at": "2001-01-01T00:00:00Z"})
-    assert waiting_rings() == 1
+    assert waiting_wakeups() == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_nobody_is_told_of_what_was_refused(alice):
     alice.send({"body": "x", "segment_id": str(uuid7())})
     alice.send({"body": "x", "dry_run": True})
-    assert waiting_rings() == 0
+    assert waiting_wakeups() == 0

@@ -9,7 +9,8 @@ from notifications_app.models import IdempotencyRecord, Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
-from tests.api.support import accepted, browser, faults
+from tests.api.support import accepted, faults
+from tests.factories import browser, phone
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +61,7 @@ def test_a_dry_run_tells_size_and_audience_and_stores_nothing(alice, bob):
 def test_a_dry_run_tells_the_audience_of_each_platform(everywhere):
     everywhere.subscribe(browser())
     for token in ("a", "b"):
-        everywhere.device("/subscribe", {"platform": "android", "provider_token": token})
+        everywhere.device("/subscribe", phone("android", token))
 
     response = everywhere.send(
         {"body": "x", "target_platforms": ["web", "android", "ios"], "dry_run": True}

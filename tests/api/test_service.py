@@ -1,6 +1,7 @@
 """Health, metrics, pages: what operators and people look at."""
 
 import socket
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -10,8 +11,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
 from channels_app.counters import counter_add
-from tests.api.support import browser, code, owner_of
-from tests.factories import make_channel
+from tests.api.support import code, owner_of
+from tests.factories import browser, make_channel
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,7 @@ def alice():
     return owner_of(make_channel())
 
 
-def test_a_process_that_runs_is_healthy_without_asking_anybody(django_assert_num_queries):
+def test_a_running_process_is_healthy_without_asking_a_server(django_assert_num_queries):
     with django_assert_num_queries(0):
         response = Client().get("/healthz")
 
@@ -150,11 +151,11 @@ def test_the_reference_loads_nothing_from_elsewhere():
     page = Client().get("/docs").content.decode()
 
     assert "://" not in page
-    for part in page.split('"'):
-        if part.startswith("/static/"):
-            file = Client().get(part)
+    files = [part for part in page.split('"') if part.startswith("/static/")]
+    assert files
+    for path in files:
+        with closing(Client().get(path)) as file:
             assert file.status_code == 200
-            file.close()
 
 
 def test_every_error_leads_to_its_explanation(alice):

@@ -7,7 +7,7 @@ from django.db import connection
 
 from pushsvc.common.endpoints import push_service
 from subscriptions_app.models import Subscription
-from tests.pipeline.support import add_rows
+from tests.factories import add_subscriptions
 
 MIGRATION = import_module("subscriptions_app.migrations.0006_services_by_whole_host")
 BEFORE = {
@@ -28,7 +28,7 @@ BEFORE = {
 
 @pytest.mark.parametrize("rest", ["/x", "?x", ""])
 def test_they_name_the_service_that_their_whole_host_is_of(alice, rest):
-    rows = add_rows(alice.channel, len(BEFORE))
+    rows = add_subscriptions(alice.channel, len(BEFORE))
     for row, (host, service) in zip(rows, BEFORE.items(), strict=True):
         named = {"address": f"https://{host}{rest}", "push_service": service}
         Subscription.objects.filter(pk=row.pk).update(**named)

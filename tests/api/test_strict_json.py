@@ -89,5 +89,5 @@ values = st.recursive(
 
 
 @given(values.filter(lambda value: "Infinity" not in json.dumps(value)))
-def test_whatever_python_writes_strictly_is_read_back(value):
+def test_everything_that_python_writes_strictly_is_read_back(value):
     assert loads_strict(json.dumps(value).encode()) == value

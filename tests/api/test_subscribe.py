@@ -6,19 +6,11 @@ import pytest
 from django.test import Client
 
 from channels_app.selectors import current_vapid_key
+from pushsvc.common import base64url
 from subscriptions_app.models import Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, THERE, expire, subscribed, subscribers
-from tests.api.support import (
-    NOWHERE,
-    NOWHERE_BARE,
-    base64url,
-    browser,
-    browser_keys,
-    code,
-    faults,
-    owner_of,
-)
-from tests.factories import make_channel
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
+from tests.factories import browser, browser_keys, make_channel, phone
 
 pytestmark = pytest.mark.django_db
 
@@ -165,9 +157,9 @@ GOOD = {  # of RFC 8291, section 5
     "js7Vd8pZGH6SRpkNtoIAiw4",
     "auth": "BTBZMqHH6r4Tts7J_aSIgg",
 }
-OFF_CURVE = base64url(b"\x04" + b"\x01" * 64)
-COMPRESSED = base64url(b"\x02" + b"\x01" * 32)
-HYBRID = base64url(b"\x06" + b"\x01" * 64)
+OFF_CURVE = base64url.encode(b"\x04" + b"\x01" * 64)
+COMPRESSED = base64url.encode(b"\x02" + b"\x01" * 32)
+HYBRID = base64url.encode(b"\x06" + b"\x01" * 64)
 
 
 @pytest.mark.parametrize(
@@ -309,8 +301,8 @@ def test_the_provider_token_wins_over_the_endpoint(alice):
 
 
 def test_an_ios_token_is_the_same_in_either_case(alice):
-    first = subscribed(alice, {"platform": "ios", "provider_token": IOS_TOKEN})
-    again = subscribed(alice, {"platform": "ios", "provider_token": IOS_TOKEN.upper()}, status=200)
+    first = subscribed(alice, phone("ios", IOS_TOKEN))
+    again = subscribed(alice, phone("ios", IOS_TOKEN.upper()), status=200)
     assert again.id == first.id
 
 
@@ -324,7 +316,7 @@ def test_an_ios_token_is_the_same_in_either_case(alice):
         ({"platform": "android", "endpoint": "x" * 4097}, [("endpoint", "not_a_token")]),
         ({"platform": "android", "endpoint": "é"}, [("endpoint", "not_a_token")]),
         (
-            {"platform": "android", "provider_token": ANDROID_TOKEN, "auth": "x"},
+            phone("android", ANDROID_TOKEN, auth="x"),
             [("auth", "not_16_bytes")],
         ),
         ({"platform": "ios", "endpoint": "a" * 31}, [("endpoint", "not_a_token")]),
@@ -344,8 +336,8 @@ def test_what_is_no_token_is_refused(alice, body, expected):
 @pytest.mark.parametrize(
     "body",
     [
-        {"platform": "android", "provider_token": ANDROID_TOKEN},
-        {"platform": "ios", "provider_token": IOS_TOKEN},
+        phone("android", ANDROID_TOKEN),
+        phone("ios", IOS_TOKEN),
     ],
 )
 def test_a_platform_that_is_not_enabled_is_refused(bob, body):

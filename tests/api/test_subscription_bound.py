@@ -1,5 +1,5 @@
-"""How many subscriptions strangers can store: over real sockets, against the Procfile's web
-process."""
+"""How many subscriptions clients without a key can store: over real sockets, against the Procfile's
+web process."""
 
 import json
 import urllib.error
@@ -19,24 +19,17 @@ from subscriptions_app.models import Subscription
 from subscriptions_app.services import (
     expired_purge,
     subscription_forget,
-    subscription_register,
     subscription_unsubscribe,
 )
+from tests import factories
 from tests.api.devices import HERE, THERE
-from tests.api.support import browser, owner_of
-from tests.factories import make_channel
+from tests.api.support import owner_of
+from tests.factories import browser, make_channel
 from tests.pipeline import support
-from tests.pipeline.processes import running_web
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 THREADS = 8
-
-
-@pytest.fixture(scope="module")
-def service(django_db_setup, tmp_path_factory):
-    with running_web(tmp_path_factory.mktemp("web") / "log") as address:
-        yield address
 
 
 @pytest.fixture
@@ -61,11 +54,11 @@ def subscribe(service, owner, body):
 
 
 def phone(number):
-    return {"platform": "android", "provider_token": f"token-{number}"}
+    return factories.phone("android", f"token-{number}")
 
 
 def register(channel, number):
-    return subscription_register(channel=channel, platform="android", address=f"known-{number}")[0]
+    return factories.register(channel, "android", f"known-{number}")
 
 
 def prove(*rows):
@@ -97,7 +90,9 @@ def connections_at_most():
     return int(sql.rows("SHOW max_connections", {})[0][0])
 
 
-def test_many_strangers_at_once_never_pass_the_bound_and_take_no_proven_ones_place(service, alice):
+def test_many_clients_at_once_never_pass_the_bound_or_displace_a_proven_subscription(
+    service, alice
+):
     """The bound is far enough for them to begin while there is plenty of room."""
     proven = [register(alice.channel, number) for number in range(10)]
     prove(*proven)
@@ -137,7 +132,7 @@ def test_where_each_took_a_message_a_new_one_is_refused_and_known_ones_are_not(s
     check_counts(alice.channel)
 
 
-def test_a_full_channel_is_nobody_elses_matter(service, alice, bob):
+def test_a_full_channel_affects_no_other_channel(service, alice, bob):
     may_hold(alice, 1)
     prove(register(alice.channel, 1))
     assert subscribe(service, alice, phone(2))[0] == 503
@@ -174,8 +169,8 @@ def test_every_way_in_and_out_is_counted(alice):
     register(channel, 0)
     subscription_unsubscribe(channel=channel, platform="android", address=rows[1].address)
     subscription_forget(subscription=rows[2])
-    subscription_register(channel=channel, platform="android", address="known-3", auth="other")
-    subscription_register(channel=channel, platform="android", address="known-3", auth="another")
+    factories.register(channel, "android", "known-3", auth="other")
+    factories.register(channel, "android", "known-3", auth="another")
     check_counts(channel)
 
     Subscription.objects.filter(expired_at__isnull=False).update(expired_at="2020-01-01T00:00Z")
@@ -183,10 +178,10 @@ def test_every_way_in_and_out_is_counted(alice):
     check_counts(channel)
 
 
-def test_who_takes_a_message_is_proven_and_who_does_not_is_not(alice, sandbox):
-    (_, taken), (device, refused) = support.subscribe(sandbox, alice.channel, 2)
+def test_only_a_subscription_that_took_a_message_is_proven(alice, sandbox):
+    (_, taken), (device, refused) = factories.subscribe_browsers(sandbox, alice.channel, 2)
     device.behave("too_large")
-    support.plan(support.notify(alice.channel))
+    support.plan(factories.make_notification(alice.channel))
 
     dispatch.deliver("web", seconds=30)
 
@@ -196,10 +191,10 @@ def test_who_takes_a_message_is_proven_and_who_does_not_is_not(alice, sandbox):
 
 def test_a_later_message_to_who_is_proven_costs_no_statement_more(alice, sandbox):
     """The first writes each subscription once; those after it write none."""
-    support.subscribe(sandbox, alice.channel, 3)
+    factories.subscribe_browsers(sandbox, alice.channel, 3)
     writes = []
     for _ in range(2):
-        support.plan(support.notify(alice.channel))
+        support.plan(factories.make_notification(alice.channel))
         with connection.execute_wrapper(_noting(writes, "UPDATE subscriptions_app_subscription")):
             dispatch.deliver("web", seconds=30)
         writes.append("end")

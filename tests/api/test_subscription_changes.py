@@ -7,8 +7,9 @@ from channels_app.selectors import current_vapid_key
 from channels_app.services import vapid_key_rotate
 from subscriptions_app.models import Subscription
 from tests.api.devices import HERE, IOS_TOKEN, THERE, expire, subscribed, subscribers
-from tests.api.support import at_once, browser, code, faults, owner_of
-from tests.factories import make_channel
+from tests.api.support import code, faults, owner_of
+from tests.factories import browser, make_channel, phone
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
 
@@ -91,7 +92,7 @@ def test_an_expired_new_endpoint_takes_over_from_an_active_old_one(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_who_moves_to_an_address_of_another_displaces_it(alice):
+def test_moving_to_another_subscriptions_address_displaces_it(alice):
     mine, theirs = subscribed(alice, browser(HERE)), subscribed(alice, browser(THERE))
 
     assert subscribed(alice, moved_body(mine), status=200).id == mine.id
@@ -158,12 +159,12 @@ def test_unsubscribe_expires_the_subscription_and_may_be_repeated(alice):
 
 
 def test_unsubscribe_of_a_phone_needs_its_platform(alice):
-    row = subscribed(alice, {"platform": "ios", "provider_token": IOS_TOKEN})
+    row = subscribed(alice, phone("ios", IOS_TOKEN))
 
     alice.device("/unsubscribe", {"endpoint": IOS_TOKEN})
     assert subscribers(alice).ios_subscribers == 1
 
-    alice.device("/unsubscribe", {"platform": "ios", "provider_token": IOS_TOKEN.upper()})
+    alice.device("/unsubscribe", phone("ios", IOS_TOKEN.upper()))
     row.refresh_from_db()
     assert row.expired_code == "unsubscribed"
     assert subscribers(alice).ios_subscribers == 0
@@ -224,7 +225,7 @@ def test_the_installations_limit_is_counted_for_all_channels_together(alice, bob
 def test_the_same_device_at_the_same_time_is_one_subscription(alice):
     body = browser(HERE)
 
-    responses = at_once(*[lambda: alice.subscribe(body)] * 8)
+    responses = in_threads(*[lambda: alice.subscribe(body)] * 8)
 
     assert sorted(r.status_code for r in responses) == [200] * 7 + [201]
     assert len({r.json()["subscriptionId"] for r in responses}) == 1
@@ -234,7 +235,7 @@ def test_the_same_device_at_the_same_time_is_one_subscription(alice):
 
 @pytest.mark.django_db(transaction=True)
 def test_devices_that_come_move_and_go_at_the_same_time_are_counted_exactly(alice):
-    """Three browsers with proof, and a stranger who has none."""
+    """Three browsers with proof, and a client that has none."""
     browsers = [browser(f"{HERE}{number}") for number in range(3)]
 
     def visit(number):
@@ -247,7 +248,7 @@ def test_devices_that_come_move_and_go_at_the_same_time_are_counted_exactly(alic
         return alice.subscribe(body | {"previous_endpoint": before["endpoint"]} | proof)
 
     for _ in range(6):
-        responses = at_once(*[lambda n=n: visit(n) for n in range(12)])
+        responses = in_threads(*[lambda n=n: visit(n) for n in range(12)])
         assert {r.status_code for r in responses} <= {200, 201}
 
     active = Subscription.objects.filter(expired_at=None).count()

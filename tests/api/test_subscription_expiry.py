@@ -15,13 +15,12 @@ from subscriptions_app.selectors import delivery_targets
 from subscriptions_app.services import (
     GoneSubscription,
     expired_purge,
-    subscription_register,
     subscription_unsubscribe,
     subscriptions_expire,
 )
-from tests import segments
-from tests.api.support import at_once, browser_keys
+from tests import factories, segments
 from tests.factories import make_channel
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
 MICROSECOND = timedelta(microseconds=1)
@@ -33,11 +32,7 @@ def channel():
 
 
 def register(channel, name="here"):
-    address = f"https://fcm.googleapis.com/fcm/send/{name}"
-    subscription, _ = subscription_register(
-        channel=channel, platform="web", address=address, **browser_keys()
-    )
-    return subscription
+    return factories.register(channel, address=f"https://fcm.googleapis.com/fcm/send/{name}")
 
 
 def gone(subscription, *, later=timedelta(0)):
@@ -84,7 +79,7 @@ def test_one_that_registered_again_since_stays(channel):
     assert expire(channel, gone(again)) == 1
 
 
-def test_nobody_gone_and_nobody_there(channel):
+def test_expiring_none_or_an_unknown_subscription_changes_nothing(channel):
     assert expire(channel) == 0
     assert expire(channel, GoneSubscription(uuid7(), register(channel).registered_at, "x")) == 0
     assert subscribers(channel) == 1
@@ -110,7 +105,7 @@ def test_expiry_unsubscribe_and_return_at_the_same_time_are_counted_exactly(chan
         ],
     ]
 
-    at_once(*calls)
+    in_threads(*calls)
 
     assert subscribers(channel) == Subscription.objects.filter(expired_at=None).count()
 
@@ -154,7 +149,7 @@ def test_long_expired_subscriptions_are_deleted_oldest_first_in_steps(channel, s
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_waits_for_nobody_who_is_just_coming_back(channel):
+def test_deleting_does_not_wait_for_a_subscription_that_is_coming_back(channel):
     row = register(channel)
     Subscription.objects.update(expired_at=Now() - timedelta(days=365))
     with transaction.atomic():
@@ -165,15 +160,15 @@ def test_deleting_waits_for_nobody_who_is_just_coming_back(channel):
                 cursor.execute("SET lock_timeout = '2s'")
             return expired_purge(10)
 
-        assert at_once(purge) == [0]
+        assert in_threads(purge) == [0]
 
 
 @pytest.mark.parametrize("what", ["gone", "proven"])
 def test_rows_are_looked_up_by_their_ids_where_statistics_are_old(channel, what):
     """A channel that is new to the statistics is taken for small, and would be read whole."""
-    segments.add_crowd(make_channel(), 1_000)
+    factories.add_crowd(make_channel(), 1_000)
     sql.execute("ANALYZE subscriptions_app_subscription", {})
-    segments.add_crowd(channel, 5_000)
+    factories.add_crowd(channel, 5_000)
     rows = Subscription.objects.filter(channel=channel)[:100]
     given = {
         "gone": {"gone": [gone(row) for row in rows]},

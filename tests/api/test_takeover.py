@@ -9,23 +9,17 @@ from uuid import uuid4
 import pytest
 
 from channels_app.selectors import channel_totals
+from pushsvc.common import base64url
 from subscriptions_app.models import Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, THERE
-from tests.api.support import base64url, browser, browser_keys, owner_of
-from tests.factories import make_channel
-from tests.pipeline.processes import running_web
+from tests.api.support import owner_of
+from tests.factories import browser, browser_keys, make_channel, phone
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ELSEWHERE = "https://updates.push.services.mozilla.com/wpush/v2/elsewhere"
 GOLD = {"plan": "gold"}
 RULE = {"attribute": "plan", "operator": "eq", "value": "gold"}
-
-
-@pytest.fixture(scope="module")
-def service(django_db_setup, tmp_path_factory):
-    with running_web(tmp_path_factory.mktemp("web") / "log") as address:
-        yield address
 
 
 @pytest.fixture
@@ -99,10 +93,10 @@ def hers(api):
     return body, api.subscribed(201, body)
 
 
-# --- a stranger ---
+# --- somebody else ---
 
 
-def test_who_names_a_previous_endpoint_without_proof_has_a_new_subscription(api, hers, alice):
+def test_a_previous_endpoint_without_proof_makes_a_new_subscription(api, hers, alice):
     body, id_ = hers
     theirs = api.subscribed(201, browser(THERE, previous_endpoint=HERE))
 
@@ -117,7 +111,7 @@ def test_who_names_a_previous_endpoint_without_proof_has_a_new_subscription(api,
     "proof",
     [
         {},
-        {"previous_auth": base64url(b"0" * 16)},
+        {"previous_auth": base64url.encode(b"0" * 16)},
         {"previous_auth": "not even base64 ☂"},
         {"previous_subscription_id": str(uuid4())},
     ],
@@ -132,9 +126,7 @@ def test_a_wrong_proof_is_answered_as_for_an_endpoint_that_nobody_has(api, hers,
     assert row(hers[1]).address == HERE
 
 
-def test_who_registers_a_known_endpoint_with_other_keys_gets_none_of_its_attributes(
-    api, hers, alice
-):
+def test_a_known_endpoint_with_other_keys_gets_none_of_its_attributes(api, hers, alice):
     _, id_ = hers
     assert api.gold()["web"] == 1
 
@@ -147,7 +139,9 @@ def test_who_registers_a_known_endpoint_with_other_keys_gets_none_of_its_attribu
     assert subscribers(alice) == 1
 
 
-def test_the_browser_finds_its_own_again_after_a_stranger_registered_its_endpoint(api, hers, alice):
+def test_the_browser_finds_its_subscription_again_after_somebody_else_registered_its_endpoint(
+    api, hers, alice
+):
     body, id_ = hers
     for _ in range(5):
         api.subscribed(201, browser(HERE))
@@ -162,7 +156,9 @@ def test_the_browser_finds_its_own_again_after_a_stranger_registered_its_endpoin
     assert api.gold()["web"] == 1
 
 
-def test_the_id_that_a_stranger_is_told_proves_nothing_of_the_browsers_own(api, hers):
+def test_the_id_that_somebody_else_is_given_proves_nothing_about_the_browsers_subscription(
+    api, hers
+):
     theirs = browser(HERE)
     told = api.subscribed(201, theirs)
     proofs = {"previous_subscription_id": told, "previous_auth": theirs["keys"]["auth"]}
@@ -186,7 +182,7 @@ def test_the_id_of_one_subscription_proves_nothing_of_another(api, hers):
 
 
 @pytest.mark.parametrize("shows", ["auth", "padded auth", "id"])
-def test_who_shows_the_old_auth_or_the_id_keeps_the_subscription(api, hers, alice, shows):
+def test_the_old_auth_or_the_id_proves_the_same_browser(api, hers, alice, shows):
     old, id_ = hers
     before = row(id_)
     proof = {
@@ -209,7 +205,7 @@ def test_new_keys_at_the_same_endpoint_keep_the_subscription_with_proof(api, her
     assert (row(hers[1]).auth, row(hers[1]).attributes) == (body["keys"]["auth"], GOLD)
 
 
-def test_a_browser_that_a_stranger_displaced_can_still_move(api, hers, alice):
+def test_a_browser_that_somebody_else_displaced_can_still_move(api, hers, alice):
     theirs = api.subscribed(201, browser(HERE))
 
     moved = browser(THERE, previous_endpoint=HERE, previous_auth=hers[0]["keys"]["auth"])
@@ -237,12 +233,8 @@ def test_a_new_subscription_takes_over_what_the_proven_old_one_had(api, hers, al
 PHONES = [("android", ANDROID_TOKEN, "another-token"), ("ios", IOS_TOKEN, "ab" * 32)]
 
 
-def phone(platform, token, **fields):
-    return {"platform": platform, "provider_token": token} | fields
-
-
 @pytest.mark.parametrize(("platform", "token", "other"), PHONES)
-def test_who_knows_a_token_learns_the_id_and_cannot_move_the_subscription(
+def test_a_client_that_knows_only_a_token_learns_the_id_and_cannot_move_the_subscription(
     api, platform, token, other
 ):
     id_ = api.subscribed(201, phone(platform, token, attributes=GOLD))
@@ -268,7 +260,7 @@ def test_a_phone_with_an_auth_of_its_own_keeps_its_subscription(api, platform, t
     assert (row(id_).address, row(id_).attributes) == (other, GOLD)
 
 
-@pytest.mark.parametrize("theirs", [{}, {"auth": base64url(b"0" * 16)}])
+@pytest.mark.parametrize("theirs", [{}, {"auth": base64url.encode(b"0" * 16)}])
 def test_a_token_with_an_auth_gives_nothing_to_who_has_another_or_none(api, alice, theirs):
     auth = {"auth": browser_keys()["auth"]}
     id_ = api.subscribed(201, phone("ios", IOS_TOKEN, attributes=GOLD, **auth))

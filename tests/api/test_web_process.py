@@ -46,7 +46,7 @@ def in_chunks(body):
     return f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
 
 
-def test_clients_that_send_slowly_hold_up_nobody_else(web):
+def test_clients_that_send_slowly_delay_no_other_client(web):
     slow = [connect(web, post("none", "{", length=1000)) for _ in range(100)]
 
     assert ask(web, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200

@@ -19,13 +19,13 @@ from channels_app.models import (
     ProviderCredential,
     Role,
 )
-from channels_app.services import api_key_issue, channel_create, provider_credentials_store
+from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Batch, HourlyStat, Notification, OutcomeMinute, Plan
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.services import segment_create
-from tests.admin.support import fill_subscribers, make_notification, signed_in
+from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE
-from tests.segments import add_many
+from tests.factories import add_crowd, add_each, make_channel, make_sent_notification
 
 _RANDOM = random.Random(7)  # noqa: S311 (figures of pictures, the same each time)
 DAYS = 62
@@ -57,7 +57,7 @@ SALES = [
 def furnish():
     """Paths by name, and the session of who looks at them."""
     account = Account.objects.create(name="Corner Bakery")
-    channel = channel_create(name="Corner Bakery", account=account)
+    channel = make_channel("Corner Bakery", account=account)
     provider_credentials_store(
         channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
     )
@@ -65,7 +65,7 @@ def furnish():
     user = User.objects.create_user("alice", is_staff=True)
     Membership.objects.create(account=account, user=user, role=Role.OWNER)
     for platform, count in PLATFORMS.items():
-        fill_subscribers(channel, count // 20, platform=platform)
+        add_crowd(channel, count // 20, platform=platform)
     _hours(channel)
     _gold_club(channel)
     _count(channel)
@@ -89,7 +89,7 @@ def furnish():
 def _gold_club(channel):
     """Few enough to be found, on all platforms."""
     cities = ("Berlin", "Lima", "Osaka", "Accra")
-    add_many(
+    add_each(
         channel,
         [
             {
@@ -164,7 +164,7 @@ def _notifications(channel, segment):
     for index, (title, body) in enumerate(SALES):
         began = now - timedelta(hours=11 * (len(SALES) - index) + 3)
         bounced = int(everybody * _RANDOM.uniform(0.012, 0.023))
-        make_notification(
+        make_sent_notification(
             channel,
             title=title,
             body=body,
@@ -178,7 +178,7 @@ def _notifications(channel, segment):
             clicked_count=int(everybody * _RANDOM.uniform(0.04, 0.07)),
         )
     for hours, title, segment_id in ((14, "Breakfast box", None), (38, "Only for you", segment.pk)):
-        make_notification(
+        make_sent_notification(
             channel,
             title=title,
             status="pending",
@@ -200,7 +200,7 @@ def _running(channel):
     ended = {"web": (41_920, 611), "android": (24_310, 402), "ios": (9_870, 35)}
     delivered = sum(good for good, _ in ended.values())
     bounced = sum(bad for _, bad in ended.values())
-    notification = make_notification(
+    notification = make_sent_notification(
         channel,
         title="Oat croissants are back",
         body="Warm from seven, at both shops. Show this message and the coffee is on us.",

@@ -1,8 +1,8 @@
 """Endpoints that anybody may have subscribed, and whose servers waste what they can.
 
 Each call ends within its time, and the server gets rid of a bounded number of bytes, whatever it
-sends. How often and how long strangers' endpoints are called at all is for
-`tests/faults/test_strangers.py`.
+sends. How often and how long unknown hosts are called is for
+`tests/faults/test_unknown_hosts.py`.
 """
 
 import asyncio

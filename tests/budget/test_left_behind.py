@@ -1,4 +1,4 @@
-"""What a stranger's requests leave behind: in the database, in Redis, at the broker, in the logs.
+"""What requests without a key leave behind: in the database, in Redis, at the broker, in the logs.
 
 Every route of the URL configuration is asked, as it wants to be asked and as it does not. What each
 may cost at most stands in SECURITY.md, "Abuse budget".
@@ -18,13 +18,13 @@ from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import make_house, make_root
 from tests.admin.test_scope import patterns
-from tests.api.support import accepted, browser, owner_of
-from tests.factories import make_channel
+from tests.api.support import accepted, owner_of
+from tests.factories import browser, make_channel, subscribe_browsers
 from tests.isolation.operations import ALL
 from tests.pipeline.processes import running_web
-from tests.pipeline.support import is_sent, subscribe, until
+from tests.pipeline.support import is_sent, until
 
-# Tables in which a stranger's request may make a row, with the bound that SECURITY.md names.
+# Tables in which a request without a key may make a row, with the bound that SECURITY.md names.
 ROWS = {
     "subscriptions_app_subscription",  # those of a channel
     "channels_app_channelcounter",  # shards of a channel
@@ -117,8 +117,8 @@ def channel(transactional_db):
     return make_channel()
 
 
-def test_no_request_of_a_stranger_leaves_more_than_its_bound(channel, sandbox, tmp_path):
-    for device, _ in subscribe(sandbox, channel, 25):
+def test_no_request_without_a_key_leaves_more_than_its_bound(channel, sandbox, tmp_path):
+    for device, _ in subscribe_browsers(sandbox, channel, 25):
         device.behave("error", status=503)
     log = tmp_path / "service.log"
     with running_web(log, "worker-plan", "worker-web", "beat") as address:

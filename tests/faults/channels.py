@@ -30,7 +30,7 @@ class Channel:
 
     def subscribe(self, count, platform="web", *, sandbox=None, push_service=None):
         """New devices. `sandbox`: another push service; `push_service`: as which one the rows
-        name it, `other` for a stranger's."""
+        name it, `other` for an unknown host."""
         made = [self._made(platform, sandbox) for _ in range(count)]
         return self.add(made, platform, push_service=push_service)
 

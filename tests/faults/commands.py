@@ -14,13 +14,10 @@ def migrate():
 
 def make_channels(count):
     """Prints the ids and keys of as many new channels."""
-    from channels_app.services import api_key_issue, channel_create
+    from tests.factories import make_channel, make_key
 
-    made = []
-    for number in range(int(count)):
-        channel = channel_create(name=f"Alice's shop {number}")
-        _, text = api_key_issue(channel=channel)
-        made.append({"id": str(channel.id), "api_key": text})
+    channels = [make_channel(f"Alice's shop {number}") for number in range(int(count))]
+    made = [{"id": str(channel.id), "api_key": make_key(channel)} for channel in channels]
     sys.stdout.write(json.dumps(made))
 
 

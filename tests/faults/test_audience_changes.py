@@ -7,7 +7,7 @@ from tests.faults.support import audience, await_part, many
 from tests.faults.system import PLATFORMS, until
 
 
-def test_who_leaves_in_the_middle_is_counted_once_whatever_came_first(system, channel):
+def test_a_device_that_unsubscribes_during_a_send_is_counted_once(system, channel):
     pairs = audience(channel, many(200)) + channel.subscribe(many(1_000))
     for _, device in pairs:
         device.behave("slow", seconds=0.1)
@@ -27,7 +27,7 @@ def test_who_leaves_in_the_middle_is_counted_once_whatever_came_first(system, ch
     print(f"{len(unsubscribed)} of {len(leaving)} left in time")  # noqa: T201 (a figure)
 
 
-def test_who_comes_in_the_middle_gets_it_once_or_not_at_all(system, channel):
+def test_a_device_that_subscribes_during_a_send_gets_it_at_most_once(system, channel):
     channel.subscribe(many(900))
     notification = channel.send()
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The broker loses, doubles and delays: it is only a doorbell, so nothing else does."""
+"""The broker loses, doubles and delays: it only wakes workers up, so nothing is lost."""
 
 from tests.faults import broker
 from tests.faults.exactness import assert_exact

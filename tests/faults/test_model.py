@@ -21,7 +21,6 @@ from hypothesis.stateful import (
 )
 
 from channels_app.models import ProviderCredential
-from channels_app.services import channel_create
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import batches, outcomes, planning
@@ -30,6 +29,8 @@ from notifications_app.pipeline.transitions import Limits, Recipient, Verdict, j
 from notifications_app.states import DeliveryStatus
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
+from tests.factories import make_channel
 from tests.pipeline import support
 
 WAITING, DELIVERED, BOUNCED = 0, 1, 2
@@ -49,7 +50,7 @@ class Pipeline(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.channel = channel_create(name="Alice's shop")
+        self.channel = make_channel("Alice's shop")
         ProviderCredential.objects.create(channel=self.channel, platform="android")
         self.notifications = []
         self.plan_leases = []
@@ -79,7 +80,7 @@ class Pipeline(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 7))
     def subscribe(self, count):
-        support.add_rows(self.channel, count, platform="android", push_service="fcm_v1")
+        factories.add_subscriptions(self.channel, count, platform="android")
 
     @rule(data=st.data())
     def unsubscribe(self, data):
@@ -96,7 +97,9 @@ class Pipeline(RuleBasedStateMachine):
     @precondition(lambda self: len(self.notifications) < 3)
     @rule()
     def send(self):
-        self.notifications.append(support.notify(self.channel, target_platforms=["android"]))
+        self.notifications.append(
+            factories.make_notification(self.channel, target_platforms=["android"])
+        )
 
     @rule()
     def start(self):

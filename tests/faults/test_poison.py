@@ -38,9 +38,7 @@ def test_an_answer_that_breaks_the_flush_costs_its_batch_nothing(poisonable, cha
     assert [len(device.receipts) for _, device in pairs] == [1] * many(600)
 
 
-def test_a_row_that_takes_no_outcome_at_all_holds_up_nobody_and_is_not_called_again(
-    poisonable, channel
-):
+def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poisonable, channel):
     system = poisonable
     pairs = channel.subscribe(many(300))
     (poisoned_id, poisoned), *later = system.random.sample(pairs, many(10))
@@ -64,7 +62,9 @@ def test_a_row_that_takes_no_outcome_at_all_holds_up_nobody_and_is_not_called_ag
     assert len(poisoned.receipts) == 2  # once more, now that it can be noted
 
 
-def test_an_answer_that_ends_the_worker_holds_nobody_up_and_is_given_up(poisonable, channel):
+def test_an_answer_that_crashes_the_worker_delays_no_other_recipient_and_is_given_up(
+    poisonable, channel
+):
     pairs = channel.subscribe(many(400))
     poisoned_id, poisoned = poisonable.random.choice(pairs)
     answers(poisoned, poison.KILLS)

@@ -138,7 +138,7 @@ def test_a_deadline_that_passes_while_recipients_wait_is_their_end(system, chann
     assert all(len(device.receipts) == ended[id_][2] for id_, device in waiting.items())
 
 
-def test_a_deadline_that_passes_while_nobody_works_is_everybodys_end(system, channel):
+def test_a_deadline_that_passes_without_a_worker_ends_every_delivery(system, channel):
     audience(channel, many(50))
     names = [f"worker-{platform}" for platform in PLATFORMS]
     assert set(system.tell_to_stop(*names)) == {0}

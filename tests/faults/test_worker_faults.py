@@ -68,7 +68,7 @@ def gate(system):
     system.rows("DROP FUNCTION faults_gate CASCADE; DROP TABLE faults_gate")
 
 
-def test_a_planner_killed_in_the_middle_of_a_plan_leaves_nobody_out_and_nobody_twice(
+def test_a_planner_killed_during_a_plan_leaves_no_recipient_out_and_none_twice(
     system, channel, gate
 ):
     assert set(system.tell_to_stop("worker-web")) == {0}  # so that nobody but the planner counts
@@ -188,7 +188,7 @@ def held_commit(system):
     system.rows("DROP FUNCTION faults_commit CASCADE")
 
 
-def test_a_web_server_killed_between_commit_and_doorbell_has_accepted(system, channel, held_commit):
+def test_a_web_server_killed_between_commit_and_wakeup_has_accepted(system, channel, held_commit):
     channel.subscribe(many(300))
     stored = "SELECT id FROM notifications_app_notification WHERE channel_id = %s"
     with ThreadPoolExecutor(1) as pool:

@@ -10,8 +10,8 @@ from channels_app.models import ApiKey, Channel
 from tests.api.credentials import APPLE, GOOGLE
 from tests.api.devices import IOS_TOKEN
 from tests.api.events import reached
-from tests.api.support import NOWHERE, browser_keys, owner_of
-from tests.factories import make_channel, make_key
+from tests.api.support import NOWHERE, owner_of
+from tests.factories import browser_keys, make_channel, make_key, phone
 
 _MANY = 1_000_000
 _OF = {"notification_id": "notifications", "segment_id": "segments", "token": "tokens"}
@@ -114,9 +114,9 @@ def _device(cast, body):
                 "endpoint": f"https://updates.push.services.mozilla.com/wpush/v2/{number}",
             }
         case "android":
-            return {"platform": "android", "provider_token": f"dF3x:APA91bH-{number}"}
+            return phone("android", f"dF3x:APA91bH-{number}")
         case _:
-            return {"platform": "ios", "provider_token": IOS_TOKEN[:-1] + str(number)}
+            return phone("ios", IOS_TOKEN[:-1] + str(number))
 
 
 def _subscribe(cast, body):

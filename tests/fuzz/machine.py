@@ -11,25 +11,12 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyStrategyDefinition
 from hypothesis.stateful import rule
-from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
 from schemathesis.generation.stateful.state_machine import StepInput
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
+from tests.api.document import CHECKS
 from tests.fuzz.cast import likely_body
 
-CHECKS = (
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-)
 # Ids in the answers to these, for requests to come.
 _TOLD = {"notification_send": "notification_id", "segment_create": "segment_id"}
 _FLOWS = 10

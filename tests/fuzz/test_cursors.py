@@ -14,8 +14,8 @@ from notifications_app.models import Delivery
 from notifications_app.selectors import recipients_after
 from pushsvc.common.errors import Invalid
 from tests.api.support import owner_of
-from tests.factories import make_channel
-from tests.pipeline.support import add_rows, notify, plan
+from tests.factories import add_subscriptions, make_channel, make_notification
+from tests.pipeline.support import plan
 
 NUMBERS = st.integers().map(str) | st.integers(0, 200).map(str)
 ODD = st.text() | st.sampled_from(
@@ -74,7 +74,7 @@ def test_links_lead_to_the_pages_on_both_sides(limit, offset, is_last):
 def owner(db):
     owner = owner_of(make_channel())
     for _ in range(7):
-        notify(owner.channel)
+        make_notification(owner.channel)
     return owner
 
 
@@ -105,8 +105,8 @@ def test_a_list_is_cut_where_the_query_says(owner, limit, offset):
 def recipients(db):
     """Of one notification, with those of another one among them."""
     channel = make_channel()
-    rows = add_rows(channel, 23)
-    first, second = notify(channel), notify(channel)
+    rows = add_subscriptions(channel, 23)
+    first, second = make_notification(channel), make_notification(channel)
     plan()
     assert Delivery.objects.filter(notification_id=second.id).count() == 23
     return first, [row.id for row in rows]

@@ -16,13 +16,13 @@ from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Notification
 from notifications_app.tracking import make_token
+from pushsvc.common import base64url
 from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.services import subscription_register
 from tests.admin.support import House, fill_hours, make_house
 from tests.api.credentials import APPLE, GOOGLE
-from tests.api.support import base64url, browser_keys, owner_of
-from tests.factories import make_key
-from tests.pipeline.support import notify, plan
+from tests.api.support import owner_of
+from tests.factories import browser_keys, make_key, make_notification, register
+from tests.pipeline.support import plan
 
 WORD = "zebra"
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/"
@@ -39,7 +39,7 @@ MISSING = {
     "ios_token": "dead" * 16,
     "once": "order-nobody",
     "vapid_key": browser_keys()["p256dh"],
-    "token": base64url(b"\xde\xad" * 24),
+    "token": base64url.encode(b"\xde\xad" * 24),
 }
 
 
@@ -92,7 +92,7 @@ def make_estate(name: str, word: str) -> Estate:
     devices = _devices(channel, word)
     segment = Segment.objects.create(channel=channel, name=word, rule=_rule(word))
     key, _ = api_key_issue(channel=channel, name=word)
-    sent = notify(channel, title=word, body=word, url=f"https://{word}.example/")
+    sent = make_notification(channel, title=word, body=word, url=f"https://{word}.example/")
     plan(sent)
     rows = {
         "channel": channel,
@@ -130,7 +130,9 @@ def number_from(first: int) -> None:
 
 def _pending(channel: Channel, word: str, segment: Segment) -> Notification:
     tomorrow = Now() + timedelta(days=1)
-    return notify(channel, title=word, body=word, segment_id=segment.pk, scheduled_at=tomorrow)
+    return make_notification(
+        channel, title=word, body=word, segment_id=segment.pk, scheduled_at=tomorrow
+    )
 
 
 def _rule(word: str) -> dict[str, str]:
@@ -153,13 +155,7 @@ def _devices(channel: Channel, word: str) -> list[Subscription]:
         "ios": f"{word.encode().hex():0<64}",
     }
     return [
-        subscription_register(
-            channel=channel,
-            platform=platform,
-            address=address,
-            attributes={word: word},
-            **(browser_keys() if platform == "web" else {}),
-        )[0]
+        register(channel, platform, address, attributes={word: word})
         for platform, address in addresses.items()
     ]
 

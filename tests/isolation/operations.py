@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from pushsvc.pages import _openapi
 from tests.api.credentials import GOOGLE
-from tests.api.support import browser_keys
+from tests.factories import browser_keys
 
 # Routes that know nothing of any channel; /demo shows the one that `make run` notes, to its own
 # machine (tests/ops/test_run.py).

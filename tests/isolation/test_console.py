@@ -98,7 +98,7 @@ FORM = {"do": "remove", "post": "yes", "action": "clear"}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_address_of_another_s_is_as_one_of_nobody_s(witness, alice, bob, method):
+def test_another_accounts_address_is_answered_like_a_missing_one(witness, alice, bob, method):
     """For an owner, who may do most."""
     session = session_of(alice, Role.OWNER)
     for _, own, pairs in routes(alice, bob):
@@ -115,7 +115,7 @@ def test_an_address_of_another_s_is_as_one_of_nobody_s(witness, alice, bob, meth
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_nor_is_it_for_any_other_role(witness, alice, bob, data):
+def test_it_is_refused_for_every_other_role_too(witness, alice, bob, data):
     session = session_of(alice, data.draw(st.sampled_from(LESSER_ROLES)))
     method = data.draw(st.sampled_from(METHODS))
     _, own, pairs = data.draw(st.sampled_from([each for each in routes(alice, bob) if each[2]]))
@@ -124,7 +124,7 @@ def test_nor_is_it_for_any_other_role(witness, alice, bob, data):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_who_is_not_signed_in_is_told_nothing_either(witness, alice, bob, method):
+def test_an_anonymous_visitor_learns_nothing_either(witness, alice, bob, method):
     for _, own, pairs in routes(alice, bob):
         witness.of(Visit(SimpleCookie(), method, own))
         for theirs, missing in pairs:
@@ -194,7 +194,7 @@ def forms(alice):
     yield "subscriptions_app_segment_add", new, "channel_id"
 
 
-def test_a_form_that_names_another_s_is_as_one_that_names_nobody_s(witness, alice, bob):
+def test_a_form_that_names_another_accounts_row_is_answered_like_a_missing_one(witness, alice, bob):
     session, own = session_of(alice, Role.OWNER), pages(alice)
     for name, form, meant in forms(alice):
         kind = meant if meant in MISSING else "id"

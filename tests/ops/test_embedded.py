@@ -94,7 +94,7 @@ def test_a_server_that_is_not_wanted_is_not_started(home):
 
 
 @pytest.mark.parametrize("password", ["", "wrong"])
-def test_neither_server_lets_in_who_has_not_the_password(home, password):
+def test_both_servers_refuse_a_client_without_the_password(home, password):
     with started(home) as servers:
         postgres, cache = ports(servers)
         with pytest.raises(psycopg.OperationalError):
@@ -152,18 +152,18 @@ def test_killed_servers_come_back_at_the_same_addresses(home):
 def test_a_record_that_names_another_live_process_is_not_believed(home):
     with started(home):
         pass
-    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         for name in ("postgres", "redis"):
             record = json.loads((home / "run" / f"{name}.json").read_text())
-            record |= {"pid": stranger.pid, "started": record["started"] - 100}
+            record |= {"pid": bystander.pid, "started": record["started"] - 100}
             (home / "run" / f"{name}.json").write_text(json.dumps(record))
         with started(home) as servers:
             ask(servers, "SELECT 1")
-        assert stranger.poll() is None
+        assert bystander.poll() is None
     finally:
-        stranger.kill()
-        stranger.wait()
+        bystander.kill()
+        bystander.wait()
 
 
 def test_a_pid_file_that_names_another_live_process_does_not_stop_postgresql(home):
@@ -172,17 +172,17 @@ def test_a_pid_file_that_names_another_live_process_does_not_stop_postgresql(hom
         servers.servers["DATABASE_URL"].stop(seconds=1)
     pid_file = home / "postgres" / "cluster" / "postmaster.pid"
     # PostgreSQL looks for a process of its own user
-    stranger = subprocess.Popen(["/bin/sleep", "60"], user=pid_file.stat().st_uid)
+    bystander = subprocess.Popen(["/bin/sleep", "60"], user=pid_file.stat().st_uid)
     lines = pid_file.read_text().splitlines()
-    lines[0], lines[2] = str(stranger.pid), str(int(lines[2]) - 100)
+    lines[0], lines[2] = str(bystander.pid), str(int(lines[2]) - 100)
     pid_file.write_text("\n".join(lines))
     try:
         with started(home) as servers:
             ask(servers, "SELECT 1")
-        assert stranger.poll() is None
+        assert bystander.poll() is None
     finally:
-        stranger.kill()
-        stranger.wait()
+        bystander.kill()
+        bystander.wait()
 
 
 def test_a_home_deeper_than_a_socket_path_can_be_works(home):
@@ -191,7 +191,7 @@ def test_a_home_deeper_than_a_socket_path_can_be_works(home):
         ask(servers, "SELECT 1")
 
 
-def test_half_a_cluster_is_made_anew(home):
+def test_a_half_made_cluster_is_made_again(home):
     (home / "postgres" / "unfinished").mkdir(parents=True)
     (home / "postgres" / "unfinished" / "PG_VERSION").write_text("18")
     if os.geteuid() == 0:

@@ -1,30 +1,30 @@
 import pytest
 
-from channels_app.services import channel_create
 from notifications_app.pipeline import connections
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
+from tests.factories import make_channel
 from tests.pipeline import phones, support
 from tests.pipeline.processes import Processes
 
 
 @pytest.fixture(autouse=True)
 def _no_leftovers():
-    """Breakers, limits and doorbells of other tests."""
+    """Breakers, limits and wakeups of other tests."""
     redis_client().flushdb()
 
 
 @pytest.fixture
 def channel(transactional_db):
     """Whatever a test does, every sum is exact when it ends."""
-    channel = channel_create(name="Alice's shop")
+    channel = make_channel("Alice's shop")
     yield channel
     support.assert_exact(channel)
 
 
 @pytest.fixture
 def other_channel(transactional_db):
-    channel = channel_create(name="Bob's news")
+    channel = make_channel("Bob's news")
     yield channel
     support.assert_exact(channel)
 
@@ -32,7 +32,7 @@ def other_channel(transactional_db):
 @pytest.fixture
 def tampered_channel(transactional_db):
     """For tests that break sums, or delete what was summed."""
-    return channel_create(name="Charlie's")
+    return make_channel("Charlie's")
 
 
 @pytest.fixture(scope="session")

@@ -5,20 +5,20 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from channels_app.models import ProviderCredential
 from channels_app.services import provider_credentials_store
 from notifications_app import tasks
 from notifications_app.pipeline import connections, dispatch
 from pushsvc.sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
-from subscriptions_app.services import subscription_register, subscription_unsubscribe
+from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
+from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import support
 
-PROJECT = "alices-shop"
 
-
-def store_google(fcm, channel, project=PROJECT):
+def store_google(fcm, channel, project=GOOGLE_PROJECT):
     """A new service account of the project, stored for the channel; `fcm.revoke` ends it."""
     account = fcm.service_account(project)
     provider_credentials_store(channel=channel, fcm_service_account=json.dumps(account))
@@ -43,32 +43,17 @@ def credential(channel):
     return ProviderCredential.objects.get(channel=channel)
 
 
-def android(fcm, channel, count=1, project=PROJECT):
-    return [register(channel, "android", fcm.register(project)) for _ in range(count)]
-
-
-def iphones(apns, channel, count=1, topic=DEFAULT_TOPIC):
-    return [register(channel, "ios", apns.register(topic)) for _ in range(count)]
-
-
-def register(channel, platform, device):
-    subscription, _ = subscription_register(
-        channel=channel, platform=platform, address=device.token
-    )
-    return device, subscription
-
-
-def prove(fcm, channel, project=PROJECT):
+def prove(fcm, channel, project=GOOGLE_PROJECT):
     """FCM takes a message of the channel's service account for the project, to a phone that then
     leaves: from now on the account is granted what the project has."""
-    ((device, _),) = android(fcm, channel, 1, project)
+    ((device, _),) = factories.subscribe_androids(fcm, channel, 1, project)
     assert send(channel, "android").delivered_count == 1
     subscription_unsubscribe(channel=channel, platform="android", address=device.token)
 
 
 def plan(channel, *platforms, **fields):
     """A notification that is planned, and not yet delivered to anybody."""
-    notification = support.notify(channel, target_platforms=list(platforms), **fields)
+    notification = factories.make_notification(channel, target_platforms=list(platforms), **fields)
     support.plan(notification)
     return notification
 
@@ -107,14 +92,8 @@ def meanwhile(call):
     """Makes the call in another thread, on a database connection of its own, until the block and
     the call have both ended."""
 
-    def run():
-        try:
-            call()
-        finally:
-            connection.close()
-
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run)
+        running = pool.submit(support.closing_connection(call))
         yield
         running.result()
 
@@ -144,8 +123,12 @@ class Provider:
         return store(self.service, channel, **how)
 
     def devices(self, channel, count):
-        devices = android if self.platform == "android" else iphones
-        return devices(self.service, channel, count)
+        subscribe = (
+            factories.subscribe_androids
+            if self.platform == "android"
+            else factories.subscribe_iphones
+        )
+        return subscribe(self.service, channel, count)
 
     def revoke(self, credential):
         if self.platform == "android":

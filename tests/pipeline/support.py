@@ -5,14 +5,12 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from hashlib import sha256
 
 from django.db import connection
 from django.db.models import F, Sum
 from django.db.models.functions import Now
 
-from channels_app.counters import counter_add
-from channels_app.selectors import channel_totals, current_vapid_key
+from channels_app.selectors import channel_totals
 from notifications_app import tasks
 from notifications_app.models import (
     Batch,
@@ -24,61 +22,10 @@ from notifications_app.models import (
 )
 from notifications_app.pipeline import batches, dispatch, planning
 from notifications_app.states import DeliveryStatus
-from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_register
-
-
-def subscribe(sandbox, channel, count=1):
-    """Devices of the sandbox, registered with the channel: [(device, subscription)]."""
-    return [_subscribed(sandbox, channel) for _ in range(count)]
-
-
-def _subscribed(sandbox, channel):
-    device = sandbox.subscribe()
-    subscription, _ = subscription_register(
-        channel=channel,
-        platform="web",
-        address=device.endpoint,
-        p256dh=device.p256dh,
-        auth=device.auth,
-    )
-    return device, subscription
-
-
-def register_again(channel, device):
-    subscription_register(
-        channel=channel,
-        platform="web",
-        address=device.endpoint,
-        p256dh=device.p256dh,
-        auth=device.auth,
-    )
-
-
-def add_rows(channel, count, *, platform="web", push_service="fcm"):
-    """Subscriptions that nobody calls in the test, in the order of their ids."""
-    key = current_vapid_key(channel)
-    rows = []
-    for _ in range(count):
-        id_ = uuid7()
-        address = f"https://push.example/{id_}"
-        rows.append(
-            Subscription(
-                id=id_,
-                channel=channel,
-                platform=platform,
-                address=address,
-                address_sha256=sha256(address.encode()).digest(),
-                vapid_key=key if platform == "web" else None,
-                push_service=push_service,
-            )
-        )
-    Subscription.objects.bulk_create(rows)
-    counter_add(channel.id, **{f"{platform}_subscribers": count})
-    return sorted(rows, key=lambda row: row.id)
+from tests import factories
 
 
 def until(condition, seconds=60):
@@ -114,27 +61,24 @@ def in_threads(*calls):
     start = threading.Barrier(len(calls))
 
     def run(call):
+        start.wait(timeout=60)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        begun = [pool.submit(closing_connection(run), call) for call in calls]
+        return [future.result() for future in begun]
+
+
+def closing_connection(call):
+    """The call, for a thread that makes nothing else: it leaves no database connection open."""
+
+    def run(*arguments):
         try:
-            start.wait()
-            return call()
+            return call(*arguments)
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [future.result() for future in [pool.submit(run, call) for call in calls]]
-
-
-def notify(channel, **fields):
-    """A notification that is due now, as the API would have stored it."""
-    defaults = {
-        "body": "Fresh bread",
-        "ttl": 3600,
-        "target_platforms": ["web"],
-        "scheduled_at": Now(),
-    }
-    notification = Notification.objects.create(id=uuid7(), channel=channel, **(defaults | fields))
-    notification.refresh_from_db()
-    return notification
+    return run
 
 
 def plan(notification=None):
@@ -155,7 +99,7 @@ def deliver(notification=None, seconds=30):
 
 def send(channel, **fields):
     """Plans and delivers as far as it goes at once."""
-    notification = notify(channel, **fields)
+    notification = factories.make_notification(channel, **fields)
     plan()
     deliver(notification)
     return notification
@@ -226,7 +170,7 @@ def is_active(subscription):
 
 
 def waiting(queue):
-    """How many rings wait in the broker's queue."""
+    """How many wakeups wait in the broker's queue."""
     return redis_client().llen(queue)
 
 

@@ -13,6 +13,7 @@ from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
 from tests.pipeline import support
 
 
@@ -23,8 +24,8 @@ def recipient_of(notification, subscription):
 
 def claimed(channel, count=1):
     """A notification whose only batch is claimed, and its subscriptions."""
-    rows = support.add_rows(channel, count)
-    notification = support.notify(channel)
+    rows = factories.add_subscriptions(channel, count)
+    notification = factories.make_notification(channel)
     support.plan(notification)
     return notification, rows, support.claim()
 
@@ -53,7 +54,7 @@ def verdict(notification, subscription, outcome, **limits):
     ],
 )
 def test_a_rejected_message_bounces_and_the_device_stays(sandbox, channel, mode, options, code):
-    (device, subscription), _ = support.subscribe(sandbox, channel, 2)
+    (device, subscription), _ = factories.subscribe_browsers(sandbox, channel, 2)
     device.behave(mode, **options)
 
     notification = support.send(channel)
@@ -66,7 +67,7 @@ def test_a_rejected_message_bounces_and_the_device_stays(sandbox, channel, mode,
 
 @pytest.mark.parametrize("mode", ["gone", "not_found"])
 def test_a_dead_endpoint_bounces_and_its_subscription_expires(sandbox, channel, mode):
-    (device, subscription), (_, other) = support.subscribe(sandbox, channel, 2)
+    (device, subscription), (_, other) = factories.subscribe_browsers(sandbox, channel, 2)
     device.behave(mode)
 
     notification = support.send(channel)
@@ -92,7 +93,7 @@ def test_a_dead_endpoint_bounces_and_its_subscription_expires(sandbox, channel, 
 def test_what_may_pass_is_tried_again_later_and_then_delivered(
     sandbox, channel, mode, options, code
 ):
-    ((device, subscription),) = support.subscribe(sandbox, channel)
+    ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
     device.behave(mode, times=1, **options)
 
     notification = support.send(channel)
@@ -113,7 +114,7 @@ def test_what_may_pass_is_tried_again_later_and_then_delivered(
 
 @pytest.mark.parametrize("as_date", [False, True])
 def test_retry_after_is_waited_for_in_seconds_or_as_a_date(sandbox, channel, as_date):
-    ((device, subscription),) = support.subscribe(sandbox, channel)
+    ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled", retry_after=900, as_date=as_date)
 
     notification = support.send(channel)
@@ -126,7 +127,7 @@ def test_retry_after_is_waited_for_in_seconds_or_as_a_date(sandbox, channel, as_
 
 
 def test_deferred_recipients_of_a_batch_come_due_together(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 12)
+    devices = factories.subscribe_browsers(sandbox, channel, 12)
     for device, _ in devices:
         device.behave("throttled", retry_after=900)
 
@@ -137,7 +138,7 @@ def test_deferred_recipients_of_a_batch_come_due_together(sandbox, channel):
 
 
 def test_ttl_zero_is_one_attempt(sandbox, channel):
-    ((device, _),) = support.subscribe(sandbox, channel)
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("error", status=503)
 
     notification = support.send(channel, ttl=0)
@@ -148,7 +149,7 @@ def test_ttl_zero_is_one_attempt(sandbox, channel):
 
 
 def test_handing_over_ends_after_twelve_attempts(sandbox, channel):
-    ((device, _),) = support.subscribe(sandbox, channel)
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled")
 
     notification = support.send(channel)
@@ -164,7 +165,7 @@ def test_handing_over_ends_after_twelve_attempts(sandbox, channel):
 
 
 def test_handing_over_ends_an_hour_after_the_first_attempt(sandbox, channel):
-    ((device, _),) = support.subscribe(sandbox, channel)
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled")
     notification = support.send(channel)
 
@@ -178,8 +179,8 @@ def test_handing_over_ends_an_hour_after_the_first_attempt(sandbox, channel):
 
 
 def test_nothing_is_handed_over_after_the_deadline(sandbox, channel):
-    ((device, _),) = support.subscribe(sandbox, channel)
-    notification = support.notify(channel)
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
+    notification = factories.make_notification(channel)
     support.plan()
     support.end_time(notification)
 
@@ -191,7 +192,7 @@ def test_nothing_is_handed_over_after_the_deadline(sandbox, channel):
 
 
 def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
-    ((device, _),) = support.subscribe(sandbox, channel)
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled", retry_after=600)
     notification = support.send(channel)
     support.end_time(notification)
@@ -202,9 +203,13 @@ def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
     assert support.codes(notification) == ["expired"]
 
 
-def test_who_unsubscribed_or_was_deleted_meanwhile_bounces_without_a_call(sandbox, channel):
-    (left, subscription), (deleted, row), (stays, _) = support.subscribe(sandbox, channel, 3)
-    notification = support.notify(channel)
+def test_a_recipient_that_unsubscribed_or_was_deleted_meanwhile_bounces_without_a_call(
+    sandbox, channel
+):
+    (left, subscription), (deleted, row), (stays, _) = factories.subscribe_browsers(
+        sandbox, channel, 3
+    )
+    notification = factories.make_notification(channel)
     support.plan()
     subscription_unsubscribe(channel=channel, platform="web", address=left.endpoint)
     subscription_unsubscribe(channel=channel, platform="web", address=deleted.endpoint)
@@ -219,11 +224,11 @@ def test_who_unsubscribed_or_was_deleted_meanwhile_bounces_without_a_call(sandbo
 
 
 def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel):
-    ((device, subscription),) = support.subscribe(sandbox, channel)
+    ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
     late = verdict(notification, subscription, Gone("endpoint_gone"))
 
-    support.register_again(channel, device)
+    factories.register_device(channel, device)
     outcomes.record(lease, [late])
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
@@ -231,7 +236,7 @@ def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel
 
 
 def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, channel):
-    ((_, subscription),) = support.subscribe(sandbox, channel)
+    ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
     as_of = subscription.registered_at - timedelta(seconds=1)
 
@@ -242,7 +247,7 @@ def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, chann
 
 
 def test_a_gone_with_a_later_time_expires_who_has_not_moved(sandbox, channel):
-    ((_, subscription),) = support.subscribe(sandbox, channel)
+    ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
     as_of = sql.now() + timedelta(hours=1)
 
@@ -252,20 +257,20 @@ def test_a_gone_with_a_later_time_expires_who_has_not_moved(sandbox, channel):
 
 
 def _planned_and_claimed(channel):
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan(notification)
     return notification, support.claim()
 
 
 def test_a_suspect_that_registered_while_it_was_called_stays(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 6)
+    devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]
     notification, lease = _planned_and_claimed(channel)
     answers = [verdict(notification, row, Accepted()) for _, row in devices[1:]]
     gone = Gone("vapid_key_mismatch", suspect=True)
     answers.append(verdict(notification, subscription, gone))
 
-    support.register_again(channel, suspect)
+    factories.register_device(channel, suspect)
     outcomes.record(lease, answers)
     support.tick()
 
@@ -325,7 +330,9 @@ def test_text_that_cannot_be_stored_costs_only_its_recipient(channel):
     assert support.codes(notification) == ["", "", "", "internal_error", "internal_error"]
 
 
-def test_what_no_verdict_can_repair_ends_in_an_error_not_for_ever(tampered_channel, monkeypatch):
+def test_an_outcome_that_cannot_be_written_ends_in_an_error_and_not_in_a_loop(
+    tampered_channel, monkeypatch
+):
     notification, rows, lease = claimed(tampered_channel, 1)
     monkeypatch.setattr(outcomes, "_COUNT_HOUR", "SELECT 1/0")
 
@@ -337,7 +344,7 @@ def test_what_no_verdict_can_repair_ends_in_an_error_not_for_ever(tampered_chann
 
 def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(channel, settings):
     settings.BATCH_SIZE = 1
-    subscriptions = {row.id: row for row in support.add_rows(channel, 2)}
+    subscriptions = {row.id: row for row in factories.add_subscriptions(channel, 2)}
 
     def end(notification, lease):
         row = support.deliveries(notification).get(batch_id=lease.batch_id)
@@ -345,7 +352,7 @@ def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(chan
         return lambda: outcomes.record(lease, [accepted])
 
     for _ in range(10):
-        notification = support.notify(channel)
+        notification = factories.make_notification(channel)
         support.plan(notification)
         support.in_threads(*[end(notification, support.claim()) for _ in range(2)])
 
@@ -354,16 +361,16 @@ def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(chan
 
 def test_concurrent_outcomes_and_registrations_never_block_each_other_for_good(sandbox, channel):
     """One lock order: a deadlock would raise here."""
-    devices = support.subscribe(sandbox, channel, 40)
+    devices = factories.subscribe_browsers(sandbox, channel, 40)
     for device, _ in devices[::2]:
         device.behave("gone")
-    support.notify(channel)
-    support.notify(channel)
+    factories.make_notification(channel)
+    factories.make_notification(channel)
     support.plan()
 
     def come_and_go():
         for device, _ in devices:
-            support.register_again(channel, device)
+            factories.register_device(channel, device)
             subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
 
     support.in_threads(support.deliver, support.deliver, come_and_go, come_and_go, support.tick)

@@ -11,13 +11,13 @@ from django.db.models.functions import Now
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from channels_app.services import channel_create
 from notifications_app.models import Batch, Delivery
 from notifications_app.pipeline import breakers, dispatch
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_register
+from tests import factories
+from tests.factories import make_channel
 from tests.pipeline import support
 
 MADE_UP = 25
@@ -57,17 +57,10 @@ def _no_names(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", only_loopback)
 
 
-def subscribe_made_up(sandbox, channel, host, count=MADE_UP):
+def subscribe_made_up(channel, host, count=MADE_UP):
     """Subscriptions whose hosts do not resolve."""
-    device = sandbox.subscribe()
     for number in range(count):
-        subscription_register(
-            channel=channel,
-            platform="web",
-            address=f"https://{host.format(number)}/x{number}",
-            p256dh=device.p256dh,
-            auth=device.auth,
-        )
+        factories.register(channel, address=f"https://{host.format(number)}/x{number}")
 
 
 def try_again(notification):
@@ -77,10 +70,10 @@ def try_again(notification):
 
 @pytest.mark.parametrize("as_stored_before", [False, True])
 @pytest.mark.parametrize(("host", "service"), HOSTS)
-def test_hosts_that_nobody_has_hold_up_nobody_at_the_service_they_resemble(
+def test_hosts_that_do_not_resolve_delay_no_delivery_at_the_service_they_resemble(
     host, service, as_stored_before, sandbox, channel, other_channel
 ):
-    subscribe_made_up(sandbox, channel, host)
+    subscribe_made_up(channel, host)
     if as_stored_before:
         Subscription.objects.update(push_service=service)
     fakes = support.send(channel)
@@ -89,7 +82,7 @@ def test_hosts_that_nobody_has_hold_up_nobody_at_the_service_they_resemble(
     assert support.codes(fakes) == ["name_not_resolved"] * MADE_UP
     assert breakers.held() == []
 
-    devices = support.subscribe(sandbox, other_channel, 30)
+    devices = factories.subscribe_browsers(sandbox, other_channel, 30)
     Subscription.objects.filter(channel=other_channel).update(push_service=service)
     notification = support.send(other_channel, ttl=60)
 
@@ -130,13 +123,16 @@ def let_waits_pass():
 
 class Attacker:
     def __init__(self, sandbox, endpoints):
-        self.channel = channel_create(name="Mallory's")
+        self.channel = make_channel("Mallory's")
         self.devices = []
         for answer, count in endpoints.items():
             if answer == "made up":
-                subscribe_made_up(sandbox, self.channel, HOSTS[0][0], count)
+                subscribe_made_up(self.channel, HOSTS[0][0], count)
             else:
-                made = [device for device, _ in support.subscribe(sandbox, self.channel, count)]
+                made = [
+                    device
+                    for device, _ in factories.subscribe_browsers(sandbox, self.channel, count)
+                ]
                 for device in made:
                     device.behave(answer, **ANSWERS[answer])
                 self.devices += made
@@ -184,22 +180,22 @@ def forget_everything(sandbox):
 @example(
     attack=Attack({"made up": 25, "reset": 30}, 3, 2, 2, waits_are_over=True, other_has_sent=True)
 )
-def test_whatever_one_channels_endpoints_answer_no_other_channel_waits_for_more_than_its_turns(
+def test_no_answer_of_one_channels_endpoints_makes_another_channel_wait_longer_than_its_turns(
     attack, small_pipeline, sandbox, transactional_db
 ):
     """One process: the bound of docs/architecture.md, in calls and without a wait."""
     try:
         attacker = Attacker(sandbox, attack.endpoints)
-        other = channel_create(name="Bob's news")
-        devices = support.subscribe(sandbox, other, BATCH_SIZE + 5)
+        other = make_channel("Bob's news")
+        devices = factories.subscribe_browsers(sandbox, other, BATCH_SIZE + 5)
         if attack.other_has_sent:
             assert support.send(other).delivered_count == len(devices)
         attacker.work(attack)
         before = attacker.calls()
 
-        notification = support.notify(other, ttl=60)
+        notification = factories.make_notification(other, ttl=60)
         for _ in range(attack.after):
-            support.notify(attacker.channel)
+            factories.make_notification(attacker.channel)
         support.plan()
         while support.counts(notification)[0] == "processing":
             lease = support.claim(skip=breakers.held())

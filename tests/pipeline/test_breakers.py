@@ -10,6 +10,7 @@ from notifications_app.pipeline import breakers, dispatch
 from pushsvc.common.endpoints import OTHER
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
+from tests import factories
 from tests.pipeline import support
 
 ALICE, BOB, CHARLIE, DORA = (uuid7() for _ in range(4))
@@ -207,7 +208,7 @@ def test_a_breaker_that_nobody_tries_is_forgotten():
     assert breakers.LONGEST_WAIT_SECONDS < left <= 600
 
 
-def test_strangers_share_no_breaker():
+def test_unknown_hosts_share_no_breaker():
     for each in (ALICE, BOB):
         breakers.record(OTHER, each, answered=0, outages=1000)
 
@@ -227,10 +228,10 @@ def test_without_redis_every_breaker_counts_as_closed(settings):
 
 
 def test_everything_is_delivered_while_redis_is_away(sandbox, channel, settings):
-    devices = support.subscribe(sandbox, channel, 3)
+    devices = factories.subscribe_browsers(sandbox, channel, 3)
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
 
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan()
     support.deliver(notification)
 
@@ -242,10 +243,10 @@ def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
     sandbox, other_sandbox, channel, settings
 ):
     settings.UNWRITTEN_OUTCOMES = 20
-    ailing = support.subscribe(sandbox, channel, 60)
+    ailing = factories.subscribe_browsers(sandbox, channel, 60)
     for device, _ in ailing:
         device.behave("error", status=503)
-    healthy = support.subscribe(other_sandbox, channel, 30)
+    healthy = factories.subscribe_browsers(other_sandbox, channel, 30)
 
     notification = support.send(channel)
 
@@ -268,10 +269,10 @@ def half_open(service, channel):
 
 
 def test_after_an_outage_twenty_calls_try_and_then_all_get_theirs(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 50)
+    devices = factories.subscribe_browsers(sandbox, channel, 50)
     service = service_of(sandbox)
     half_open(service, channel)
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan()
 
     dispatch.deliver_batch(support.claim())
@@ -285,7 +286,7 @@ def test_after_an_outage_twenty_calls_try_and_then_all_get_theirs(sandbox, chann
 
 def test_a_probe_is_judged_as_a_whole_not_by_who_fails_first(sandbox, channel, settings):
     settings.FLUSH_SECONDS = 0.05
-    devices = support.subscribe(sandbox, channel, 20)
+    devices = factories.subscribe_browsers(sandbox, channel, 20)
     for device, _ in devices[:9]:
         device.behave("error", status=503)
     for device, _ in devices[9:]:
@@ -299,10 +300,10 @@ def test_a_probe_is_judged_as_a_whole_not_by_who_fails_first(sandbox, channel, s
 
 
 def test_a_probe_tries_first_attempts_and_no_retries(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 40)
+    devices = factories.subscribe_browsers(sandbox, channel, 40)
     for device, _ in devices[:15]:  # the first by id
         device.behave("error", status=503)
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan()
     tried = [subscription.id for _, subscription in devices[:15]]
     support.deliveries(notification).filter(subscription_id__in=tried).update(attempts=1)
@@ -328,7 +329,7 @@ def retries_left(sandbox, channel, devices):
 
 
 def test_where_only_retries_are_left_one_that_is_answered_closes_it(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 30)
+    devices = factories.subscribe_browsers(sandbox, channel, 30)
     notification = retries_left(sandbox, channel, devices)
     for device, _ in devices[10:]:
         device.behave("accept")
@@ -343,7 +344,9 @@ def test_where_only_retries_are_left_one_that_is_answered_closes_it(sandbox, cha
 
 def test_retries_that_fail_neither_open_it_again_nor_keep_others_from_trying(sandbox, channel):
     service = service_of(sandbox)
-    notification = retries_left(sandbox, channel, support.subscribe(sandbox, channel, 30))
+    notification = retries_left(
+        sandbox, channel, factories.subscribe_browsers(sandbox, channel, 30)
+    )
     before = sum(support.deliveries(notification).values_list("attempts", flat=True))
 
     support.deliver(notification)
@@ -355,8 +358,8 @@ def test_retries_that_fail_neither_open_it_again_nor_keep_others_from_trying(san
     batch = Batch.objects.get(notification=notification)
     assert batch.due_at - batch.claimed_at > timedelta(seconds=breakers.WAIT_SECONDS - 5)
 
-    ((_, subscription),) = support.subscribe(sandbox, channel)
-    later = support.notify(channel, only_subscription_id=subscription.id)
+    ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
+    later = factories.make_notification(channel, only_subscription_id=subscription.id)
     support.plan()
     support.deliver(later)
     assert support.counts(later) == ("sent", 1, 1, 0)
@@ -364,7 +367,7 @@ def test_retries_that_fail_neither_open_it_again_nor_keep_others_from_trying(san
 
 
 def test_being_asked_to_slow_down_is_no_outage(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 30)
+    devices = factories.subscribe_browsers(sandbox, channel, 30)
     for device, _ in devices:
         device.behave("throttled", times=1)
 
@@ -376,10 +379,10 @@ def test_being_asked_to_slow_down_is_no_outage(sandbox, channel):
     assert support.counts(notification) == ("sent", 30, 30, 0)
 
 
-def test_a_probe_with_nobody_left_to_call_is_not_taken(sandbox, channel):
-    support.subscribe(sandbox, channel)
+def test_a_probe_without_recipients_left_is_not_taken(sandbox, channel):
+    factories.subscribe_browsers(sandbox, channel)
     half_open(service_of(sandbox), channel)
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan()
     support.end_time(notification)
 
@@ -389,8 +392,8 @@ def test_a_probe_with_nobody_left_to_call_is_not_taken(sandbox, channel):
     assert breakers.take_probe(service_of(sandbox), channel.id)
 
 
-def test_the_retries_of_a_few_do_not_open_the_breaker_for_everybody(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 80)
+def test_the_retries_of_a_few_do_not_open_the_breaker_for_all(sandbox, channel):
+    devices = factories.subscribe_browsers(sandbox, channel, 80)
     for device, _ in devices[::3]:  # never half of any twenty answers
         device.behave("error", status=503)
     notification = support.send(channel)
@@ -410,11 +413,11 @@ def test_calls_that_all_fail_stop_a_batch_before_it_is_written_that_they_do(
     settings.CALLS_IN_FLIGHT = 20
     settings.FLUSH_SECONDS = 30
     settings.FLUSH_OUTCOMES = 1000
-    devices = support.subscribe(sandbox, channel, 100)
+    devices = factories.subscribe_browsers(sandbox, channel, 100)
     for device, _ in devices:
         device.behave("reset")
 
-    support.notify(channel)
+    factories.make_notification(channel)
     support.plan()
     dispatch.deliver_batch(support.claim())
 

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from notifications_app.models import Batch
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.breakers import STRANGERS
+from tests import factories
 from tests.pipeline import support
 
 
@@ -19,8 +20,8 @@ def _small_batches(settings):
 def planned(channel, *services):
     """A planned notification with a batch of one recipient for each of the services."""
     for service in services:
-        support.add_rows(channel, 1, push_service=service)
-    notification = support.notify(channel)
+        factories.add_subscriptions(channel, 1, push_service=service)
+    notification = factories.make_notification(channel)
     support.plan()
     return notification
 
@@ -46,7 +47,7 @@ def test_a_small_send_is_claimed_next_behind_a_large_one_of_the_same_channel(cha
     large = planned(channel, *["fcm"] * 5)
     for _ in range(2):
         assert support.claim().notification_id == large.id
-    small = support.notify(channel)
+    small = factories.make_notification(channel)
     support.plan()
 
     assert support.claim().notification_id == small.id
@@ -63,8 +64,8 @@ def test_a_small_send_is_claimed_next_behind_a_large_one_of_another_channel(chan
 
 def test_channels_take_turns_however_many_notifications_one_has(channel, other_channel):
     planned(channel, "fcm", "fcm")
-    support.notify(channel)
-    support.notify(channel)
+    factories.make_notification(channel)
+    factories.make_notification(channel)
     planned(other_channel, "fcm", "fcm", "fcm")
 
     claimed = [support.claim().channel_id for _ in range(6)]
@@ -109,8 +110,8 @@ def test_batches_of_skipped_push_services_are_left_and_others_are_not(channel):
 
 def test_a_platform_claims_nothing_of_another(channel, monkeypatch):
     monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # nobody hears it yet
-    support.add_rows(channel, 1, platform="android")
-    support.notify(channel, target_platforms=["android"])
+    factories.add_subscriptions(channel, 1, platform="android")
+    factories.make_notification(channel, target_platforms=["android"])
     support.plan()
 
     assert support.claim("web") is None
@@ -118,7 +119,7 @@ def test_a_platform_claims_nothing_of_another(channel, monkeypatch):
 
 
 @pytest.mark.parametrize(("processes", "share"), [(0, 1), (1, 1), (4, 1), (8, 2), (11, 2)])
-def test_strangers_hold_at_most_a_quarter_of_the_processes(channel, processes, share):
+def test_unknown_hosts_hold_at_most_a_quarter_of_the_processes(channel, processes, share):
     planned(channel, *[STRANGERS] * 4, "fcm")
 
     claimed = [support.claim(processes=processes) for _ in range(4)]
@@ -128,7 +129,7 @@ def test_strangers_hold_at_most_a_quarter_of_the_processes(channel, processes, s
     assert services.count("fcm") == 1
 
 
-def test_many_workers_at_once_never_exceed_the_strangers_share(channel):
+def test_many_workers_at_once_never_exceed_the_share_of_unknown_hosts(channel):
     planned(channel, *[STRANGERS] * 8)
 
     leases = support.in_threads(*[lambda: support.claim(processes=8)] * 6)
@@ -136,7 +137,7 @@ def test_many_workers_at_once_never_exceed_the_strangers_share(channel):
     assert Batch.objects.filter(status="leased").count() == sum(map(bool, leases)) <= 2
 
 
-def test_a_finished_batch_of_strangers_frees_its_share(channel):
+def test_a_finished_batch_of_unknown_hosts_frees_its_share(channel):
     planned(channel, *[STRANGERS] * 2)
     lease = support.claim(processes=4)
     assert support.claim(processes=4) is None
@@ -148,8 +149,8 @@ def test_a_finished_batch_of_strangers_frees_its_share(channel):
 
 def test_workers_find_work_however_many_of_its_lanes_are_just_taken(channel):
     for _ in range(24):
-        support.notify(channel)
-    support.add_rows(channel, 1)
+        factories.make_notification(channel)
+    factories.add_subscriptions(channel, 1)
     support.plan()
 
     leases = support.in_threads(*[support.claim] * 12)

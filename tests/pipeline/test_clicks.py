@@ -17,6 +17,7 @@ from notifications_app.pipeline import dispatch, outcomes
 from notifications_app.pipeline.transitions import Recipient, Verdict
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
+from tests import factories
 from tests.pipeline import support
 
 SEED = 20261121
@@ -24,8 +25,8 @@ SEED = 20261121
 
 def planned(channel, count, **fields):
     """A notification to devices that nobody calls, and a click of each."""
-    rows = support.add_rows(channel, count)
-    notification = support.notify(channel, **fields)
+    rows = factories.add_subscriptions(channel, count)
+    notification = factories.make_notification(channel, **fields)
     support.plan(notification)
     return notification, [Report(notification.id, row.id, Event.CLICKED) for row in rows]
 
@@ -66,16 +67,10 @@ def meanwhile(call):
     It must come to wait for that transaction, and must not fail.
     """
 
-    def run():
-        try:
-            call()
-        finally:
-            connection.close()
-
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             yield
-            called = pool.submit(run)
+            called = pool.submit(support.closing_connection(call))
             support.until(support.waiting_sessions)
         called.result(timeout=60)
 
@@ -129,8 +124,8 @@ def test_requests_that_name_the_same_recipients_in_any_order_all_end(
 
 
 def test_a_click_that_comes_before_the_outcome_is_written_is_counted(sandbox, channel):
-    ((_, subscription),) = support.subscribe(sandbox, channel)
-    notification = support.notify(channel)
+    ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
+    notification = factories.make_notification(channel)
     support.plan(notification)
     click = [Report(notification.id, subscription.id, Event.CLICKED)]
 
@@ -189,8 +184,8 @@ def test_clicks_while_workers_write_outcomes_cost_neither_anything(
     sandbox, channel, settings, record
 ):
     settings.BATCH_SIZE, settings.FLUSH_OUTCOMES = 10, 3
-    devices = support.subscribe(sandbox, channel, 40)
-    notifications = [support.notify(channel) for _ in range(2)]
+    devices = factories.subscribe_browsers(sandbox, channel, 40)
+    notifications = [factories.make_notification(channel) for _ in range(2)]
     support.plan()
     clicks = [
         Report(notification.id, subscription.id, Event.CLICKED)
@@ -232,8 +227,8 @@ def test_a_recipient_taken_for_lost_who_clicks_has_clicked(channel):
 
 def test_clicks_are_in_the_hourly_rows_of_their_platform(channel):
     notification, clicks = planned(channel, 2)
-    (phone,) = support.add_rows(channel, 1, platform="ios", push_service="apns")
-    to_phones = support.notify(channel, target_platforms=["ios"])
+    (phone,) = factories.add_subscriptions(channel, 1, platform="ios", push_service="apns")
+    to_phones = factories.make_notification(channel, target_platforms=["ios"])
     support.plan(to_phones)
 
     events_record([*clicks, Report(to_phones.id, phone.id, Event.CLICKED)])

@@ -14,6 +14,7 @@ from notifications_app.pipeline import batches, outcomes, wakeup
 from notifications_app.pipeline.transitions import Limits, Recipient, Verdict, judge
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store.crypto import encrypt
+from tests import factories
 from tests.pipeline import support
 
 
@@ -28,9 +29,9 @@ def credential(channel):
 def notification(channel, settings, monkeypatch):
     """For two phones, planned in two batches."""
     settings.BATCH_SIZE = 1
-    support.add_rows(channel, 2, platform="android")
+    factories.add_subscriptions(channel, 2, platform="android")
     monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # nobody hears it yet
-    notification = support.notify(channel, target_platforms=["android"])
+    notification = factories.make_notification(channel, target_platforms=["android"])
     support.plan(notification)
     return notification
 

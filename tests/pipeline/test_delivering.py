@@ -2,11 +2,12 @@
 
 import json
 
+from tests import factories
 from tests.pipeline import support
 
 
 def test_every_subscriber_gets_the_notification_once(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 25)
+    devices = factories.subscribe_browsers(sandbox, channel, 25)
 
     notification = support.send(channel, title="Bread", url="https://shop.example/bread")
 

@@ -31,7 +31,7 @@ def seen(*answers, service="mozilla", retries=()):
     )
 
 
-def test_whatever_a_service_answers_is_an_answer_but_an_outage():
+def test_every_answer_but_an_outage_counts_as_answered():
     said = [Accepted(), Gone("endpoint_gone"), Rejected("refused"), Deferred("throttled")]
 
     assert seen(*((browser(), each) for each in [*said, OUTAGE])) == Evidence(4, 1)

@@ -71,7 +71,7 @@ def test_calls_that_wait_are_carried_out_as_one(act):
     assert [sorted(items) for items in act.calls] == [["first"], ["a", "b", "c"]]
 
 
-def test_who_was_taken_along_is_told_of_the_failure_and_the_next_call_is_not(act):
+def test_a_call_in_the_same_group_sees_the_failure_and_the_next_call_does_not(act):
     commit = GroupCommit(act)
     act.failure = OSError("the database is away")
 

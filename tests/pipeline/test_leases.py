@@ -14,6 +14,7 @@ from notifications_app.pipeline.outcomes import LeaseLost
 from notifications_app.pipeline.transitions import Recipient, Verdict
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
+from tests import factories
 from tests.calls import standing_still
 from tests.pipeline import support
 
@@ -38,8 +39,8 @@ class Worker(threading.Thread):
 
 
 def planned(sandbox, channel, count=1):
-    devices = support.subscribe(sandbox, channel, count)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, count)
+    notification = factories.make_notification(channel)
     support.plan(notification)
     return notification, devices
 
@@ -61,8 +62,8 @@ def received(devices):
 
 
 def test_a_batch_stays_with_its_worker_until_the_lease_is_over(channel):
-    support.add_rows(channel, 1)
-    support.notify(channel)
+    factories.add_subscriptions(channel, 1)
+    factories.make_notification(channel)
     support.plan()
     support.claim()
 
@@ -185,11 +186,11 @@ def test_a_batch_past_its_time_is_handed_back_with_those_not_called(sandbox, cha
     assert support.counts(notification) == ("sent", 6, 6, 0)
 
 
-def test_strangers_batches_are_handed_back_sooner(sandbox, channel, settings):
+def test_batches_of_unknown_hosts_are_handed_back_sooner(sandbox, channel, settings):
     settings.STRANGER_BATCH_SECONDS = 0.0
-    devices = support.subscribe(sandbox, channel, 2)
+    devices = factories.subscribe_browsers(sandbox, channel, 2)
     type(devices[0][1]).objects.update(push_service="other")
-    support.notify(channel)
+    factories.make_notification(channel)
     support.plan()
 
     dispatch.deliver_batch(support.claim())
@@ -198,7 +199,7 @@ def test_strangers_batches_are_handed_back_sooner(sandbox, channel, settings):
     assert Batch.objects.get().status == "ready"
 
 
-def test_who_breaks_worker_after_worker_bounces_and_the_others_get_theirs_once(
+def test_a_recipient_that_crashes_worker_after_worker_bounces_and_the_others_get_theirs_once(
     sandbox, channel, monkeypatch
 ):
     notification, devices = planned(sandbox, channel, 5)
@@ -227,7 +228,7 @@ def test_who_breaks_worker_after_worker_bounces_and_the_others_get_theirs_once(
     assert sorted(received(devices)) == [0, 1, 1, 1, 1]
 
 
-def test_a_careful_batch_calls_one_at_a_time_and_forgets_its_lapses(sandbox, channel):
+def test_a_careful_batch_calls_one_at_a_time_and_resets_its_lapses(sandbox, channel):
     notification, devices = planned(sandbox, channel, 4)
     Batch.objects.update(lapses=3)
     devices[0][0].behave("throttled", times=1)
@@ -274,8 +275,8 @@ def test_a_pass_that_breaks_waits_longer_each_time_and_is_counted(sandbox, chann
 
 
 def test_lapses_stop_counting_before_their_column_is_full(channel):
-    support.add_rows(channel, 1)
-    support.notify(channel)
+    factories.add_subscriptions(channel, 1)
+    factories.make_notification(channel)
     support.plan()
     Batch.objects.update(lapses=100)
 
@@ -357,10 +358,13 @@ def test_two_workers_at_once_deliver_everything_exactly_once(
     sandbox, channel, other_channel, settings
 ):
     settings.BATCH_SIZE = 7
-    devices = support.subscribe(sandbox, channel, 40) + support.subscribe(
+    devices = factories.subscribe_browsers(sandbox, channel, 40) + factories.subscribe_browsers(
         sandbox, other_channel, 20
     )
-    notifications = [support.notify(channel), support.notify(other_channel)]
+    notifications = [
+        factories.make_notification(channel),
+        factories.make_notification(other_channel),
+    ]
     support.plan()
 
     support.in_threads(support.deliver, support.deliver, support.deliver)

@@ -6,6 +6,7 @@ from uuid import uuid5
 import pytest
 
 from notifications_app.tracking import read_token
+from tests import factories
 from tests.pipeline import phones, support
 
 PICTURE = "https://shop.example/bread.jpg"
@@ -26,22 +27,22 @@ def apple(apns, channel):
 
 def message_to(fcm, channel, **fields):
     """What one Android phone gets, its subscription and the notification."""
-    ((device, subscription),) = phones.android(fcm, channel)
+    ((device, subscription),) = factories.subscribe_androids(fcm, channel)
     notification = phones.send(channel, "android", **fields)
     return device.receipts[0].message, subscription, notification
 
 
 def receipt_of(apns, channel, **fields):
     """What one iPhone gets, its subscription and the notification."""
-    ((device, subscription),) = phones.iphones(apns, channel)
+    ((device, subscription),) = factories.subscribe_iphones(apns, channel)
     notification = phones.send(channel, "ios", **fields)
     return device.receipts[0], subscription, notification
 
 
 def test_one_notification_reaches_every_platform_once(sandbox, google, apple, channel):
-    browsers = support.subscribe(sandbox, channel, 3)
-    androids = phones.android(google, channel, 4)
-    iphones = phones.iphones(apple, channel, 5)
+    browsers = factories.subscribe_browsers(sandbox, channel, 3)
+    androids = factories.subscribe_androids(google, channel, 4)
+    iphones = factories.subscribe_iphones(apple, channel, 5)
 
     notification = phones.send(channel, "web", "android", "ios", title="Bread")
 
@@ -132,8 +133,8 @@ def test_an_android_phone_shows_the_image_or_else_the_icon(given, shown, google,
     ],
 )
 def test_urgency_is_each_platforms_priority(urgency, android, ios, google, apple, channel):
-    ((phone, _),) = phones.android(google, channel)
-    ((iphone, _),) = phones.iphones(apple, channel)
+    ((phone, _),) = factories.subscribe_androids(google, channel)
+    ((iphone, _),) = factories.subscribe_iphones(apple, channel)
 
     phones.send(channel, "android", "ios", urgency=urgency)
 
@@ -154,8 +155,8 @@ def test_without_a_topic_an_iphone_replaces_nothing_but_a_repetition(apple, chan
 
 
 def test_ttl_zero_is_now_or_never_on_both_platforms(google, apple, channel):
-    ((phone, _),) = phones.android(google, channel)
-    ((iphone, _),) = phones.iphones(apple, channel)
+    ((phone, _),) = factories.subscribe_androids(google, channel)
+    ((iphone, _),) = factories.subscribe_iphones(apple, channel)
 
     phones.send(channel, "android", "ios", ttl=0)
 
@@ -172,8 +173,8 @@ def test_apns_keeps_a_notification_until_the_deadline(apple, channel):
 
 def test_every_attempt_carries_the_same_names(google, apple, channel):
     """By which APNs and the phones know a repetition."""
-    ((phone, _),) = phones.android(google, channel)
-    ((iphone, _),) = phones.iphones(apple, channel)
+    ((phone, _),) = factories.subscribe_androids(google, channel)
+    ((iphone, _),) = factories.subscribe_iphones(apple, channel)
     for device in (phone, iphone):
         device.behave("unavailable", times=2)
 

@@ -8,10 +8,12 @@ import pytest
 from notifications_app.models import Batch
 from notifications_app.pipeline import dispatch
 from subscriptions_app.models import Subscription
+from tests import factories
+from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 CREDENTIALS = {"android": phones.store_google, "ios": phones.store_apple}
-DEVICES = {"android": phones.android, "ios": phones.iphones}
+DEVICES = {"android": factories.subscribe_androids, "ios": factories.subscribe_iphones}
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ def test_a_phone_that_registers_again_while_it_is_called_stays(platform, devices
         phones.held(Batch.objects.get()),
     ):
         support.until(lambda: device.receipts)
-        phones.register(channel, platform, device)
+        factories.register_device(channel, device, platform)
 
     assert support.counts(notification) == ("sent", 2, 1, 1)
     assert support.is_active(subscription)
@@ -117,7 +119,7 @@ def test_a_phone_that_registers_again_while_it_is_called_stays(platform, devices
     [("android", "sender_mismatch"), ("ios", "bad_device_token"), ("ios", "not_for_topic")],
 )
 @pytest.mark.parametrize(("wrong", "left"), [(1, 9), (2, 10)])
-def test_a_mistake_of_ours_that_looks_like_dead_phones_expires_nobody(
+def test_a_mistake_of_ours_that_looks_like_dead_phones_expires_no_subscription(
     platform, mode, wrong, left, push_service, channel
 ):
     devices = DEVICES[platform](push_service, channel, 10)
@@ -138,7 +140,7 @@ def test_many_tokens_of_other_platforms_are_worth_a_warning_and_pause_nothing(
     refusing, warnings, platform, push_service, channel, settings, caplog
 ):
     settings.FLUSH_SECONDS = 10  # all answers in one flush
-    devices = phones.android(push_service, channel, 14)
+    devices = factories.subscribe_androids(push_service, channel, 14)
     for device, _ in devices[:refusing]:
         device.behave("third_party_auth")
 
@@ -154,7 +156,7 @@ def test_an_access_token_that_was_revoked_early_is_replaced_within_the_attempt(
     platform, push_service, devices, channel
 ):
     phones.send(channel, platform)
-    push_service.expire_tokens(phones.PROJECT)
+    push_service.expire_tokens(GOOGLE_PROJECT)
 
     notification = phones.send(channel, platform)
 

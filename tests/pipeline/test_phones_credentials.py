@@ -8,6 +8,8 @@ from notifications_app.models import Batch
 from notifications_app.pipeline import dispatch
 from pushsvc.common.store.crypto import encrypt
 from subscriptions_app.models import Subscription
+from tests import factories
+from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 # Refused
@@ -46,7 +48,7 @@ def test_refused_credentials_pause_the_platform_until_others_are_stored(provider
 def test_a_pause_says_in_googles_words_what_is_wrong(mode, code, words, google, channel):
     google.store(channel)
     google.devices(channel, 1)
-    google.service.project(phones.PROJECT).messaging.behave(mode)
+    google.service.project(GOOGLE_PROJECT).messaging.behave(mode)
 
     phones.send(channel, "android")
 
@@ -110,8 +112,8 @@ def test_a_paused_platform_is_not_called_even_if_it_would_answer_again(provider,
 def test_a_pause_is_of_one_platform(fcm, apns, channel):
     phones.store_apple(apns, channel)
     fcm.revoke(phones.store_google(fcm, channel))
-    phones.android(fcm, channel, 2)
-    iphones = phones.iphones(apns, channel, 2)
+    factories.subscribe_androids(fcm, channel, 2)
+    iphones = factories.subscribe_iphones(apns, channel, 2)
 
     notification = phones.send(channel, "android", "ios")
 

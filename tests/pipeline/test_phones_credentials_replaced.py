@@ -6,11 +6,13 @@ import pytest
 from django.db.models import F
 
 from channels_app.models import ProviderCredential
-from channels_app.services import channel_create, provider_credentials_store
+from channels_app.services import provider_credentials_store
 from notifications_app.delivery.apns import transport as ios
 from notifications_app.pipeline import connections, dispatch
 from subscriptions_app.models import Subscription
+from tests import factories
 from tests.api.support import owner_of
+from tests.factories import GOOGLE_PROJECT, make_channel
 from tests.pipeline import phones, support
 
 # Replaced
@@ -48,14 +50,16 @@ def test_the_interface_replaces_credentials_while_a_send_is_running(fcm, apns, c
     settings.CALLS_IN_FLIGHT = 3
     accounts = [phones.store_google(fcm, channel)]
     keys = [phones.store_apple(apns, channel)]
-    devices = phones.android(fcm, channel, 20) + phones.iphones(apns, channel, 20)
+    devices = factories.subscribe_androids(fcm, channel, 20) + factories.subscribe_iphones(
+        apns, channel, 20
+    )
     for device, _ in devices:
         device.behave("slow", seconds=0.1)
     owner = owner_of(channel)
     notification = phones.plan(channel, "android", "ios")
 
     def replace():
-        accounts.append(fcm.service_account(phones.PROJECT))
+        accounts.append(fcm.service_account(GOOGLE_PROJECT))
         keys.append(apns.key())
         new = {
             "fcm_service_account": json.dumps(accounts[-1]),
@@ -120,7 +124,7 @@ def test_another_project_reaches_its_own_phones_and_expires_no_others(google, ch
     assert support.counts(phones.send(channel, "android")) == ("sent", 3, 3, 0)
 
     google.store(channel, project="bobs-news")
-    new = phones.android(google.service, channel, 4, project="bobs-news")
+    new = factories.subscribe_androids(google.service, channel, 4, project="bobs-news")
     notification = phones.send(channel, "android")
     support.tick()
 
@@ -137,7 +141,7 @@ def test_another_topic_reaches_its_own_iphones_and_expires_no_others(apple, chan
     assert support.counts(phones.send(channel, "ios")) == ("sent", 3, 3, 0)
 
     apple.store(channel, topic="com.example.news")
-    new = phones.iphones(apple.service, channel, 4, topic="com.example.news")
+    new = factories.subscribe_iphones(apple.service, channel, 4, topic="com.example.news")
     notification = phones.send(channel, "ios")
     support.tick()
 
@@ -166,22 +170,22 @@ def test_another_environment_has_connections_of_its_own(apple, channel):
 
 
 def channels(count):
-    return [channel_create(name=f"Channel {number}") for number in range(count)]
+    return [make_channel(f"Channel {number}") for number in range(count)]
 
 
 def test_two_channels_at_once_never_mix_their_credentials(
     fcm, apns, channel, other_channel, settings
 ):
     settings.BATCH_SIZE = 5
-    projects = {channel: phones.PROJECT, other_channel: "bobs-news"}
+    projects = {channel: GOOGLE_PROJECT, other_channel: "bobs-news"}
     topics = {channel: "com.example.shop", other_channel: "com.example.news"}
     teams = {channel: "TEAMALICES", other_channel: "TEAMOFBOBS"}
     devices, notifications = [], []
     for each in (channel, other_channel):
         phones.store_google(fcm, each, projects[each])
         phones.store_apple(apns, each, topic=topics[each], team=teams[each])
-        devices += phones.android(fcm, each, 15, projects[each])
-        devices += phones.iphones(apns, each, 15, topics[each])
+        devices += factories.subscribe_androids(fcm, each, 15, projects[each])
+        devices += factories.subscribe_iphones(apns, each, 15, topics[each])
         notifications.append(phones.plan(each, "android", "ios"))
 
     platforms = ["android", "ios"] * 2
@@ -199,7 +203,7 @@ def test_connections_to_apple_are_kept_for_the_keys_used_last(transactional_db, 
     devices = []
     for number, each in enumerate(cast):
         phones.store_apple(apns, each, team=f"TEAM{number:06}")
-        devices += phones.iphones(apns, each, 2)
+        devices += factories.subscribe_iphones(apns, each, 2)
 
     notifications = [phones.plan(each, "ios") for each in cast]
     dispatch.deliver("ios", seconds=30)
@@ -214,7 +218,7 @@ def test_connections_to_apple_are_kept_for_the_keys_used_last(transactional_db, 
 def test_a_new_version_of_credentials_gets_a_token_of_its_own(google, channel):
     google.store(channel)
     google.devices(channel, 1)
-    tokens = google.service.project(phones.PROJECT).tokens
+    tokens = google.service.project(GOOGLE_PROJECT).tokens
     for _ in range(2):
         phones.send(channel, "android")
     assert len(tokens.receipts) == 1
@@ -225,7 +229,7 @@ def test_a_new_version_of_credentials_gets_a_token_of_its_own(google, channel):
     assert len(tokens.receipts) == 2
 
 
-def test_connections_that_were_shut_down_are_made_anew(provider, channel):
+def test_connections_that_were_shut_down_are_opened_again(provider, channel):
     provider.store(channel)
     devices = provider.devices(channel, 2)
     phones.send(channel, provider.platform)

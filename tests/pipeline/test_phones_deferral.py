@@ -8,6 +8,8 @@ from notifications_app.models import Batch
 from notifications_app.pipeline import breakers, connections, dispatch
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store.redis_client import redis_client
+from tests import factories
+from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 SERVICES = {"android": "fcm_v1", "ios": "apns"}
@@ -30,9 +32,9 @@ def subscribe(platform, fcm, apns, channel):
     """Makes phones of the platform, which has its credentials."""
     if platform == "android":
         phones.store_google(fcm, channel)
-        return lambda count: phones.android(fcm, channel, count)
+        return lambda count: factories.subscribe_androids(fcm, channel, count)
     phones.store_apple(apns, channel)
-    return lambda count: phones.iphones(apns, channel, count)
+    return lambda count: factories.subscribe_iphones(apns, channel, count)
 
 
 def deferred(notification):
@@ -83,7 +85,7 @@ def test_what_may_pass_is_tried_again_later_and_then_delivered(
 
 @pytest.mark.usefixtures("quick_calls")
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_call_that_is_never_answered_ends_and_holds_up_nobody(platform, channel, subscribe):
+def test_a_call_that_is_never_answered_ends_and_delays_no_other(platform, channel, subscribe):
     devices = subscribe(12)
     phones.send(channel, platform)
     devices[5][0].behave("hang", times=1)
@@ -186,7 +188,7 @@ def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
     ailing = subscribe(60)
     for device, _ in ailing:
         device.behave("unavailable")
-    browsers = support.subscribe(sandbox, channel, 30)
+    browsers = factories.subscribe_browsers(sandbox, channel, 30)
 
     notification = phones.send(channel, platform, "web")
 
@@ -231,7 +233,7 @@ def test_a_token_endpoint_that_fails_defers_and_pauses_nothing(
 ):
     settings.CALLS_IN_FLIGHT = 1
     devices = subscribe(3)
-    endpoint = fcm.project(phones.PROJECT).tokens
+    endpoint = fcm.project(GOOGLE_PROJECT).tokens
     endpoint.behave(mode, **options)
 
     notification = phones.send(channel, platform)

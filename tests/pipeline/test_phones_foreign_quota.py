@@ -8,6 +8,8 @@ from channels_app.services import provider_credentials_store
 from pushsvc.common.store import quota as quotas
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox.fcm.accounts import new_key_file
+from tests import factories
+from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 BURST = 40
@@ -33,7 +35,7 @@ def store(channel, account):
 def storm(google, channel, account):
     """More calls than the project is granted are due with an account that is refused."""
     store(channel, account)
-    phones.android(google, channel, 2 * BURST, "strangers-shop")
+    factories.subscribe_androids(google, channel, 2 * BURST, "strangers-shop")
     notification = phones.send(channel, "android")
     assert support.counts(notification) == ("processing", 2 * BURST, 0, 0)
     assert phones.credential(channel).paused_at
@@ -41,13 +43,13 @@ def storm(google, channel, account):
 
 def granted_at_once(google, channel):
     """How many calls the project is granted, when it wants more than all."""
-    phones.android(google, channel, BURST + 1)
+    factories.subscribe_androids(google, channel, BURST + 1)
     notification = phones.send(channel, "android")
     return notification.delivered_count
 
 
 def test_a_made_up_account_uses_up_nothing(google, channel, other_channel):
-    storm(google, other_channel, new_key_file(phones.PROJECT, google.token_uri))
+    storm(google, other_channel, new_key_file(GOOGLE_PROJECT, google.token_uri))
 
     assert granted_at_once(google, channel) == BURST
 
@@ -55,17 +57,17 @@ def test_a_made_up_account_uses_up_nothing(google, channel, other_channel):
 def test_a_genuine_account_of_another_project_uses_up_nothing(google, channel, other_channel):
     own = google.service_account("strangers-shop")
 
-    storm(google, other_channel, own | {"project_id": phones.PROJECT})
+    storm(google, other_channel, own | {"project_id": GOOGLE_PROJECT})
 
     assert google.project("strangers-shop").tokens.receipts  # Google did grant it access tokens
     assert granted_at_once(google, channel) == BURST
 
 
 def test_a_made_up_account_with_a_good_ones_address_uses_up_nothing(google, channel, other_channel):
-    good = google.service_account(phones.PROJECT)
+    good = google.service_account(GOOGLE_PROJECT)
     store(channel, good)
     phones.prove(google, channel)
-    made_up = new_key_file(phones.PROJECT, google.token_uri)
+    made_up = new_key_file(GOOGLE_PROJECT, google.token_uri)
 
     storm(google, other_channel, good | {"private_key": made_up["private_key"]})
 
@@ -75,14 +77,14 @@ def test_a_made_up_account_with_a_good_ones_address_uses_up_nothing(google, chan
 def test_accounts_that_fcm_let_into_the_project_share_its_calls(google, channel, other_channel):
     phones.store_google(google, other_channel)
     phones.prove(google, other_channel)
-    phones.android(google, other_channel, 10)
+    factories.subscribe_androids(google, other_channel, 10)
 
     assert phones.send(other_channel, "android").delivered_count == 10
     assert granted_at_once(google, channel) == BURST - 10
 
 
 def test_what_was_proven_of_one_account_says_nothing_of_the_next(google, channel, other_channel):
-    storm(google, channel, new_key_file(phones.PROJECT, google.token_uri))
+    storm(google, channel, new_key_file(GOOGLE_PROJECT, google.token_uri))
 
     phones.store_google(google, other_channel)
     phones.prove(google, other_channel)
@@ -93,7 +95,7 @@ def test_what_was_proven_of_one_account_says_nothing_of_the_next(google, channel
 def test_an_account_without_proof_has_no_more_than_a_beginners_rate(google, other_channel):
     """Else many channels of a project, none of which ever reached a device, would flood it."""
     phones.store_google(google, other_channel)
-    phones.android(google, other_channel, BURST + 10)
+    factories.subscribe_androids(google, other_channel, BURST + 10)
 
     notification = phones.send(other_channel, "android")
 

@@ -9,6 +9,8 @@ from notifications_app.pipeline import batches, breakers, dispatch
 from notifications_app.states import CAREFUL_AFTER_LAPSES
 from pushsvc.common.store.quota import Quota
 from pushsvc.common.store.redis_client import redis_client
+from tests import factories
+from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 BURST = 100
@@ -23,7 +25,7 @@ def google(fcm, channel, settings):
     return fcm
 
 
-def use_up(settings, project=phones.PROJECT):
+def use_up(settings, project=GOOGLE_PROJECT):
     """As another worker does; the bucket stays empty for the test."""
     settings.FCM_CALLS_PER_MINUTE = 1
     Quota("fcm_v1", 1).take(project, 1)
@@ -52,7 +54,7 @@ def claims(monkeypatch):
 
 
 def test_a_batch_is_cut_to_what_is_granted_and_the_rest_comes_later(google, channel):
-    devices = phones.android(google, channel, BURST + 30)
+    devices = factories.subscribe_androids(google, channel, BURST + 30)
 
     notification = phones.send(channel, "android")
 
@@ -67,8 +69,8 @@ def test_a_batch_is_cut_to_what_is_granted_and_the_rest_comes_later(google, chan
     assert set(support.deliveries(notification).values_list("attempts", flat=True)) == {1}
 
 
-def test_nobody_is_called_while_the_quota_is_used_up(google, channel, settings):
-    devices = phones.android(google, channel, 3)
+def test_no_device_is_called_while_the_quota_is_used_up(google, channel, settings):
+    devices = factories.subscribe_androids(google, channel, 3)
     use_up(settings)
 
     notification = phones.send(channel, "android")
@@ -83,7 +85,7 @@ def test_nobody_is_called_while_the_quota_is_used_up(google, channel, settings):
 
 
 def test_what_waits_for_the_quota_ends_at_the_deadline(google, channel, settings):
-    phones.android(google, channel, 3)
+    factories.subscribe_androids(google, channel, 3)
     use_up(settings)
     notification = phones.send(channel, "android")
 
@@ -99,8 +101,8 @@ def test_batches_over_the_quota_are_left_alone_while_others_are_served(
 ):
     settings.BATCH_SIZE = 1
     phones.store_google(google, other_channel, "bobs-news")
-    waiting = phones.android(google, channel, 20)
-    served = phones.android(google, other_channel, 1, "bobs-news")
+    waiting = factories.subscribe_androids(google, channel, 20)
+    served = factories.subscribe_androids(google, other_channel, 1, "bobs-news")
     use_up(settings)
     phones.plan(channel, "android")
     notification = phones.plan(other_channel, "android")
@@ -115,9 +117,9 @@ def test_batches_over_the_quota_are_left_alone_while_others_are_served(
 
 def test_iphones_and_browsers_have_no_quota(sandbox, google, apns, channel, settings):
     phones.store_apple(apns, channel)
-    browsers = support.subscribe(sandbox, channel, 2)
-    iphones = phones.iphones(apns, channel, 2)
-    phones.android(google, channel, 1)
+    browsers = factories.subscribe_browsers(sandbox, channel, 2)
+    iphones = factories.subscribe_iphones(apns, channel, 2)
+    factories.subscribe_androids(google, channel, 1)
     use_up(settings)
 
     phones.send(channel, "android", "web", "ios")
@@ -126,7 +128,7 @@ def test_iphones_and_browsers_have_no_quota(sandbox, google, apns, channel, sett
 
 
 def test_all_is_granted_while_redis_is_away(google, channel, settings):
-    devices = phones.android(google, channel, BURST + 30)
+    devices = factories.subscribe_androids(google, channel, BURST + 30)
     notification = phones.plan(channel, "android")
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
 
@@ -138,7 +140,7 @@ def test_all_is_granted_while_redis_is_away(google, channel, settings):
 
 def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * 3  # three at first
-    devices = phones.android(google, channel, 5)
+    devices = factories.subscribe_androids(google, channel, 5)
     notification = phones.plan(channel, "android")
     Batch.objects.filter(notification=notification).update(lapses=CAREFUL_AFTER_LAPSES)
 
@@ -155,7 +157,7 @@ def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
 def test_a_call_that_tries_an_ailing_service_is_not_taken_by_who_may_not_call(
     google, channel, settings
 ):
-    phones.android(google, channel, 3)
+    factories.subscribe_androids(google, channel, 3)
     breakers.record("fcm_v1", channel.id, answered=0, outages=20)
     redis_client().delete(breakers._OPEN)
     notification = phones.plan(channel, "android")

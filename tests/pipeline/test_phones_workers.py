@@ -3,6 +3,7 @@
 import pytest
 
 from notifications_app.models import Batch
+from tests import factories
 from tests.calls import when_called
 from tests.pipeline import phones, support
 
@@ -12,12 +13,12 @@ PLATFORMS = ["android", "ios"]
 def test_a_worker_for_each_platform_delivers_to_its_devices(sandbox, fcm, apns, channel, processes):
     phones.store_google(fcm, channel)
     phones.store_apple(apns, channel)
-    browsers = support.subscribe(sandbox, channel, 5)
-    androids = phones.android(fcm, channel, 5)
-    iphones = phones.iphones(apns, channel, 5)
+    browsers = factories.subscribe_browsers(sandbox, channel, 5)
+    androids = factories.subscribe_androids(fcm, channel, 5)
+    iphones = factories.subscribe_iphones(apns, channel, 5)
     for device, _ in (androids[0], iphones[0]):
         device.behave("unavailable", times=1, retry_after=1)  # ticks find its retry
-    notification = support.notify(channel, target_platforms=["web", *PLATFORMS])
+    notification = factories.make_notification(channel, target_platforms=["web", *PLATFORMS])
 
     for name in ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat"):
         processes.start(name)
@@ -28,15 +29,15 @@ def test_a_worker_for_each_platform_delivers_to_its_devices(sandbox, fcm, apns, 
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
+def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
     platform, fcm, apns, channel, processes
 ):
     if platform == "android":
         phones.store_google(fcm, channel)
-        devices = phones.android(fcm, channel, 250)
+        devices = factories.subscribe_androids(fcm, channel, 250)
     else:
         phones.store_apple(apns, channel)
-        devices = phones.iphones(apns, channel, 250)
+        devices = factories.subscribe_iphones(apns, channel, 250)
     notification = phones.plan(channel, platform)
 
     called = [device for device, _ in devices]
@@ -57,8 +58,8 @@ def test_the_workers_of_a_platform_resume_when_its_credentials_are_replaced(
     fcm, channel, processes
 ):
     fcm.revoke(phones.store_google(fcm, channel))
-    devices = phones.android(fcm, channel, 5)
-    notification = support.notify(channel, target_platforms=["android"])
+    devices = factories.subscribe_androids(fcm, channel, 5)
+    notification = factories.make_notification(channel, target_platforms=["android"])
     for name in ("worker-plan", "worker-android", "beat"):
         processes.start(name)
     support.until(lambda: Batch.objects.filter(status="parked").exists())

@@ -9,6 +9,7 @@ from notifications_app.models import Batch, Delivery, Plan
 from notifications_app.pipeline import planning
 from pushsvc.common.store import sql
 from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
 from tests.pipeline import support
 
 
@@ -37,9 +38,9 @@ def die(*_arguments, **_options):
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
 def test_everybody_is_planned_once_whatever_the_windows(channel, count):
-    rows = support.add_rows(channel, count)
+    rows = factories.add_subscriptions(channel, count)
 
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan(notification)
 
     assert planned(notification) == ids(rows)
@@ -48,9 +49,9 @@ def test_everybody_is_planned_once_whatever_the_windows(channel, count):
 
 
 def test_windows_are_cut_into_batches_of_the_set_size(channel):
-    support.add_rows(channel, 8)
+    factories.add_subscriptions(channel, 8)
 
-    support.notify(channel)
+    factories.make_notification(channel)
     support.plan()
 
     sizes = Batch.objects.values_list("recipient_count", flat=True)
@@ -60,11 +61,11 @@ def test_windows_are_cut_into_batches_of_the_set_size(channel):
 
 
 def test_no_batch_holds_recipients_of_two_push_services(channel):
-    first = support.add_rows(channel, 2, push_service="fcm")
-    second = support.add_rows(channel, 2, push_service="mozilla")
-    other = support.add_rows(channel, 2, push_service="fcm")
+    first = factories.add_subscriptions(channel, 2, push_service="fcm")
+    second = factories.add_subscriptions(channel, 2, push_service="mozilla")
+    other = factories.add_subscriptions(channel, 2, push_service="fcm")
 
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan()
 
     services = {row.id: row.push_service for row in [*first, *second, *other]}
@@ -75,28 +76,28 @@ def test_no_batch_holds_recipients_of_two_push_services(channel):
 
 
 def test_only_active_subscriptions_of_the_channel_and_platform_are_planned(channel, other_channel):
-    wanted = support.add_rows(channel, 2)
-    support.add_rows(channel, 2, platform="android")
-    support.add_rows(other_channel, 2)
-    gone = support.add_rows(channel, 1)[0]
+    wanted = factories.add_subscriptions(channel, 2)
+    factories.add_subscriptions(channel, 2, platform="android")
+    factories.add_subscriptions(other_channel, 2)
+    gone = factories.add_subscriptions(channel, 1)[0]
     leave(gone)
 
-    notification = support.notify(channel)
+    notification = factories.make_notification(channel)
     support.plan()
 
     assert planned(notification) == ids(wanted)
 
 
-def test_who_comes_and_leaves_while_it_is_planned_harms_nobody_else(channel):
-    before = support.add_rows(channel, 8)
-    notification = support.notify(channel)
+def test_subscribing_and_leaving_during_planning_affects_no_other_recipient(channel):
+    before = factories.add_subscriptions(channel, 8)
+    notification = factories.make_notification(channel)
     planning.start_due()
     lease = planning.claim_plan()
     assert planning.plan_window(lease)
 
     leave(before[1])  # planned already
     leave(before[6])  # not yet
-    after = support.add_rows(channel, 2)
+    after = factories.add_subscriptions(channel, 2)
     while planning.plan_window(lease):
         pass
 
@@ -105,8 +106,8 @@ def test_who_comes_and_leaves_while_it_is_planned_harms_nobody_else(channel):
 
 
 def test_the_planner_after_one_that_died_goes_on_where_it_stopped(channel, monkeypatch):
-    rows = support.add_rows(channel, 11)
-    notification = support.notify(channel)
+    rows = factories.add_subscriptions(channel, 11)
+    notification = factories.make_notification(channel)
     planning.start_due()
     dead = planning.claim_plan()
     assert planning.plan_window(dead)
@@ -125,8 +126,8 @@ def test_the_planner_after_one_that_died_goes_on_where_it_stopped(channel, monke
 
 
 def test_a_planner_whose_lease_went_to_another_writes_nothing(channel):
-    support.add_rows(channel, 8)
-    notification = support.notify(channel)
+    factories.add_subscriptions(channel, 8)
+    notification = factories.make_notification(channel)
     planning.start_due()
     stale = planning.claim_plan()
     Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
@@ -144,16 +145,16 @@ def test_a_planner_whose_lease_went_to_another_writes_nothing(channel):
 def test_a_window_that_fails_is_tried_again_later_and_others_go_on(
     channel, other_channel, monkeypatch
 ):
-    support.add_rows(channel, 2)
-    rows = support.add_rows(other_channel, 2)
-    broken = support.notify(channel)
+    factories.add_subscriptions(channel, 2)
+    rows = factories.add_subscriptions(other_channel, 2)
+    broken = factories.make_notification(channel)
     planning.start_due()
     with monkeypatch.context() as failing:
         failing.setattr(planning, "hourly_add", die)
         with pytest.raises(RuntimeError):
             planning.run_slice(planning.claim_plan())
 
-    healthy = support.notify(other_channel)
+    healthy = factories.make_notification(other_channel)
     support.plan()
 
     assert planned(healthy) == ids(rows)
@@ -185,8 +186,8 @@ FOR EACH ROW WHEN (new.lease_until IS NULL) EXECUTE FUNCTION cut_once()
 
 def test_a_plan_whose_connection_is_cut_as_it_is_given_back_goes_on_at_once(cut, channel, settings):
     settings.PLAN_SLICE_SECONDS = 0
-    rows = support.add_rows(channel, 6)
-    notification = support.notify(channel)
+    rows = factories.add_subscriptions(channel, 6)
+    notification = factories.make_notification(channel)
     planning.start_due()
 
     planning.run_slice(planning.claim_plan())
@@ -199,13 +200,13 @@ def test_a_plan_whose_connection_is_cut_as_it_is_given_back_goes_on_at_once(cut,
 
 def test_slices_let_a_later_notification_overtake_a_large_one(channel, other_channel, settings):
     settings.PLAN_SLICE_SECONDS = 0
-    support.add_rows(channel, 20)
-    support.add_rows(other_channel, 2)
-    large = support.notify(channel)
+    factories.add_subscriptions(channel, 20)
+    factories.add_subscriptions(other_channel, 2)
+    large = factories.make_notification(channel)
     planning.start_due()
     planning.run_slice(planning.claim_plan())
 
-    support.notify(other_channel)
+    factories.make_notification(other_channel)
     planning.start_due()
     planning.run_slice(planning.claim_plan())
 
@@ -216,8 +217,8 @@ def test_slices_let_a_later_notification_overtake_a_large_one(channel, other_cha
 
 
 def test_a_planner_gives_its_process_up_when_its_time_is_over(channel):
-    support.add_rows(channel, 20)
-    support.notify(channel)
+    factories.add_subscriptions(channel, 20)
+    factories.make_notification(channel)
 
     assert planning.work(seconds=0.000_001) is True
 
@@ -228,10 +229,10 @@ def test_a_planner_gives_its_process_up_when_its_time_is_over(channel):
 
 def test_two_planners_at_once_plan_everybody_exactly_once(channel, other_channel, settings):
     settings.PLAN_SLICE_SECONDS = 0
-    rows = support.add_rows(channel, 60)
-    others = support.add_rows(other_channel, 30)
-    notifications = [support.notify(channel) for _ in range(3)]
-    other = support.notify(other_channel)
+    rows = factories.add_subscriptions(channel, 60)
+    others = factories.add_subscriptions(other_channel, 30)
+    notifications = [factories.make_notification(channel) for _ in range(3)]
+    other = factories.make_notification(other_channel)
 
     support.in_threads(*[lambda: planning.work(seconds=30)] * 2)
 
@@ -243,7 +244,7 @@ def test_two_planners_at_once_plan_everybody_exactly_once(channel, other_channel
 
 def test_two_planners_start_a_notification_once(channel):
     for _ in range(10):
-        support.notify(channel)
+        factories.make_notification(channel)
 
     started = support.in_threads(*[planning.start_due] * 3)
 
@@ -252,7 +253,7 @@ def test_two_planners_start_a_notification_once(channel):
 
 
 def test_a_scheduled_notification_starts_when_it_is_due_and_not_before(channel):
-    notification = support.notify(channel, scheduled_at=Now() + timedelta(hours=1))
+    notification = factories.make_notification(channel, scheduled_at=Now() + timedelta(hours=1))
 
     support.plan(notification)
     assert notification.status == "pending"
@@ -264,9 +265,9 @@ def test_a_scheduled_notification_starts_when_it_is_due_and_not_before(channel):
     assert notification.status == "sent"
 
 
-def test_each_window_rings_for_its_batches_at_once(channel):
-    support.add_rows(channel, 8)
-    support.notify(channel)
+def test_each_window_wakes_workers_for_its_batches_at_once(channel):
+    factories.add_subscriptions(channel, 8)
+    factories.make_notification(channel)
     planning.start_due()
 
     planning.plan_window(planning.claim_plan())
@@ -275,8 +276,8 @@ def test_each_window_rings_for_its_batches_at_once(channel):
 
 
 def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
-    web = support.add_rows(channel, 2)
-    notification = support.notify(channel, target_platforms=["web", "ios"])
+    web = factories.add_subscriptions(channel, 2)
+    notification = factories.make_notification(channel, target_platforms=["web", "ios"])
 
     support.plan(notification)
 
@@ -289,8 +290,8 @@ def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
 
 
 def test_it_does_not_end_while_there_are_windows_left(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 10)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, 10)
+    notification = factories.make_notification(channel)
     planning.start_due()
     lease = planning.claim_plan()
     planning.plan_window(lease)
@@ -307,8 +308,8 @@ def test_it_does_not_end_while_there_are_windows_left(sandbox, channel):
 
 
 def test_it_ends_with_its_last_window_when_all_before_it_is_done(sandbox, channel):
-    support.subscribe(sandbox, channel, 4)
-    notification = support.notify(channel)
+    factories.subscribe_browsers(sandbox, channel, 4)
+    notification = factories.make_notification(channel)
     planning.start_due()
     lease = planning.claim_plan()
     assert planning.plan_window(lease)  # full, so that there may be more

@@ -14,6 +14,7 @@ from notifications_app.pipeline.outcomes import RowsRefused
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Kind
 from pushsvc.common.store import sql
+from tests import factories
 from tests.pipeline import support
 
 
@@ -36,8 +37,8 @@ class _Refusal:
 
 def planned(sandbox, channel, count):
     """A notification for `count` devices, and these, in the order of their subscriptions."""
-    devices = support.subscribe(sandbox, channel, count)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, count)
+    notification = factories.make_notification(channel)
     support.plan()
     return notification, sorted(devices, key=lambda each: each[1].id)
 
@@ -53,7 +54,7 @@ def breaking():
 
 
 @pytest.mark.parametrize("place", [0, 3, 6])
-def test_the_others_outcomes_are_written_and_nobody_is_called_again(
+def test_the_other_outcomes_are_written_and_no_recipient_is_called_again(
     sandbox, channel, refuse, caplog, place
 ):
     notification, devices = planned(sandbox, channel, 7)
@@ -76,7 +77,7 @@ def test_the_others_outcomes_are_written_and_nobody_is_called_again(
     assert support.counts(notification) == ("sent", 7, 6, 1)
 
 
-def test_who_is_to_be_tried_again_is(sandbox, channel, refuse):
+def test_a_deferred_recipient_is_tried_again(sandbox, channel, refuse):
     notification, devices = planned(sandbox, channel, 5)
     for device, _ in devices[1:]:
         device.behave("throttled", times=1)

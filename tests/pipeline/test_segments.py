@@ -22,7 +22,7 @@ from subscriptions_app.services import (
     segment_update,
     subscription_unsubscribe,
 )
-from tests import segments
+from tests import factories, segments
 from tests.pipeline import support
 from tests.segments import attribute, field
 
@@ -46,7 +46,7 @@ def ids(rows):
 
 def add(channel, plans, platform="web"):
     """One for each word, by word."""
-    rows = segments.add_many(
+    rows = factories.add_each(
         channel, [{"attributes": {"plan": plan}, "platform": platform} for plan in plans]
     )
     return {plan: [row for row in rows if row.attributes["plan"] == plan] for plan in plans}
@@ -66,12 +66,12 @@ def lapse_plans():
 def test_a_send_to_a_segment_reaches_exactly_its_members_on_each_platform(channel, other_channel):
     members = [add(channel, ["pro", "free"] * 5, each)["pro"] for each in segments.PLATFORMS]
     add(other_channel, ["pro"])
-    segment = segments.make_segment(channel, PRO)
+    segment = factories.make_segment(channel, PRO)
 
-    everywhere = support.notify(
+    everywhere = factories.make_notification(
         channel, segment_id=segment.id, target_platforms=list(segments.PLATFORMS)
     )
-    on_the_web = support.notify(channel, segment_id=segment.id)
+    on_the_web = factories.make_notification(channel, segment_id=segment.id)
     support.plan(everywhere)
 
     assert planned(everywhere) == ids([row for rows in members for row in rows])
@@ -80,10 +80,10 @@ def test_a_send_to_a_segment_reaches_exactly_its_members_on_each_platform(channe
 
 
 def test_devices_of_members_get_it_and_no_others(sandbox, channel):
-    pairs = support.subscribe(sandbox, channel, 6)
+    pairs = factories.subscribe_browsers(sandbox, channel, 6)
     wanted = [row.id for _, row in pairs[:2]]
     Subscription.objects.filter(id__in=wanted).update(attributes={"plan": "pro"})
-    segment = segments.make_segment(channel, PRO)
+    segment = factories.make_segment(channel, PRO)
 
     notification = support.send(channel, segment_id=segment.id)
 
@@ -93,8 +93,8 @@ def test_devices_of_members_get_it_and_no_others(sandbox, channel):
 
 def test_an_edit_before_the_start_changes_whom_it_reaches_and_one_after_does_not(channel):
     by_plan = add(channel, ["pro", "free"] * 5)
-    segment = segments.make_segment(channel, PRO)
-    notification = support.notify(channel, segment_id=segment.id)
+    segment = factories.make_segment(channel, PRO)
+    notification = factories.make_notification(channel, segment_id=segment.id)
 
     edit(segment, FREE)
     planning.start_due()
@@ -106,8 +106,8 @@ def test_an_edit_before_the_start_changes_whom_it_reaches_and_one_after_does_not
 
 def test_a_planner_that_takes_over_goes_by_the_rule_of_the_start(channel):
     by_plan = add(channel, ["pro", "free"] * 6)
-    segment = segments.make_segment(channel, PRO)
-    notification = support.notify(channel, segment_id=segment.id)
+    segment = factories.make_segment(channel, PRO)
+    notification = factories.make_notification(channel, segment_id=segment.id)
     planning.start_due()
     assert planning.plan_window(planning.claim_plan())
     edit(segment, FREE)
@@ -119,21 +119,21 @@ def test_a_planner_that_takes_over_goes_by_the_rule_of_the_start(channel):
 
 
 def test_days_are_counted_from_the_start_in_every_window(channel):
-    segment = segments.make_segment(channel, field("last_seen_at", "lt", {"days_ago": 10}))
-    notification = support.notify(channel, segment_id=segment.id)
+    segment = factories.make_segment(channel, field("last_seen_at", "lt", {"days_ago": 10}))
+    notification = factories.make_notification(channel, segment_id=segment.id)
     planning.start_due()
     Notification.objects.update(started_at=Now() - timedelta(days=5))
     notification.refresh_from_db()
     start = notification.started_at
     seen = [{"registered_at": start - timedelta(days=days)} for days in (9, 11, 4, 12, 9, 11)]
-    rows = segments.add_many(channel, seen)
+    rows = factories.add_each(channel, seen)
 
     support.plan(notification)
 
     assert planned(notification) == {rows[1].id, rows[3].id, rows[5].id}
 
 
-def test_a_segment_that_is_missing_is_nobody(channel):
+def test_a_missing_segment_has_no_members(channel):
     add(channel, ["pro"] * 6)
 
     notification = support.send(channel, segment_id=uuid7())
@@ -141,9 +141,9 @@ def test_a_segment_that_is_missing_is_nobody(channel):
     assert support.counts(notification) == ("sent", 0, 0, 0)
 
 
-def test_a_segment_of_another_channel_is_nobody(channel, other_channel):
+def test_a_segment_of_another_channel_has_no_members(channel, other_channel):
     add(channel, ["pro"] * 6)
-    segment = segments.make_segment(other_channel, PRO)
+    segment = factories.make_segment(other_channel, PRO)
 
     notification = support.send(channel, segment_id=segment.id)
 
@@ -152,9 +152,9 @@ def test_a_segment_of_another_channel_is_nobody(channel, other_channel):
 
 def test_a_sparse_segment_moves_its_cursor_and_writes_only_its_own(channel):
     plans = ["free"] * 9 + ["pro"] + ["free"] * 3
-    rows = segments.add_many(channel, [{"attributes": {"plan": plan}} for plan in plans])
-    segment = segments.make_segment(channel, PRO)
-    notification = support.notify(channel, segment_id=segment.id)
+    rows = factories.add_each(channel, [{"attributes": {"plan": plan}} for plan in plans])
+    segment = factories.make_segment(channel, PRO)
+    notification = factories.make_notification(channel, segment_id=segment.id)
     planning.start_due()
     lease = planning.claim_plan()
 
@@ -172,7 +172,7 @@ def test_a_sparse_segment_moves_its_cursor_and_writes_only_its_own(channel):
 
 def test_a_segment_without_members_ends_when_all_windows_were_looked_at(channel):
     add(channel, ["free"] * 8)
-    segment = segments.make_segment(channel, PRO)
+    segment = factories.make_segment(channel, PRO)
 
     notification = support.send(channel, segment_id=segment.id)
 
@@ -198,13 +198,13 @@ _EVENTS = st.lists(
     events=_EVENTS,
     data=st.data(),
 )
-def test_who_is_a_member_throughout_is_in_once_whoever_comes_and_goes(channel, plans, events, data):
+def test_a_member_of_the_segment_throughout_is_planned_once(channel, plans, events, data):
     """Others may be in or not, if they were a member at some time."""
     _leave_all(channel)
     segment, _ = Segment.objects.get_or_create(channel=channel, name="Pro", rule=PRO)
-    crowd = segments.add_many(channel, [{"attributes": {"plan": plan}} for plan in plans])
+    crowd = factories.add_each(channel, [{"attributes": {"plan": plan}} for plan in plans])
     always = ever = _members(channel)
-    notification = support.notify(channel, segment_id=segment.id)
+    notification = factories.make_notification(channel, segment_id=segment.id)
     planning.start_due()
     lease = planning.claim_plan()
     for event in events:
@@ -232,7 +232,7 @@ def _members(channel):
 
 def _change(channel, row, event):
     if event == "come":
-        segments.add_one(channel, {"plan": "pro"})
+        factories.add_subscription(channel, {"plan": "pro"})
     elif event == "leave":
         subscription_unsubscribe(channel=channel, platform="web", address=row.address)
     elif event == "return":
@@ -252,7 +252,7 @@ def _leave_all(channel):
 
 @pytest.fixture
 def segment(channel):
-    return segments.make_segment(channel, PRO)
+    return factories.make_segment(channel, PRO)
 
 
 def delete(segment):
@@ -260,7 +260,7 @@ def delete(segment):
 
 
 def test_a_segment_is_kept_while_a_notification_needs_it(channel, segment):
-    notification = support.notify(channel, segment_id=segment.id)
+    notification = factories.make_notification(channel, segment_id=segment.id)
     with pytest.raises(SegmentInUse, match=f"{notification.id} is pending"):
         delete(segment)
     add(channel, ["pro"])
@@ -272,7 +272,7 @@ def test_a_segment_is_kept_while_a_notification_needs_it(channel, segment):
 
 def test_a_segment_can_go_when_its_notifications_are_over(channel, segment):
     sent = support.send(channel, segment_id=segment.id)
-    cancelled = support.notify(channel, segment_id=segment.id)
+    cancelled = factories.make_notification(channel, segment_id=segment.id)
     notification_cancel(channel_id=channel.id, notification_id=cancelled.id)
 
     delete(segment)
@@ -293,7 +293,7 @@ def test_a_deletion_waits_for_a_send_that_is_being_accepted_and_then_sees_it(cha
             assert segment_hold(channel_id=channel.id, segment_id=segment.id)
             held.append(True)
             support.until(support.waiting_sessions)
-            support.notify(channel, segment_id=segment.id)
+            factories.make_notification(channel, segment_id=segment.id)
 
     held = []
     support.in_threads(accept, lambda: (support.until(lambda: held), attempt()))

@@ -8,7 +8,8 @@ from notifications_app.pipeline import planning
 from notifications_app.services import notification_test
 from pushsvc.common.errors import NotFound
 from subscriptions_app.services import subscription_unsubscribe
-from tests.pipeline.support import counts, deliver, deliveries, plan, subscribe
+from tests.factories import subscribe_browsers
+from tests.pipeline.support import counts, deliver, deliveries, plan
 
 CONTENT = Content(body="Fresh bread", ttl=3600)
 
@@ -18,8 +19,8 @@ def send_test(channel, subscription):
     return channel.notifications.get(pk=test)
 
 
-def test_a_test_reaches_its_subscription_and_nobody_else(sandbox, channel):
-    (one, _), (mine, subscription), (other, _) = subscribe(sandbox, channel, 3)
+def test_a_test_reaches_only_its_subscription(sandbox, channel):
+    (one, _), (mine, subscription), (other, _) = subscribe_browsers(sandbox, channel, 3)
 
     test = send_test(channel, subscription)
     plan(test)
@@ -33,7 +34,7 @@ def test_a_test_reaches_its_subscription_and_nobody_else(sandbox, channel):
 
 def test_one_window_finds_it_however_large_the_channel(sandbox, channel, settings):
     settings.PLAN_WINDOW = 2
-    *_, (_, last) = subscribe(sandbox, channel, 7)
+    *_, (_, last) = subscribe_browsers(sandbox, channel, 7)
     test = send_test(channel, last)
     planning.start_due()
     lease = planning.claim_plan()
@@ -42,8 +43,8 @@ def test_one_window_finds_it_however_large_the_channel(sandbox, channel, setting
     assert Plan.objects.get(notification=test).recipient_count == 1
 
 
-def test_who_unsubscribes_before_the_test_starts_does_not_get_it(sandbox, channel):
-    ((device, subscription),) = subscribe(sandbox, channel)
+def test_a_device_that_unsubscribes_before_the_test_starts_does_not_get_it(sandbox, channel):
+    ((device, subscription),) = subscribe_browsers(sandbox, channel)
     test = send_test(channel, subscription)
     subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
 
@@ -52,10 +53,10 @@ def test_who_unsubscribes_before_the_test_starts_does_not_get_it(sandbox, channe
     assert counts(test) == ("sent", 0, 0, 0)
 
 
-def test_nobody_is_tested_who_is_not_there(sandbox, channel, other_channel):
-    ((device, mine),) = subscribe(sandbox, channel)
+def test_a_test_to_a_missing_subscription_is_refused(sandbox, channel, other_channel):
+    ((device, mine),) = subscribe_browsers(sandbox, channel)
     subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
-    ((_, theirs),) = subscribe(sandbox, other_channel)
+    ((_, theirs),) = subscribe_browsers(sandbox, other_channel)
     for subscription in (mine, theirs):
         with pytest.raises(NotFound):
             send_test(channel, subscription)

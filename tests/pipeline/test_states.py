@@ -10,11 +10,12 @@ from notifications_app.pipeline import outcomes, planning
 from notifications_app.services import notification_cancel
 from notifications_app.states import NOTIFICATION_TRANSITIONS, NotificationStatus
 from pushsvc.common.ids import uuid7
+from tests import factories
 from tests.pipeline import support
 
 
 def test_a_due_notification_is_processing_once_a_planner_starts_it(channel):
-    notification = support.notify(channel, ttl=600)
+    notification = factories.make_notification(channel, ttl=600)
 
     assert planning.start_due() == 1
 
@@ -24,7 +25,7 @@ def test_a_due_notification_is_processing_once_a_planner_starts_it(channel):
 
 
 def test_ttl_zero_still_gives_an_hour_for_the_one_attempt(channel):
-    notification = support.notify(channel, ttl=0)
+    notification = factories.make_notification(channel, ttl=0)
 
     planning.start_due()
 
@@ -32,7 +33,7 @@ def test_ttl_zero_still_gives_an_hour_for_the_one_attempt(channel):
     assert (notification.deadline_at - notification.started_at).total_seconds() == 3600
 
 
-def test_a_notification_for_nobody_is_sent_with_zeros(channel):
+def test_a_notification_without_recipients_is_sent_with_zeros(channel):
     notification = support.send(channel)
 
     assert support.counts(notification) == ("sent", 0, 0, 0)
@@ -40,7 +41,7 @@ def test_a_notification_for_nobody_is_sent_with_zeros(channel):
 
 
 def test_one_that_everybody_refused_for_other_reasons_is_sent_not_failed(sandbox, channel):
-    ((device, _),) = support.subscribe(sandbox, channel)
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("error", status=400)
 
     notification = support.send(channel)
@@ -49,8 +50,8 @@ def test_one_that_everybody_refused_for_other_reasons_is_sent_not_failed(sandbox
 
 
 def test_a_cancelled_notification_is_never_started(channel):
-    support.add_rows(channel, 1)
-    notification = support.notify(channel)
+    factories.add_subscriptions(channel, 1)
+    notification = factories.make_notification(channel)
 
     notification_cancel(channel_id=channel.id, notification_id=notification.id)
     support.plan(notification)
@@ -69,7 +70,7 @@ def test_of_a_start_and_a_cancel_at_once_exactly_one_wins(channel):
         return True
 
     for _ in range(20):
-        notification = support.notify(channel)
+        notification = factories.make_notification(channel)
         started, cancelled = support.in_threads(
             planning.start_due, lambda notification=notification: cancel(notification)
         )
@@ -81,7 +82,7 @@ def test_of_a_start_and_a_cancel_at_once_exactly_one_wins(channel):
 
 @pytest.mark.parametrize("status", [s for s in NotificationStatus if s.is_terminal])
 def test_a_terminal_state_never_changes(tampered_channel, status):
-    notification = support.notify(tampered_channel, status=status)
+    notification = factories.make_notification(tampered_channel, status=status)
 
     support.plan()
     support.tick()
@@ -95,14 +96,18 @@ def test_a_terminal_state_never_changes(tampered_channel, status):
 
 @pytest.mark.parametrize("status", ["sent", "failed"])
 def test_the_database_refuses_an_end_whose_sums_do_not_agree(tampered_channel, status):
-    notification = support.notify(tampered_channel, status="processing", recipient_count=3)
+    notification = factories.make_notification(
+        tampered_channel, status="processing", recipient_count=3
+    )
 
     with pytest.raises(IntegrityError, match="notification_terminal_sums"):
         Notification.objects.filter(pk=notification.pk).update(status=status, delivered_count=2)
 
 
 def test_the_database_refuses_more_outcomes_than_recipients(tampered_channel):
-    notification = support.notify(tampered_channel, status="processing", recipient_count=1)
+    notification = factories.make_notification(
+        tampered_channel, status="processing", recipient_count=1
+    )
 
     with pytest.raises(IntegrityError, match="notification_running_sums"):
         Notification.objects.filter(pk=notification.pk).update(delivered_count=1, bounced_count=1)
@@ -119,8 +124,8 @@ def test_the_database_refuses_more_outcomes_than_recipients(tampered_channel):
     ],
 )
 def test_the_database_refuses_a_batch_that_does_not_add_up(tampered_channel, constraint, values):
-    support.add_rows(tampered_channel, 3)
-    support.notify(tampered_channel)
+    factories.add_subscriptions(tampered_channel, 3)
+    factories.make_notification(tampered_channel)
     support.plan()
 
     with pytest.raises(IntegrityError, match=constraint):
@@ -128,7 +133,7 @@ def test_the_database_refuses_a_batch_that_does_not_add_up(tampered_channel, con
 
 
 def test_the_database_refuses_states_that_do_not_exist(tampered_channel):
-    notification = support.notify(tampered_channel)
+    notification = factories.make_notification(tampered_channel)
     with pytest.raises(IntegrityError, match="notification_status"):
         Notification.objects.filter(pk=notification.pk).update(status="lost")
     with pytest.raises(IntegrityError, match="delivery_status"):
@@ -138,8 +143,8 @@ def test_the_database_refuses_states_that_do_not_exist(tampered_channel):
 
 
 def test_the_database_refuses_to_plan_a_recipient_twice(tampered_channel):
-    support.add_rows(tampered_channel, 1)
-    notification = support.notify(tampered_channel)
+    factories.add_subscriptions(tampered_channel, 1)
+    notification = factories.make_notification(tampered_channel)
     support.plan()
     row = support.deliveries(notification).get()
 

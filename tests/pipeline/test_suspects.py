@@ -2,13 +2,14 @@
 
 from notifications_app.pipeline import expiry
 from subscriptions_app.models import Subscription
+from tests import factories
 from tests.pipeline import support
 
 APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
 
 
 def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 6)
+    devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]
     suspect.behave("error", status=400, body=APPLE_MISMATCH)
 
@@ -24,7 +25,7 @@ def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, chan
 
 def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, settings):
     settings.BATCH_SIZE = 3
-    devices = support.subscribe(sandbox, channel, 6)
+    devices = factories.subscribe_browsers(sandbox, channel, 6)
     devices[0][0].behave("error", status=400, body=APPLE_MISMATCH)
     devices[5][0].behave("throttled", times=1)
     notification = support.send(channel)
@@ -38,8 +39,8 @@ def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, set
     assert not support.is_active(devices[0][1])
 
 
-def test_a_fifth_of_suspect_answers_expires_nobody_and_warns(sandbox, channel, caplog):
-    devices = support.subscribe(sandbox, channel, 5)
+def test_a_fifth_of_suspect_answers_expires_no_subscription_and_warns(sandbox, channel, caplog):
+    devices = factories.subscribe_browsers(sandbox, channel, 5)
     suspect, subscription = devices[0]
     suspect.behave("error", status=400, body=APPLE_MISMATCH)
 
@@ -54,21 +55,21 @@ def test_a_fifth_of_suspect_answers_expires_nobody_and_warns(sandbox, channel, c
 
 def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, channel, monkeypatch):
     monkeypatch.setattr(expiry, "_STEP", 1)
-    devices = support.subscribe(sandbox, channel, 6)
+    devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]
     suspect.behave("error", status=400, body=APPLE_MISMATCH)
     support.send(channel)
 
-    support.register_again(channel, suspect)
+    factories.register_device(channel, suspect)
     support.tick()
 
     assert support.is_active(subscription)
     assert support.open_plans() == 0
 
 
-def test_more_suspects_than_a_step_holds_are_all_settled(sandbox, channel, monkeypatch):
+def test_more_suspects_than_a_step_holds_are_all_decided(sandbox, channel, monkeypatch):
     monkeypatch.setattr(expiry, "_STEP", 2)
-    devices = support.subscribe(sandbox, channel, 30)
+    devices = factories.subscribe_browsers(sandbox, channel, 30)
     for device, _ in devices[:5]:
         device.behave("error", status=400, body=APPLE_MISMATCH)
 

@@ -11,6 +11,7 @@ from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
 from tests.pipeline import support
 
 MISMATCH = {"reason": "VapidPkHashMismatch"}
@@ -21,8 +22,8 @@ def lose_every_message():
 
 
 def test_losing_every_message_costs_nothing(sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 3)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, 3)
+    notification = factories.make_notification(channel)
 
     lose_every_message()
     support.tick()
@@ -39,8 +40,8 @@ def test_losing_every_message_costs_nothing(sandbox, channel):
 
 def test_doubled_messages_are_harmless(sandbox, channel, settings):
     settings.BATCH_SIZE = 4
-    devices = support.subscribe(sandbox, channel, 10)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, 10)
+    notification = factories.make_notification(channel)
 
     support.in_threads(*[tasks.plan] * 3)
     support.in_threads(*[tasks.deliver_web] * 3)
@@ -51,12 +52,12 @@ def test_doubled_messages_are_harmless(sandbox, channel, settings):
 
 def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
     settings.BATCH_SIZE = 1
-    devices = support.subscribe(sandbox, channel, 6)
+    devices = factories.subscribe_browsers(sandbox, channel, 6)
     devices[0][0].behave("error", status=400, body=MISMATCH)
     suspects = support.send(channel)
-    support.add_rows(other_channel, 6)
-    lapsed = support.notify(other_channel)
-    over = support.notify(other_channel)
+    factories.add_subscriptions(other_channel, 6)
+    lapsed = factories.make_notification(other_channel)
+    over = factories.make_notification(other_channel)
     support.plan()
     support.end_time(over)
     while support.claim() is not None:
@@ -73,9 +74,9 @@ def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
     assert set(batches.values_list("status", "lapses")) == {("ready", 1)}
 
 
-def test_the_tick_rings_for_what_is_due_and_for_nothing_else(channel):
-    support.add_rows(channel, 1)
-    support.notify(channel, scheduled_at=Now() + timedelta(hours=1))
+def test_the_tick_wakes_workers_only_for_what_is_due(channel):
+    factories.add_subscriptions(channel, 1)
+    factories.make_notification(channel, scheduled_at=Now() + timedelta(hours=1))
     support.tick()
     assert (support.waiting("plan"), support.waiting("web")) == (0, 0)
 
@@ -89,11 +90,11 @@ def test_the_tick_rings_for_what_is_due_and_for_nothing_else(channel):
     assert (support.waiting("plan"), support.waiting("web")) == (0, 0)
 
 
-def test_a_planner_that_has_not_finished_rings_for_the_next(channel, settings, monkeypatch):
+def test_a_planner_that_has_not_finished_wakes_the_next(channel, settings, monkeypatch):
     monkeypatch.setattr(tasks, "_PLAN_TURN_SECONDS", 0.000_001)
     settings.PLAN_WINDOW = 2
-    support.add_rows(channel, 20)
-    support.notify(channel)
+    factories.add_subscriptions(channel, 20)
+    factories.make_notification(channel)
 
     tasks.plan()
 
@@ -102,10 +103,10 @@ def test_a_planner_that_has_not_finished_rings_for_the_next(channel, settings, m
     support.plan()
 
 
-def test_a_deliverer_whose_time_is_up_rings_for_the_next(sandbox, channel, monkeypatch):
+def test_a_deliverer_whose_time_is_up_wakes_the_next(sandbox, channel, monkeypatch):
     monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.000_001)
-    support.subscribe(sandbox, channel, 1)
-    support.notify(channel)
+    factories.subscribe_browsers(sandbox, channel, 1)
+    factories.make_notification(channel)
     support.plan()
     lose_every_message()
 
@@ -116,7 +117,7 @@ def test_a_deliverer_whose_time_is_up_rings_for_the_next(sandbox, channel, monke
 
 
 def test_a_notification_that_nobody_ended_is_ended(tampered_channel, sandbox):
-    support.subscribe(sandbox, tampered_channel, 2)
+    factories.subscribe_browsers(sandbox, tampered_channel, 2)
     notification = support.send(tampered_channel)
     Notification.objects.update(status="processing", finished_at=None)
 
@@ -129,8 +130,8 @@ def test_a_notification_that_nobody_ended_is_ended(tampered_channel, sandbox):
 def test_sums_that_differ_are_corrected_from_the_batches_and_logged(
     tampered_channel, sandbox, caplog
 ):
-    support.subscribe(sandbox, tampered_channel, 2)
-    notification = support.notify(tampered_channel)
+    factories.subscribe_browsers(sandbox, tampered_channel, 2)
+    notification = factories.make_notification(tampered_channel)
     support.plan()
     Notification.objects.update(recipient_count=5)
 
@@ -142,21 +143,21 @@ def test_sums_that_differ_are_corrected_from_the_batches_and_logged(
 
 
 def test_sums_that_agree_are_not_logged(channel, sandbox, caplog):
-    support.subscribe(sandbox, channel, 2)
+    factories.subscribe_browsers(sandbox, channel, 2)
     support.send(channel)
 
     assert not support.logged(caplog, "counts.corrected")
 
 
 def test_one_batch_that_cannot_be_written_silences_no_bell(tampered_channel, other_channel, caplog):
-    support.add_rows(tampered_channel, 2)
-    broken = support.notify(tampered_channel)
+    factories.add_subscriptions(tampered_channel, 2)
+    broken = factories.make_notification(tampered_channel)
     support.plan()
     Batch.objects.update(recipient_count=0)  # fewer than its rows
     support.end_time(broken)
-    support.add_rows(other_channel, 2)
-    over = support.notify(other_channel)
-    support.notify(other_channel)
+    factories.add_subscriptions(other_channel, 2)
+    over = factories.make_notification(other_channel)
+    factories.make_notification(other_channel)
     support.plan()
     support.end_time(over)
     lose_every_message()
@@ -171,7 +172,7 @@ def test_one_batch_that_cannot_be_written_silences_no_bell(tampered_channel, oth
 @pytest.fixture
 def unendable(sandbox, tampered_channel):
     """A notification whose work is all done, and that the database does not let end."""
-    support.subscribe(sandbox, tampered_channel, 2)
+    factories.subscribe_browsers(sandbox, tampered_channel, 2)
     notification = support.send(tampered_channel)
     Notification.objects.update(status="processing", finished_at=None)
     sql.execute(_REFUSE_TO_END, {})
@@ -180,8 +181,8 @@ def unendable(sandbox, tampered_channel):
 
 
 def test_a_step_that_fails_silences_no_bell(unendable, other_channel, caplog):
-    support.add_rows(other_channel, 2)
-    support.notify(other_channel)
+    factories.add_subscriptions(other_channel, 2)
+    factories.make_notification(other_channel)
     support.plan()
     lose_every_message()
 
@@ -194,7 +195,7 @@ def test_a_step_that_fails_silences_no_bell(unendable, other_channel, caplog):
 
 
 def test_plans_close_and_are_not_looked_at_again(sandbox, channel):
-    support.subscribe(sandbox, channel, 2)
+    factories.subscribe_browsers(sandbox, channel, 2)
     support.send(channel)
     assert support.open_plans() == 1
 
@@ -205,7 +206,7 @@ def test_plans_close_and_are_not_looked_at_again(sandbox, channel):
 
 @pytest.mark.parametrize(("days", "left"), [(29, 3), (31, 0)])
 def test_deliveries_go_by_their_notifications_age(sandbox, tampered_channel, days, left):
-    support.subscribe(sandbox, tampered_channel, 3)
+    factories.subscribe_browsers(sandbox, tampered_channel, 3)
     notification = support.send(tampered_channel)
     past = Now() - timedelta(days=days)
     Notification.objects.update(finished_at=past)
@@ -222,7 +223,7 @@ def test_deliveries_go_by_their_notifications_age(sandbox, tampered_channel, day
 
 def test_an_old_batch_stays_while_its_notification_is_not_old(sandbox, channel, settings):
     settings.BATCH_SIZE = 1
-    support.subscribe(sandbox, channel, 3)
+    factories.subscribe_browsers(sandbox, channel, 3)
     support.send(channel)
     Batch.objects.update(finished_at=Now() - timedelta(days=40))
 
@@ -233,8 +234,8 @@ def test_an_old_batch_stays_while_its_notification_is_not_old(sandbox, channel, 
 
 def test_retention_goes_in_steps_until_all_is_gone(sandbox, tampered_channel, settings, caplog):
     settings.BATCH_SIZE = 1
-    support.add_rows(tampered_channel, 7)
-    notification = support.notify(tampered_channel)
+    factories.add_subscriptions(tampered_channel, 7)
+    notification = factories.make_notification(tampered_channel)
     support.plan()
     support.end_time(notification)
     support.tick()
@@ -250,7 +251,7 @@ def test_retention_goes_in_steps_until_all_is_gone(sandbox, tampered_channel, se
 
 
 def test_subscriptions_that_expired_long_ago_go(channel):
-    active, old, recent = support.add_rows(channel, 3)
+    active, old, recent = factories.add_subscriptions(channel, 3)
     for row, days in ((old, 91), (recent, 89)):
         subscription_unsubscribe(channel=channel, platform="web", address=row.address)
         then = Now() - timedelta(days=days)

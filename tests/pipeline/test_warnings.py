@@ -6,6 +6,7 @@ import pytest
 
 from pushsvc.common import worker
 from pushsvc.common.store.redis_client import redis_client
+from tests import factories
 from tests.pipeline import support
 
 EVENT = "vapid.refused_by_many"
@@ -16,7 +17,7 @@ def test_many_endpoints_that_refuse_our_vapid_key_are_worth_a_warning_and_pause_
     refusing, warnings, sandbox, channel, settings, caplog
 ):
     settings.FLUSH_SECONDS = 10  # all answers in one flush
-    devices = support.subscribe(sandbox, channel, 14)
+    devices = factories.subscribe_browsers(sandbox, channel, 14)
     for device, _ in devices[:refusing]:
         device.behave("error", status=403)
 

@@ -6,6 +6,7 @@ import pytest
 from django.conf import settings
 
 from notifications_app.models import Batch
+from tests import factories
 from tests.calls import standing_still, when_called
 from tests.pipeline import support
 from tests.pipeline.processes import kill
@@ -20,14 +21,14 @@ def received(devices):
 
 
 def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 5)
-    now = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, 5)
+    now = factories.make_notification(channel)
     for name in ("worker-plan", "worker-web", "beat", "beat"):
         processes.start(name)
 
     support.until(lambda: support.is_sent(now))
     devices[0][0].behave("throttled", times=1)
-    later = support.notify(channel)  # nobody rings: a tick finds it, and its retry
+    later = factories.make_notification(channel)  # no wakeup: a tick finds it, and its retry
     support.until(lambda: support.is_sent(later))
 
     assert support.counts(now) == support.counts(later) == ("sent", 5, 5, 0)
@@ -35,8 +36,8 @@ def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbo
 
 
 def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sandbox, channel):
-    devices = support.subscribe(sandbox, channel, 150)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, 150)
+    notification = factories.make_notification(channel)
     support.plan()
     # More than are called at once, so that some are answered.
     with standing_still(only_devices(devices), nth=settings.CALLS_IN_FLIGHT + 10) as called:
@@ -61,11 +62,11 @@ def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sa
 
 
 @pytest.mark.parametrize("tell", [os.kill, os.killpg], ids=["main process", "whole group"])
-def test_a_worker_that_is_told_to_stop_doubles_nothing_and_hands_the_rest_back(
+def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
     tell, processes, sandbox, channel
 ):
-    devices = support.subscribe(sandbox, channel, 250)
-    notification = support.notify(channel)
+    devices = factories.subscribe_browsers(sandbox, channel, 250)
+    notification = factories.make_notification(channel)
     support.plan()
 
     told = when_called(only_devices(devices), 90, lambda: processes.stop_gently(worker, tell))

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from pushsvc.bulkhead import THREADS
 from tests.api.sockets import unsent
-from tests.api.support import browser
+from tests.factories import browser
 from tests.pipeline.support import until
 from tests.proxy.nginx import HOST
 from tests.proxy.wire import answer, ask, everything, message, post, send_notification

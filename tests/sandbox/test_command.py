@@ -125,6 +125,7 @@ def test_ios_messages_arrive_where_the_printed_settings_lead():
 
 def test_every_curl_command_that_is_printed_is_one_that_the_sandbox_answers():
     with serving("--port", "0") as shown:
+        assert shown.curls
         known = {}
         for line in shown.curls:
             method, url = re.search(r"(?:-X (\w+) )?(http\S+)", line).groups()

@@ -3,7 +3,6 @@
 from itertools import count
 
 import pytest
-from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
 
@@ -11,6 +10,7 @@ from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import make_house
 from tests.browser.chromium import running_chromium, skip_without_chromium
 from tests.browser.console.support import Console
+from tests.browser.database import emptied_at_the_end
 from tests.pipeline.processes import running_web
 
 _NUMBERS = count(1)
@@ -38,9 +38,8 @@ def transactional_db(django_db_setup, django_db_blocker):
 
     Each test has a house of its own.
     """
-    with django_db_blocker.unblock():
+    with emptied_at_the_end(django_db_blocker):
         yield
-        call_command("flush", interactive=False, verbosity=0)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def more_processes():
 def service(transactional_db, to_sandboxes, more_processes, tmp_path_factory):
     """Address of a running web process."""
     skip_without_chromium()
-    redis_client().flushdb()  # limits and doorbells of other tests
+    redis_client().flushdb()  # limits and wakeups of other tests
     log_path = tmp_path_factory.mktemp("console") / "log"
     with to_sandboxes(), running_web(log_path, *more_processes) as address:
         yield address

@@ -11,10 +11,10 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Delivery, Notification
 from subscriptions_app.services import segment_create
-from tests.admin.support import fill_subscribers, make_notification
+from tests import factories
 from tests.browser.console.support import PHONE, path_of, post, press_until
+from tests.factories import add_crowd, add_each, make_sent_notification
 from tests.pipeline import phones, support
-from tests.segments import add_many
 
 COMPOSE = "/admin/notifications_app/notification/compose/"
 NEW_YORK = "America/New_York"
@@ -37,9 +37,9 @@ def devices(alice, to_sandboxes, _sandbox, _fcm, _apns):
         phones.store_google(_fcm, alice.channel)
         phones.store_apple(_apns, alice.channel)
         return {
-            "web": support.subscribe(_sandbox, alice.channel)[0],
-            "android": phones.android(_fcm, alice.channel)[0],
-            "ios": phones.iphones(_apns, alice.channel)[0],
+            "web": factories.subscribe_browsers(_sandbox, alice.channel)[0],
+            "android": factories.subscribe_androids(_fcm, alice.channel)[0],
+            "ios": factories.subscribe_iphones(_apns, alice.channel)[0],
         }
 
 
@@ -70,7 +70,7 @@ def path_to(notification):
 
 
 def test_characters_bytes_and_preview_follow_what_is_written(console, alice, sender):
-    fill_subscribers(alice.channel, 7)
+    add_crowd(alice.channel, 7)
     page = console.open(COMPOSE, sender)
 
     write(page, title="Brötchen 🥐", body="Frisch")
@@ -87,7 +87,7 @@ def test_characters_bytes_and_preview_follow_what_is_written(console, alice, sen
 
 
 def test_the_audience_is_that_of_the_platforms_and_the_segment(console, alice, sender, devices):
-    add_many(alice.channel, [{"attributes": {"plan": "pro"}}] * 3)
+    add_each(alice.channel, [{"attributes": {"plan": "pro"}}] * 3)
     rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
     segment_create(channel=alice.channel, name="Pro", rule=rule)
     page = console.open(COMPOSE, sender)
@@ -126,7 +126,7 @@ def test_what_is_written_outlives_a_reload(console, alice, sender):
 
 
 def test_a_schedule_is_the_browsers_time_and_stored_as_utc(console, alice, sender):
-    fill_subscribers(alice.channel, 3)
+    add_crowd(alice.channel, 3)
     day = timezone.now().date() + timedelta(days=30)
     page = console.open(COMPOSE, sender, timezone_id=NEW_YORK)
     write(page)
@@ -181,7 +181,7 @@ def test_a_confirmation_that_comes_twice_sends_once(console, alice, sender):
 
 
 def test_it_is_composed_with_the_keyboard_alone(console, alice, sender):
-    fill_subscribers(alice.channel, 2)
+    add_crowd(alice.channel, 2)
     page = console.open("/admin/notifications_app/notification/", sender)
     keys = page.keyboard
 
@@ -209,7 +209,7 @@ def test_it_is_composed_with_the_keyboard_alone(console, alice, sender):
 
 
 def test_an_earlier_one_is_the_start_of_a_new_one(console, alice, sender):
-    earlier = make_notification(alice.channel, title="Spring sale", data={"colour": "green"})
+    earlier = make_sent_notification(alice.channel, title="Spring sale", data={"colour": "green"})
     page = console.open(path_to(earlier), sender)
 
     page.get_by_role("link", name="Duplicate").click()
@@ -223,7 +223,7 @@ def test_an_earlier_one_is_the_start_of_a_new_one(console, alice, sender):
 # --- sending --------------------------------------------------------------------------------------
 
 
-def test_a_test_reaches_the_chosen_subscriber_and_nobody_else(console, alice, sender, devices):
+def test_a_test_reaches_only_the_chosen_subscriber(console, alice, sender, devices):
     page = console.open(COMPOSE, sender)
     write(page)
 

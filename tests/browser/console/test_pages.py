@@ -8,9 +8,10 @@ from playwright.sync_api import expect
 
 from channels_app.services import api_key_issue, provider_credentials_store
 from subscriptions_app.services import segment_create
-from tests.admin.support import fill_hours, fill_subscribers, make_notification, subscriber
+from tests.admin.support import fill_hours, subscriber
 from tests.api.credentials import APPLE, GOOGLE
 from tests.browser.console.support import PHONE, faults_of, is_wider_than_screen, press_until
+from tests.factories import add_crowd, make_sent_notification
 
 RULE = {
     "all": [
@@ -29,15 +30,15 @@ RULE = {
 def furnished(alice):
     """Something to show on every page; the pages' paths."""
     channel = alice.channel
-    fill_subscribers(channel, 120)
+    add_crowd(channel, 120)
     fill_hours(channel, days=8)
     provider_credentials_store(
         channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
     )
     api_key_issue(channel=channel, name="The shop's own program with a long name")
     segment = segment_create(channel=channel, name="Loyal", rule=RULE)
-    sent = make_notification(channel, data={"colour": "green"}, segment_id=segment.id)
-    make_notification(channel, status="pending", started_at=None, finished_at=None)
+    sent = make_sent_notification(channel, data={"colour": "green"}, segment_id=segment.id)
+    make_sent_notification(channel, status="pending", started_at=None, finished_at=None)
     own, one = f"channels_app/channel/{channel.pk}", subscriber(channel)
     return [
         "",
@@ -118,7 +119,7 @@ def test_colours_are_switched_and_stay_so_on_the_next_page(console, alice):
     expect(page.locator("html")).not_to_have_class(re.compile(r"\bdark\b"))
 
 
-def test_who_chooses_a_comparison_with_the_arrow_keys_stays_at_it(console, alice):
+def test_choosing_a_comparison_with_the_arrow_keys_keeps_the_focus(console, alice):
     page = console.open("/admin/subscriptions_app/segment/add/", alice.members["manager"])
     comparison = page.get_by_label("Comparison")
     comparison.focus()

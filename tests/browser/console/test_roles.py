@@ -7,8 +7,9 @@ from channels_app.models import ApiKey, ProviderCredential
 from notifications_app.models import Notification
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.services import segment_create
-from tests.admin.support import fill_subscribers, make_notification, subscriber
+from tests.admin.support import subscriber
 from tests.browser.console.support import post
+from tests.factories import add_crowd, make_sent_notification
 
 NOTIFICATIONS = "/admin/notifications_app/notification/"
 RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
@@ -20,7 +21,7 @@ def channel_path(house, tab="change"):
 
 @pytest.fixture
 def scheduled(alice):
-    return make_notification(
+    return make_sent_notification(
         alice.channel, title="Next week", status="pending", started_at=None, finished_at=None
     )
 
@@ -85,7 +86,7 @@ def test_a_sender_is_offered_no_form_for_keys_credentials_or_segments(console, a
 
 
 def test_a_sender_who_posts_anyway_is_refused(console, alice):
-    fill_subscribers(alice.channel, 1)
+    add_crowd(alice.channel, 1)
     segment = segment_create(channel=alice.channel, name="Pro", rule=RULE)
     one = subscriber(alice.channel)
     page = console.open(channel_path(alice), alice.members["sender"])
@@ -118,10 +119,10 @@ def test_a_manager_cannot_choose_who_belongs_to_the_account(console, alice):
     assert added == 403
 
 
-def test_a_strangers_pages_are_not_there_whoever_asks(console, alice, bob):
-    fill_subscribers(bob.channel, 1)
+def test_another_accounts_pages_are_not_found_for_any_role(console, alice, bob):
+    add_crowd(bob.channel, 1)
     segment = segment_create(channel=bob.channel, name="Theirs", rule=RULE)
-    sent = make_notification(bob.channel, title="Theirs")
+    sent = make_sent_notification(bob.channel, title="Theirs")
     one = subscriber(bob.channel)
     page = console.open("/admin/", alice.members["owner"])
     guessed = [

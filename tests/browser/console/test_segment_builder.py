@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from subscriptions_app.models import Segment, Subscription
-from tests.admin.support import fill_subscribers, subscriber
-from tests.segments import add_many
+from tests.admin.support import subscriber
+from tests.factories import add_crowd, add_each
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def crowd(alice):
         {"attributes": {"plan": "pro" if n % 2 else "free", "age": 20 + n, "size": "12"}}
         for n in range(12)
     ]
-    add_many(alice.channel, [*web, {"platform": "android"}, {"platform": "ios"}])
+    add_each(alice.channel, [*web, {"platform": "android"}, {"platform": "ios"}])
 
 
 def count(page):
@@ -112,7 +112,7 @@ def test_an_unfinished_rule_is_not_saved_and_its_fault_is_told(console, alice, m
 
 
 def test_a_subscriber_is_found_by_its_token_hash_expired_and_deleted(console, alice, manager):
-    fill_subscribers(alice.channel, 30)
+    add_crowd(alice.channel, 30)
     one = subscriber(alice.channel)
     page = console.open("/admin/subscriptions_app/subscription/", manager)
     page.locator("#searchbar").fill(one.address_sha256.hex())

@@ -59,7 +59,7 @@ def test_staff_sign_in_land_where_they_wanted_to_and_sign_out(console, carol):
     assert path_of(page) == "login/"
 
 
-def test_a_wrong_password_is_told_and_lets_nobody_in(console, carol):
+def test_a_wrong_password_is_refused_with_a_message(console, carol):
     page = console.open("/admin/")
 
     sign_in(page, carol, password="wrong")
@@ -69,7 +69,7 @@ def test_a_wrong_password_is_told_and_lets_nobody_in(console, carol):
     assert path_of(page) == "login/"
 
 
-def test_who_guesses_is_locked_out_and_told_for_how_long(console, carol):
+def test_guessing_locks_the_user_out_and_the_page_says_for_how_long(console, carol):
     console.answers.add(429)
     page = console.open("/admin/")
 

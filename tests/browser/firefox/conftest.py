@@ -1,11 +1,11 @@
 """A real Firefox, the whole service, and somebody's site that uses it."""
 
 import pytest
-from django.core.management import call_command
 from django.test import override_settings
 
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
+from tests.browser.database import emptied_at_the_end
 from tests.browser.firefox import site
 from tests.browser.firefox.firefox import Firefox, installed
 from tests.browser.firefox.service import Owner, Service
@@ -47,9 +47,8 @@ def transactional_db(django_db_setup, django_db_blocker):
 
     Each test has a channel of its own.
     """
-    with django_db_blocker.unblock():
+    with emptied_at_the_end(django_db_blocker):
         yield
-        call_command("flush", interactive=False, verbosity=0)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +57,7 @@ def service(_firefox, push_service, transactional_db, tmp_path_factory):
     trusted = frozenset({push_service.origin})
     log_path = tmp_path_factory.mktemp("service") / "log"
     with override_settings(WEBPUSH_TRUSTED_ORIGINS=trusted), log_path.open("w+") as log:
-        redis_client().flushdb()  # doorbells of other tests
+        redis_client().flushdb()  # wakeups of other tests
         processes = Processes(log)
         try:
             yield Service.started(processes, push_service)

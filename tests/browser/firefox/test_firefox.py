@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from django.core.management import call_command
 
-from tests.api.support import browser
 from tests.browser.firefox.site import serving
+from tests.factories import browser
 from tests.pipeline.support import until
 
 SUBSCRIBE = "#push-subscribe"
@@ -35,7 +35,7 @@ def shown(firefox, *expected):
     until(lambda: sorted(firefox.on_screen()) == sorted(expected))
 
 
-def test_who_follows_the_guide_gets_its_notification_and_its_click_counted(firefox, alice):
+def test_a_site_that_follows_the_guide_shows_a_notification_and_counts_its_click(firefox, alice):
     subscribe(firefox, alice)
     sent = alice.send_as_the_guide_says()
     shown(firefox, ("Hello", "It works."))
@@ -153,22 +153,22 @@ def test_a_changed_endpoint_keeps_the_subscription(firefox, alice):
     assert alice.outcome(sent) == (1, 1, 0)
 
 
-def test_a_browser_survives_strangers_who_know_its_endpoint(firefox, alice):
+def test_a_browser_keeps_its_subscription_when_others_know_its_endpoint(firefox, alice):
     subscribe(firefox, alice)
     firefox.in_page('push.setAttributes({plan: "pro"})')
     own = alice.subscription()
     theirs = alice.service.push_service.subscribe()
     alice.subscribes(browser(theirs.endpoint, previous_endpoint=own.address))
     alice.subscribes(browser(own.address))
-    strangers = [each for each in alice.subscriptions() if each.id != own.id]
-    assert [each.attributes for each in strangers] == [{}, {}]
+    others = [each for each in alice.subscriptions() if each.id != own.id]
+    assert [each.attributes for each in others] == [{}, {}]
 
     firefox.in_page("push.subscribe()")
 
     active = [each for each in alice.subscriptions() if each.expired_at is None]
     assert [(each.id, each.attributes) for each in active] == [
         (own.id, {"plan": "pro"}),
-        (strangers[0].id, {}),
+        (others[0].id, {}),
     ]
     sent = alice.send(title="Bread")
     shown(firefox, ("Bread", "Fresh bread"))

@@ -149,7 +149,7 @@ def test_a_visitor_subscribes_sends_and_sees_the_counts_move(page):
     assert Subscription.objects.get().expired_code == "unsubscribed"
 
 
-def test_a_browser_that_cannot_reach_its_push_service_is_told_what_to_do(page):
+def test_a_browser_that_cannot_reach_its_push_service_shows_what_to_do(page):
     page.evaluate("localStorage.setItem('push-service-fails', 'AbortError')")
     page.click("#subscribe")
     page.wait_for_selector("#problem >> text=Try Firefox, Chrome or Edge.")

@@ -83,7 +83,7 @@ def test_unsubscribing_ends_it_here_and_at_the_service(allowed, site):
     assert attempt(page, "push.isSubscribed()") == (False, None)
 
 
-def test_a_rotated_key_subscribes_the_browser_anew_and_keeps_its_id(allowed, site, alice):
+def test_a_rotated_key_subscribes_the_browser_again_and_keeps_its_id(allowed, site, alice):
     page = visit(allowed, site)
     first = subscribe(page, "{attributes: {plan: 'pro'}}")
     new_key = vapid_key_rotate(channel=alice.channel)
@@ -107,7 +107,7 @@ def test_a_changed_endpoint_is_reported_at_the_next_visit_and_keeps_the_id(allow
     assert subscription().address == f"{PUSH}/elsewhere"
 
 
-def test_a_visit_soon_after_calls_nobody_and_one_next_day_registers_again(allowed, site):
+def test_a_visit_soon_after_makes_no_request_and_one_next_day_registers_again(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     before = subscription().registered_at

@@ -4,9 +4,9 @@ import pytest
 
 from pushsvc.sdk import worker_snippet
 from subscriptions_app.models import Subscription
-from tests.api.support import browser_keys
 from tests.browser.sdk.site import attempt, visit
 from tests.browser.sdk.support import next_event, with_events
+from tests.factories import browser_keys
 from tests.pipeline.support import until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -117,7 +117,7 @@ def test_an_empty_data_frame_does_not_end_the_connection(sandbox, kind, expected
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(Plain, ("accepted", 2)), (Ours, ("accepted", 1))])
-def test_goaway_lets_what_is_under_way_be_answered(sandbox, kind, expected):
+def test_goaway_lets_calls_in_flight_be_answered(sandbox, kind, expected):
     slow, last = sandbox.register(), sandbox.register()
     slow.behave("slow", seconds=2.0)
     last.behave("goaway_first", seconds=0.1, times=1)
@@ -159,7 +159,7 @@ class CountingSelector(selectors.DefaultSelector):
 @pytest.mark.parametrize(
     ("kind", "expected", "is_polling"), [(Plain, "hangs", True), (Ours, "accepted", False)]
 )
-def test_who_waits_for_room_sleeps_until_the_one_ahead_is_given_up(
+def test_a_send_that_waits_for_room_sleeps_until_the_one_ahead_gives_up(
     narrow, kind, expected, is_polling
 ):
     hanging = narrow.register()

@@ -31,7 +31,7 @@ def unused_address():
         return f"127.0.0.1:{closed.getsockname()[1]}"
 
 
-def test_nobody_listening_is_an_outage_for_all_who_wait():
+def test_a_refused_connection_is_an_outage_for_every_send_that_waits():
     outcomes = refused_by(unused_address(), count=20, call_timeout=5.0)
     failed = Deferred("connection_failed", "ConnectionRefusedError", outage=True)
     assert set(outcomes) == {failed}
@@ -51,7 +51,7 @@ def test_an_outage_may_last(monkeypatch):
     assert asyncio.run(whole()) == {"connection_failed"}
 
 
-def test_a_certificate_of_nobody_known_is_refused(sandbox):
+def test_a_certificate_of_an_unknown_authority_is_refused(sandbox):
     assert refused_by(sandbox.server) == [Deferred("tls_failed", outage=True)]
     assert sandbox.open_connection_count == 0
 

@@ -21,7 +21,7 @@ from tests.delivery.support import make_message
 
 
 @pytest.mark.parametrize("_time", range(4))
-def test_who_came_first_goes_first(narrow, _time):
+def test_the_first_to_wait_is_the_first_to_go(narrow, _time):
     """Each time anew: it depends on when the server's SETTINGS arrive."""
     devices = [behaving(narrow, "slow", seconds=0.01) for _ in range(30)]
     outcomes = deliver(narrow, narrow.key(), *devices, proven=False, max_connections=1)
@@ -30,7 +30,7 @@ def test_who_came_first_goes_first(narrow, _time):
     assert arrivals == sorted(arrivals)
 
 
-def test_who_gives_up_when_its_turn_has_come_passes_it_on(narrow):
+def test_a_waiter_that_gives_up_on_its_turn_passes_it_on(narrow):
     slow, last = behaving(narrow, "slow", seconds=0.1), narrow.register()
     credentials = credentials_of(narrow.key())
 
@@ -110,7 +110,7 @@ def test_between_connections_that_fail_there_is_a_pause(sandbox, monkeypatch):
     assert sandbox.connection_count == 1
 
 
-def test_who_waits_when_the_client_is_closed_is_told_so(narrow):
+def test_a_send_that_waits_fails_when_the_client_is_closed(narrow):
     hanging = behaving(narrow, "hang")
     credentials = credentials_of(narrow.key())
 

@@ -16,15 +16,8 @@ from notifications_app.delivery.fcm.access_token import (
 )
 from notifications_app.delivery.types import Accepted, Deferred, Misconfigured
 from pushsvc.common import base64url
-from pushsvc.sandbox import running_fcm_sandbox
 from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, send, target_of
 from tests.delivery.support import PushService, answer, hang, make_message
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with running_fcm_sandbox() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

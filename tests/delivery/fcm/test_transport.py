@@ -1,19 +1,12 @@
 """The transport against the FCM sandbox, and against servers that are worse than it."""
 
 import asyncio
-import datetime
-import ipaddress
 import logging
 import socket
 import ssl
 from types import SimpleNamespace
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from pushsvc.sandbox import running_fcm_sandbox
@@ -28,12 +21,6 @@ from tests.delivery.support import (
     reset,
     seconds_for,
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with running_fcm_sandbox() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +127,8 @@ def test_a_project_over_its_quota_waits_as_it_was_told(sandbox):
 
 
 def test_a_token_of_another_project_is_suspect(sandbox, credentials):
-    stranger = sandbox.register("other-app")
-    [outcome] = send(sandbox, credentials, stranger.token)
+    foreign = sandbox.register("other-app")
+    [outcome] = send(sandbox, credentials, foreign.token)
     assert outcome == Gone("sender_id_mismatch", "403 SenderId mismatch", suspect=True)
 
 
@@ -225,7 +212,7 @@ def test_a_payload_that_is_too_large_is_refused_unsent(sandbox, credentials, dev
     assert sandbox.messages(device.id) == []
 
 
-def test_nobody_listening_is_an_outage(credentials, sandbox, device):
+def test_a_refused_connection_is_an_outage(credentials, sandbox, device):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         origin = f"http://127.0.0.1:{closed.getsockname()[1]}"
     [outcome] = send(sandbox, credentials, device.token, api_base=origin)
@@ -284,28 +271,6 @@ def test_a_cancelled_send_is_cancelled(sandbox, credentials):
                     await task
 
     asyncio.run(cancel())
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A PEM file that is its own authority for 127.0.0.1, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "push sandbox")])
-    now = datetime.datetime.fromtimestamp(0, datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=40_000))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
-    pem = made.public_bytes(Encoding.PEM)
-    path.write_bytes(pem + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,10 @@
 import asyncio
-import datetime
-import ipaddress
 import logging
 import socket
 import ssl
 import threading
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 from py_vapid import Vapid02
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
@@ -137,7 +130,7 @@ def test_no_proper_answer_is_an_outage(behave, code):
     assert len(received) == 1
 
 
-def test_nobody_listening_is_an_outage():
+def test_a_refused_connection_is_an_outage():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         origin = f"http://127.0.0.1:{closed.getsockname()[1]}"
     outcome = asyncio.run(send(Browser().target(f"{origin}/push/1"), trusted=[origin]))
@@ -174,15 +167,15 @@ def test_a_name_that_leads_nowhere_is_an_outage(host):
     assert outcome == Deferred("name_not_resolved", outage=True)
 
 
-def test_strangers_whose_names_are_not_answered_do_not_delay_a_known_service(names):
+def test_unknown_hosts_whose_names_are_not_resolved_do_not_delay_a_known_service(names):
     leave = threading.Event()
 
     def never():
         leave.wait(60)
         return "127.0.0.1"
 
-    strangers = [f"stranger-{number}.example.org" for number in range(40)]
-    names.update(dict.fromkeys(strangers, never))
+    unknown = [f"host-{number}.example.org" for number in range(40)]
+    names.update(dict.fromkeys(unknown, never))
     names["fcm.googleapis.com"] = "127.0.0.1"
 
     async def deliver():
@@ -191,7 +184,7 @@ def test_strangers_whose_names_are_not_answered_do_not_delay_a_known_service(nam
             asyncio.ensure_future(
                 client.send(make_message(), Browser().target(f"https://{host}/"), CREDENTIALS)
             )
-            for host in (*strangers, "fcm.googleapis.com")
+            for host in (*unknown, "fcm.googleapis.com")
         ]
         *others, known = await asyncio.gather(*sends)
         leave.set()
@@ -272,32 +265,6 @@ def test_a_cancelled_send_is_cancelled():
                 await task
 
     asyncio.run(cancel())
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A PEM file that is its own authority for 127.0.0.1, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "push sandbox")])
-    now = datetime.datetime.fromtimestamp(0, datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=40_000))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
-    pem = made.public_bytes(Encoding.PEM)
-    path.write_bytes(pem + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return path
 
 
 def over_tls(certificate, **settings):

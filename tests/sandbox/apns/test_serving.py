@@ -63,7 +63,7 @@ def test_keys_and_devices_outlive_a_restart_what_they_received_does_not(tmp_path
         assert sandbox.devices() == []
 
 
-def test_who_trusted_the_authority_before_a_restart_goes_on_trusting_it(tmp_path):
+def test_a_client_that_trusted_the_authority_still_trusts_it_after_a_restart(tmp_path):
     state = tmp_path / "apns.jsonl"
     with running_apns_sandbox(state_file=state) as sandbox:
         before = sandbox.ca_pem

@@ -1,34 +1,18 @@
 """Each mode does over a real socket what it says, for as long as it was told to."""
 
 import http.client
-from email.utils import parsedate_to_datetime
 
 import pytest
 
-from pushsvc.sandbox import FcmMode, running_fcm_sandbox
-from tests.sandbox.fcm.sender import PROJECT, FcmSender
+from pushsvc.sandbox import FcmMode
+from tests.sandbox.fcm.sender import PROJECT
+from tests.sandbox.over_http import check_wait
 
 INSTEAD_OF_AN_ANSWER = {
     "reset": ConnectionResetError,
     "close_after_accept": http.client.RemoteDisconnected,
     "garbage": http.client.BadStatusLine,
 }
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with running_fcm_sandbox() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def sender(sandbox):
-    return FcmSender(sandbox)
-
-
-@pytest.fixture
-def device(sandbox):
-    return sandbox.register(PROJECT)
 
 
 @pytest.mark.parametrize(
@@ -64,14 +48,7 @@ def test_a_bad_token_is_named_in_words_or_as_a_field(sender, device):
 
 @pytest.mark.parametrize("mode", ["throttled", "internal", "unavailable"])
 def test_a_wait_is_given_in_seconds_as_a_date_or_not_at_all(sender, device, mode):
-    device.behave(mode, retry_after=7)
-    assert sender.send(device).headers["Retry-After"] == "7"
-    device.behave(mode, retry_after=7, as_date=True)
-    headers = sender.send(device).headers
-    wait = parsedate_to_datetime(headers["Retry-After"]) - parsedate_to_datetime(headers["Date"])
-    assert 6 <= wait.total_seconds() <= 8
-    device.behave(mode)
-    assert sender.send(device).headers["Retry-After"] is None
+    check_wait(sender, device, mode)
 
 
 def test_any_answer_can_be_chosen(sandbox, sender, device):

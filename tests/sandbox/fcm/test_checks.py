@@ -4,25 +4,8 @@ import json
 
 import pytest
 
-from pushsvc.sandbox import running_fcm_sandbox
 from tests.sandbox.fcm.sender import PROJECT, FcmSender
 from tests.sandbox.webpush.sender import request
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with running_fcm_sandbox() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def sender(sandbox):
-    return FcmSender(sandbox)
-
-
-@pytest.fixture
-def device(sandbox):
-    return sandbox.register(PROJECT)
 
 
 def test_a_message_is_taken_and_kept(sandbox, sender, device):
@@ -242,8 +225,8 @@ def test_a_token_of_another_project_is_a_mismatch(sandbox, sender):
 
 
 def test_an_account_sends_in_its_own_project_only(sandbox, sender):
-    stranger = sandbox.register("other-app")
-    said = sender.send(stranger, project="other-app")
+    foreign = sandbox.register("other-app")
+    said = sender.send(foreign, project="other-app")
     assert (said.status, said.fcm_code, said.reason) == (403, None, "IAM_PERMISSION_DENIED")
 
 

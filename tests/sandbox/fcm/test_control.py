@@ -1,6 +1,5 @@
 """The HTTP interface for processes that are not the sandbox's own, and what outlives one."""
 
-import json
 import stat
 from datetime import datetime
 
@@ -8,19 +7,13 @@ import pytest
 
 from pushsvc.sandbox import running_fcm_sandbox
 from tests.sandbox.fcm.sender import PROJECT, FcmSender
-from tests.sandbox.webpush.sender import request
+from tests.sandbox.over_http import call
 
 
 @pytest.fixture
 def sandbox():
     with running_fcm_sandbox() as running:
         yield running
-
-
-def call(sandbox, method, path, body=None):
-    raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    answered = request(method, sandbox.origin + path, raw)
-    return answered.status, json.loads(answered.body or b"null")
 
 
 def made(sandbox, path, body=None):

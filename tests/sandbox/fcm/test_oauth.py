@@ -5,19 +5,7 @@ import time
 import pytest
 
 from pushsvc.common import base64url
-from pushsvc.sandbox import running_fcm_sandbox
 from tests.sandbox.fcm.sender import FcmSender
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with running_fcm_sandbox() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def sender(sandbox):
-    return FcmSender(sandbox)
 
 
 def test_a_service_account_has_the_shape_of_googles_key_file(sandbox):
@@ -78,9 +66,9 @@ def test_an_assertion_is_for_an_hour_from_now(sender, issued, expires, status):
 
 
 def test_an_assertion_signed_by_another_account_is_refused(sandbox, sender):
-    stranger = sandbox.service_account("other-app")
+    foreign = sandbox.service_account("other-app")
     for changed in ({}, {"private_key_id": sender.key_file["private_key_id"]}):
-        mixed = stranger | changed
+        mixed = foreign | changed
         said = sender.token(sender.assertion(mixed, iss=sender.key_file["client_email"]))
         assert (said.error, said.json["error_description"]) == ("invalid_grant", SIGNATURE)
 

@@ -129,8 +129,8 @@ def test_messages_to_a_browser_are_checked_as_far_as_that_takes_no_keys(browser,
 def test_a_browsers_endpoint_takes_messages_of_its_key_only(browser):
     with browser:
         letters = subscribed(browser)
-        stranger = Letters(letters.endpoint)
-        assert stranger.send()[0].status == 403
+        other = Letters(letters.endpoint)
+        assert other.send()[0].status == 403
         assert browser.is_quiet()
 
 

@@ -4,10 +4,10 @@ import http.client
 import json
 import socket
 import threading
-from email.utils import parsedate_to_datetime
 
 import pytest
 
+from tests.sandbox.over_http import check_wait
 from tests.sandbox.webpush.sender import TEXT, encoded, post
 
 INSTEAD_OF_AN_ANSWER = {
@@ -45,14 +45,7 @@ def test_an_error_mode_answers_in_the_shape_of_autopush(
 
 @pytest.mark.parametrize("mode", ["throttled", "wns_throttled"])
 def test_a_wait_is_given_in_seconds_as_a_date_or_not_at_all(sender, device, mode):
-    device.behave(mode, retry_after=7)
-    assert sender.send(device).headers["Retry-After"] == "7"
-    device.behave(mode, retry_after=7, as_date=True)
-    headers = sender.send(device).headers
-    wait = parsedate_to_datetime(headers["Retry-After"]) - parsedate_to_datetime(headers["Date"])
-    assert 6 <= wait.total_seconds() <= 8
-    device.behave(mode)
-    assert sender.send(device).headers["Retry-After"] is None
+    check_wait(sender, device, mode)
 
 
 def test_wns_throttles_with_406_and_headers_of_its_own(sender, device):

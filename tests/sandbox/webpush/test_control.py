@@ -1,6 +1,5 @@
 """The HTTP interface for processes that are not the sandbox's own."""
 
-import json
 import re
 from datetime import datetime
 
@@ -8,19 +7,14 @@ import pytest
 from pywebpush import WebPusher
 
 from pushsvc.sandbox import running_sandbox
-from tests.sandbox.webpush.sender import TEXT, Sender, encoded, post, request
+from tests.sandbox.over_http import call
+from tests.sandbox.webpush.sender import TEXT, Sender, encoded, post
 
 
 @pytest.fixture
 def sandbox():
     with running_sandbox() as running:
         yield running
-
-
-def call(sandbox, method, path, body=None):
-    raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    answered = request(method, sandbox.origin + path, raw)
-    return answered.status, json.loads(answered.body or b"null")
 
 
 def subscribe(sandbox, **fields):

@@ -1,11 +1,10 @@
-"""Endpoints that anybody may have subscribed, and that answer as they like.
+"""Endpoints at hosts that are no known push service, and that answer as they like.
 
-A stranger's host cannot be had on the loopback, where no worker would dial it: the transport knows
-strangers by their address, and the guard of the way out has no exceptions but trusted origins. So
-here the rows say `other`, which is what makes a batch a stranger's, and the endpoints are the
-second sandbox's. The transport takes them for the operator's own, so the worker is started with a
-stranger's time for every call; that it chooses that time for strangers, and connections of their
-own, is for `tests/delivery/webpush/test_transport.py`.
+A worker dials no unknown host on the loopback, so no unknown host can run here. Instead the rows
+say `other`, which makes their batches those of unknown hosts, and the endpoints are the second
+sandbox's. The transport takes that sandbox for a trusted origin, so the worker is started with an
+unknown host's time limit for every call. `tests/delivery/webpush/test_transport.py` shows that the
+transport chooses this limit, and separate connections, for unknown hosts.
 """
 
 from collections import Counter
@@ -30,79 +29,79 @@ ANSWERS = [
 
 @pytest.fixture
 def brief(system):
-    """Each call of the web worker may take as long as one to a stranger."""
+    """Each call of the web worker may take as long as one to an unknown host."""
     assert set(system.tell_to_stop("worker-web")) == {0}
     system.start("worker-web", FAULTS_CALL_SECONDS=str(shortened.STRANGER_CALL_SECONDS))
     yield system
     system.kill("worker-web")
 
 
-def test_strangers_that_refuse_throttle_or_never_answer_slow_nobody_else(brief, channel):
+def test_unknown_hosts_that_refuse_throttle_or_never_answer_slow_no_other_channel(brief, channel):
     system = brief
     channel.subscribe(many(300))
     alone = channel.send()
     assert_exact(channel, [alone])
-    strange = system.channel()
-    pairs = strange.subscribe(many(200), sandbox=system.sandboxes.other_web, push_service="other")
+    other = system.channel()
+    pairs = other.subscribe(many(200), sandbox=system.sandboxes.other_web, push_service="other")
     for number, (_, device) in enumerate(pairs):
         mode, options = ANSWERS[number % len(ANSWERS)]
         device.behave(mode, **options)
 
-    theirs = strange.send()
-    until(lambda: any(device.receipts for _, device in pairs), "strangers are called")
+    theirs = other.send()
+    until(lambda: any(device.receipts for _, device in pairs), "unknown hosts are called")
     beside = channel.send()
     wait_ended(channel, [beside])
-    assert status(strange, theirs) == "processing"
+    assert status(other, theirs) == "processing"
     assert_exact(channel, [alone, beside])
 
-    until(lambda: called_again(strange, theirs), "all were called")
-    end_time(strange, theirs)
-    assert_exact(strange, [theirs])
+    until(lambda: called_again(other, theirs), "all were called")
+    end_time(other, theirs)
+    assert_exact(other, [theirs])
     each = many(200) // len(ANSWERS)
-    assert codes(strange, theirs) == {"vapid_refused": 2 * each, "expired": 3 * each}
+    assert codes(other, theirs) == {"vapid_refused": 2 * each, "expired": 3 * each}
     assert system.logged("breaker.opened") == []
-    _assert_not_hammered(pairs, outcomes(strange, theirs))
+    _assert_not_hammered(pairs, outcomes(other, theirs))
     print(  # noqa: T201 (figures for who reads the run)
-        f"beside strangers: {seconds_taken(channel, beside):.1f} s,"
+        f"beside unknown hosts: {seconds_taken(channel, beside):.1f} s,"
         f" alone: {seconds_taken(channel, alone):.1f} s"
     )
 
 
-def test_hosts_made_up_under_a_push_services_name_hold_up_nobody_there(system, channel):
-    strange = system.channel()
+def test_invented_hosts_under_a_push_services_name_delay_no_delivery_there(system, channel):
+    other = system.channel()
     fakes = [f"https://no{number}-1.push.services.mozilla.com/x" for number in range(25)]
     for endpoint in fakes:
-        strange.subscribe_endpoint(endpoint)
+        other.subscribe_endpoint(endpoint)
     channel.subscribe(many(40), push_service="mozilla")
 
-    theirs = strange.send()
-    until(lambda: _attempts(strange, theirs) >= 2 * len(fakes), "they were tried again")
+    theirs = other.send()
+    until(lambda: _attempts(other, theirs) >= 2 * len(fakes), "they were tried again")
     ours = channel.send(ttl=60)
 
     assert_exact(channel, [ours])
     assert codes(channel, ours) == {"": many(40)}
     assert system.logged("breaker.opened") == []
-    end_time(strange, theirs)
-    wait_ended(strange, [theirs])
+    end_time(other, theirs)
+    wait_ended(other, [theirs])
 
 
 def test_a_channel_whose_calls_all_fail_holds_up_no_other_at_the_same_push_service(system, channel):
-    strange = system.channel()
-    pairs = strange.subscribe(many(100))
+    other = system.channel()
+    pairs = other.subscribe(many(100))
     for _, device in pairs:
         device.behave("error", status=503)
     channel.subscribe(many(40))
 
-    theirs = strange.send()
+    theirs = other.send()
     until(lambda: system.logged("breaker.opened"), "their breaker opens")
     ours = channel.send(ttl=60)
 
     wait_ended(channel, [ours])
-    assert status(strange, theirs) == "processing"
+    assert status(other, theirs) == "processing"
     assert_exact(channel, [ours])
     assert codes(channel, ours) == {"": many(40)}
-    end_time(strange, theirs)
-    wait_ended(strange, [theirs])
+    end_time(other, theirs)
+    wait_ended(other, [theirs])
 
 
 def _attempts(channel, notification_id):

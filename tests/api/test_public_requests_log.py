@@ -122,7 +122,7 @@ def with_secret(path):
     return path + (b"&" if b"?" in path else b"?") + b"x=" + SECRET.encode()
 
 
-def of_strangers(channel):
+def of_anonymous(channel):
     place = (b"X-Channel-ID", str(channel.id).encode())
     token = ((b"Cookie", b"csrftoken=" + CSRF), (b"X-CSRFToken", CSRF))
     yield from (request(b"GET", with_secret(path)) for path in PATHS)
@@ -156,7 +156,7 @@ def requests(transactional_db):
     house = make_house("Alice")
     people = [signed_in(make_root()), signed_in(house.members["viewer"])]
     channel = owner_of(make_channel()).channel
-    return [*of_strangers(channel), *(each for person in people for each in of_staff(person))]
+    return [*of_anonymous(channel), *(each for person in people for each in of_staff(person))]
 
 
 def test_no_request_fails_or_fills_the_log(requests, tmp_path):

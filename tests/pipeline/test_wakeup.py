@@ -1,4 +1,4 @@
-"""Rings that are bounded, and brokers that are away."""
+"""Wakeups are bounded, and a broker may be away."""
 
 import contextlib
 import socket
@@ -100,10 +100,10 @@ def wire(settings, broker_at):
 
 
 @pytest.mark.parametrize(
-    ("rings", "waiting"), [([1], 1), ([3, 4], 7), ([100], 16), ([9, 9, 9], 16)]
+    ("counts", "waiting"), [([1], 1), ([3, 4], 7), ([100], 16), ([9, 9, 9], 16)]
 )
-def test_no_more_rings_wait_than_the_bound(rings, waiting):
-    for count in rings:
+def test_no_more_wakeups_wait_than_the_bound(counts, waiting):
+    for count in counts:
         wakeup.ring("web", count)
 
     assert support.waiting("web") == waiting
@@ -146,7 +146,7 @@ def test_a_broker_that_did_not_answer_is_left_alone_for_a_moment(wire, caplog, m
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
-def test_a_ring_is_heard_again_once_the_broker_is_back(wire, caplog):
+def test_a_wakeup_arrives_again_once_the_broker_is_back(wire, caplog):
     wakeup.ring("web")
     assert support.waiting("web") == 1
     wire.cut()
@@ -173,7 +173,7 @@ def test_more_failures_than_the_pool_holds_do_not_silence_it(wire):
     assert support.waiting("web") == 1
 
 
-def test_threads_that_ring_at_once_all_return(wire):
+def test_threads_that_send_wakeups_at_once_all_return(wire):
     wakeup.ring("web")
     support.in_threads(*[lambda: wakeup.ring("web")] * 12)
     assert 1 < support.waiting("web") <= 28

@@ -1,0 +1,13 @@
+"""A database that processes beside the tests use, too."""
+
+from contextlib import contextmanager
+
+from django.core.management import call_command
+
+
+@contextmanager
+def emptied_at_the_end(django_db_blocker):
+    """Tests of the block may use the database and need not empty it."""
+    with django_db_blocker.unblock():
+        yield
+        call_command("flush", interactive=False, verbosity=0)
