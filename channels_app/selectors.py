@@ -149,10 +149,21 @@ def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:
 
 def channel_totals(channel_id: UUID) -> ChannelTotals:
     """Exact: each share is written in the transaction of what it counts."""
+    return _added_up(ChannelCounter.objects.filter(channel_id=channel_id))
+
+
+def totals_of(channels: QuerySet[Channel]) -> ChannelTotals:
+    """Of these channels together."""
+    return _added_up(ChannelCounter.objects.filter(channel__in=channels))
+
+
+def installation_totals() -> ChannelTotals:
+    return _added_up(ChannelCounter.objects.all())
+
+
+def _added_up(shares: QuerySet[ChannelCounter]) -> ChannelTotals:
     names = list(ChannelTotals.__dataclass_fields__)
-    sums = ChannelCounter.objects.filter(channel_id=channel_id).aggregate(
-        **{name: Sum(name, default=0) for name in names}
-    )
+    sums = shares.aggregate(**{name: Sum(name, default=0) for name in names})
     return ChannelTotals(**{name: int(total) for name, total in sums.items()})
 
 

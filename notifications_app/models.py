@@ -157,6 +157,7 @@ class Plan(models.Model):
 
 
 BREAKING_BATCH = Q(lapses__gte=CAREFUL_AFTER_LAPSES) & ~Q(status="done")
+RECIPIENTS_LEFT = F("recipient_count") - F("delivered_count") - F("bounced_count")
 
 
 class Batch(models.Model):

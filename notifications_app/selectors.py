@@ -1,24 +1,34 @@
-"""Reads of notifications, always within one channel."""
+"""Reads of notifications for the API and the console."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import BigIntegerField, Exists, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    Exists,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    When,
+)
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
-from notifications_app.models import Delivery, Notification, OutcomeMinute
+from notifications_app.models import Batch, Delivery, Notification, OutcomeMinute
 from notifications_app.states import DeliveryStatus, NotificationStatus
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 
 
 def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification:
-    """Raises NotFound, also for another channel's."""
+    """Raises NotFound, also for a notification of another channel."""
     found = Notification.objects.filter(id=notification_id, channel_id=channel_id).first()
     if found is None:
         raise NotFound("There is no such notification.")
@@ -32,7 +42,7 @@ def notification_page(*, channel_id: UUID, limit: int, offset: int) -> list[Noti
 
 
 def notification_url(notification_id: UUID) -> str:
-    """What a click opens, of any channel's notification; "" where there is none."""
+    """What a click opens, for a notification of any channel; "" if there is nothing to open."""
     urls = Notification.objects.filter(id=notification_id).values_list("url", flat=True)
     return urls.first() or ""
 
@@ -40,8 +50,8 @@ def notification_url(notification_id: UUID) -> str:
 def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
     """Ids of the channels' newest notifications, for `id__in` of a query; None: of all channels.
 
-    As an array, which PostgreSQL reads first, by index, and looks at no others. A plain subquery
-    it may join the other way round, and look at every notification.
+    They are an array, because PostgreSQL reads an array first and by index. With a plain subquery
+    it may choose the other join order and read every notification.
     """
     values: tuple[Any, ...] = (limit,)
     statement = _NEWEST_OF_ALL
@@ -53,10 +63,10 @@ def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
 def notifications_sent_since(
     notifications: QuerySet[Any], since: datetime, *, platform: str = ""
 ) -> QuerySet[Any]:
-    """Those that were being sent at some time since then, which begins a minute.
+    """The notifications that were being sent at some time since then. `since` begins a minute.
 
-    Each has `delivered_since` and `bounced_since`: how many of its recipients, of one platform or
-    of all, ended so since then.
+    Each has `delivered_since` and `bounced_since`: how many of its recipients ended so since then,
+    on one platform or on all.
     """
     minutes = _minutes(since, platform)
     is_running = Q(status=NotificationStatus.PROCESSING)
@@ -71,15 +81,15 @@ def notifications_sent_since(
 def notifications_with_outcome(
     notifications: QuerySet[Any], *, outcome: str, since: datetime | None, platform: str
 ) -> QuerySet[Any]:
-    """Those of which a recipient was `delivered`, or `bounced`: since then or ever, on one platform
-    or on any ("")."""
+    """The notifications with a recipient that was `delivered` or `bounced`, since then or ever, on
+    one platform or on any ("")."""
     minutes = _minutes(since, platform)
     ended = minutes.filter(code="") if outcome == "delivered" else minutes.exclude(code="")
     return notifications.filter(Exists(ended))
 
 
 def _minutes(since: datetime | None, platform: str) -> QuerySet[OutcomeMinute]:
-    """Of the notification that the outer query looks at."""
+    """The outcome minutes of the outer query's notification."""
     minutes = OutcomeMinute.objects.filter(notification_id=OuterRef("pk"))
     if since:
         minutes = minutes.filter(minute__gte=since)
@@ -91,27 +101,28 @@ def _sum(minutes: QuerySet[OutcomeMinute]) -> Coalesce:
     return Coalesce(Subquery(sums, output_field=BigIntegerField()), 0)
 
 
+# What a delivery's status is called where people or programs read it.
+OUTCOMES: Final = {
+    DeliveryStatus.WAITING: "waiting",
+    DeliveryStatus.DELIVERED: "delivered",
+    DeliveryStatus.BOUNCED: "bounced",
+}
+
+
 class SubscriberDelivery(NamedTuple):
     notification: Notification
     delivery: Delivery
 
     @property
     def outcome(self) -> str:
-        """`pending`, `delivered` or `bounced`."""
-        return _OUTCOMES[DeliveryStatus(self.delivery.status)]
-
-
-_OUTCOMES = {
-    DeliveryStatus.WAITING: "pending",
-    DeliveryStatus.DELIVERED: "delivered",
-    DeliveryStatus.BOUNCED: "bounced",
-}
+        """One of OUTCOMES."""
+        return OUTCOMES[DeliveryStatus(self.delivery.status)]
 
 
 def subscriber_deliveries(
     subscription: Subscription, *, notifications: int
 ) -> list[SubscriberDelivery]:
-    """Newest first, out of the channel's last `notifications`: each costs a look at the key."""
+    """Newest first, among the channel's last `notifications`; each is one lookup by key."""
     last = notification_page(channel_id=subscription.channel_id, limit=notifications, offset=0)
     found = Delivery.objects.filter(
         notification_id__in=[each.pk for each in last], subscription_id=subscription.pk
@@ -124,8 +135,8 @@ def subscriber_deliveries(
     ]
 
 
-class Recipient(NamedTuple):
-    """`outcome`: waiting, delivered or bounced."""
+class LogEntry(NamedTuple):
+    """What became of one recipient. `outcome`: one of OUTCOMES."""
 
     subscription_id: UUID
     platform: Platform
@@ -137,32 +148,30 @@ class Recipient(NamedTuple):
     clicked_at: datetime | None
 
 
-def recipients_after(notification_id: UUID, *, after: UUID, limit: int) -> list[Recipient]:
-    """The next of a notification's recipients in the order of their ids, by the primary key."""
-    parameters = {"notification": notification_id, "after": after, "limit": limit}
-    return [
-        Recipient(subscription_id, Platform(platform), *row)
-        for subscription_id, platform, *row in sql.rows(_RECIPIENTS, parameters)
-    ]
+def log_after(notification_id: UUID, *, after: UUID, limit: int) -> list[LogEntry]:
+    """The notification's next recipients in the order of their subscription ids."""
+    batch = Batch.objects.filter(pk=OuterRef("batch_id"))
+    entries = Delivery.objects.filter(
+        notification_id=notification_id, subscription_id__gt=after
+    ).annotate(platform=Subquery(batch.values("platform")), outcome=_OUTCOME)
+    rows = entries.order_by("subscription_id").values_list(*LogEntry._fields)
+    return [LogEntry(id_, Platform(platform), *row) for id_, platform, *row in rows[:limit]]
+
+
+_OUTCOME: Final = Case(
+    *(When(status=status, then=Value(name)) for status, name in OUTCOMES.items())
+)
 
 
 def segment_user(segment_id: UUID) -> Notification | None:
-    """A notification that needs the segment: one that is pending or being processed."""
+    """An unfinished notification that targets the segment."""
     unfinished = [NotificationStatus.PENDING, NotificationStatus.PROCESSING]
     found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
     return next(iter(found[:1]), None)
 
 
-_RECIPIENTS = """
-SELECT delivery.subscription_id, batch.platform,
-  (ARRAY['waiting', 'delivered', 'bounced'])[delivery.status + 1],
-  delivery.code, delivery.detail, delivery.attempts, delivery.finished_at, delivery.clicked_at
-FROM notifications_app_delivery delivery
-JOIN notifications_app_batch batch ON batch.id = delivery.batch_id
-WHERE delivery.notification_id = %(notification)s AND delivery.subscription_id > %(after)s
-ORDER BY delivery.subscription_id LIMIT %(limit)s
-"""
-
+# Raw, because the ORM has no LATERAL: the newest of each channel are read by index, then the newest
+# of all these are kept.
 _NEWEST_OF_ALL = """
 SELECT unnest(ARRAY(SELECT id FROM notifications_app_notification ORDER BY id DESC LIMIT %s))
 """

@@ -1,10 +1,12 @@
-"""GET /metrics: the whole installation's state, the same from every web process.
+"""GET /metrics: the state of the whole installation, rendered for Prometheus.
 
-Everything is read from the database and Redis when it is asked for; no process counts for itself.
+Each scrape reads the database and Redis, so every web process gives the same answer.
 """
 
 import hmac
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Final
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -16,39 +18,23 @@ from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from typing_extensions import override
 
+from channels_app.selectors import installation_totals
+from notifications_app.reporting.installation import (
+    OpenBatches,
+    open_batches,
+    open_notifications,
+)
+from notifications_app.states import BatchStatus
 from pushsvc.common.errors import PushsvcError
 from pushsvc.common.http.client_address import is_from_this_machine
 from pushsvc.common.http.drf import ApiView
-from pushsvc.common.store import sql
+from pushsvc.common.platforms import Platform
 from pushsvc.common.worker import live_processes
 
-_TOTALS = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
-_PLATFORMS = ("web", "android", "ios")
-_QUEUES = ("tick", "plan", *_PLATFORMS)
-
-_NOTIFICATIONS = """
-    SELECT status, count(*),
-           coalesce(extract(epoch FROM now() - min(scheduled_at)), 0)::float
-      FROM notifications_app_notification
-     WHERE status = 'processing' OR (status = 'pending' AND scheduled_at <= now())
-     GROUP BY status
-"""
-_SCHEDULED = """
-    SELECT count(*) FROM notifications_app_notification
-     WHERE status = 'pending' AND scheduled_at > now()
-"""
-_BATCHES = """
-    SELECT platform, status, count(*),
-           coalesce(extract(epoch FROM now() - min(due_at)), 0)::float
-      FROM notifications_app_batch
-     WHERE status <> 'done'
-     GROUP BY platform, status
-"""
-_CHANNEL_TOTALS = f"""
-    SELECT {", ".join(f"coalesce(sum({name}), 0)::bigint" for name in _TOTALS)},
-           {", ".join(f"coalesce(sum({name}_subscribers), 0)::bigint" for name in _PLATFORMS)}
-      FROM channels_app_channelcounter
-"""  # noqa: S608 - names of our own
+_TOTALS: Final = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
+_OPEN_STATUSES: Final = tuple(each for each in BatchStatus.values if each != BatchStatus.DONE)
+_QUEUES: Final = ("tick", "plan", *Platform)
+_NO_BATCHES: Final = OpenBatches(0, timedelta())
 
 
 class MetricsDenied(PushsvcError):
@@ -72,7 +58,7 @@ class MetricsView(ApiView):
 
 
 def _may_read(request: Request) -> bool:
-    """The right token; or none, from a loopback peer that forwards for nobody."""
+    """Whether the token is right, or a process on this machine asks without one."""
     sent = request.headers.get("Authorization", "")
     if sent:
         right = f"Bearer {settings.METRICS_TOKEN}"
@@ -81,7 +67,7 @@ def _may_read(request: Request) -> bool:
 
 
 class InstallationCollector(Collector):
-    """Reads at every scrape; none of its queries looks at finished work."""
+    """Reads at every scrape. No query reads finished work."""
 
     @override
     def collect(self) -> Iterable[Metric]:
@@ -89,7 +75,9 @@ class InstallationCollector(Collector):
         yield from _batches()
         yield from _totals()
         workers = GaugeMetricFamily(
-            "pushsvc_worker_processes", "Worker processes seen lately.", labels=["queue"]
+            "pushsvc_worker_processes",
+            "Worker processes that sent a heartbeat in the last 15 seconds.",
+            labels=["queue"],
         )
         for queue in _QUEUES:
             workers.add_metric([queue], live_processes(queue))
@@ -97,22 +85,17 @@ class InstallationCollector(Collector):
 
 
 def _notifications() -> Iterator[Metric]:
-    open_ones = GaugeMetricFamily(
+    counts = GaugeMetricFamily(
         "pushsvc_notifications", "Notifications that are not finished.", labels=["state"]
     )
-    counts = {"due": 0, "processing": 0}
-    lateness = 0.0
-    for status, count, age in sql.rows(_NOTIFICATIONS, {}):
-        counts["due" if status == "pending" else status] = count
-        lateness = age if status == "pending" else lateness
-    counts["scheduled"] = sql.rows(_SCHEDULED, {})[0][0]
-    for state, count in counts.items():
-        open_ones.add_metric([state], count)
-    yield open_ones
+    found = open_notifications()
+    for state in ("due", "processing", "scheduled"):
+        counts.add_metric([state], getattr(found, state))
+    yield counts
     yield GaugeMetricFamily(
         "pushsvc_notification_start_lateness_seconds",
         "How long the oldest due notification has waited for its start.",
-        value=lateness,
+        value=found.start_lateness.total_seconds(),
     )
 
 
@@ -125,23 +108,24 @@ def _batches() -> Iterator[Metric]:
         "How long the oldest due batch has waited for a worker.",
         labels=["platform"],
     )
-    found = {(row[0], row[1]): (row[2], row[3]) for row in sql.rows(_BATCHES, {})}
-    for platform in _PLATFORMS:
-        for status in ("ready", "leased", "parked"):
-            counts.add_metric([platform, status], found.get((platform, status), (0, 0.0))[0])
-        ages.add_metric([platform], max(0.0, found.get((platform, "ready"), (0, 0.0))[1]))
+    found = open_batches()
+    for platform in Platform:
+        for status in _OPEN_STATUSES:
+            counts.add_metric([platform, status], found.get((platform, status), _NO_BATCHES).count)
+        ready = found.get((platform, BatchStatus.READY), _NO_BATCHES)
+        ages.add_metric([platform], max(0.0, ready.lateness.total_seconds()))
     yield counts
     yield ages
 
 
 def _totals() -> Iterator[Metric]:
-    sums = sql.rows(_CHANNEL_TOTALS, {})[0]
-    for name, total in zip(_TOTALS, sums, strict=False):
+    totals = installation_totals()
+    for name in _TOTALS:
         meaning = f"All channels' {name.replace('_', ' ')}."
-        yield CounterMetricFamily(f"pushsvc_{name}", meaning, value=total)
+        yield CounterMetricFamily(f"pushsvc_{name}", meaning, value=getattr(totals, name))
     subscribers = GaugeMetricFamily(
         "pushsvc_subscribers", "Active subscriptions.", labels=["platform"]
     )
-    for platform, total in zip(_PLATFORMS, sums[len(_TOTALS) :], strict=True):
-        subscribers.add_metric([platform], total)
+    for platform in Platform:
+        subscribers.add_metric([platform], getattr(totals, f"{platform}_subscribers"))
     yield subscribers

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from channels_app import audit
 from notifications_app.admin.page import OneNotification
-from notifications_app.selectors import Recipient, recipients_after
+from notifications_app.selectors import LogEntry, log_after
 from pushsvc.common.timestamps import format_timestamp
 
 COLUMNS: Final = (
@@ -49,7 +49,7 @@ class LogDownload(OneNotification):
 def _pages(notification_id: UUID) -> Iterator[str]:
     yield _text([COLUMNS])
     after = UUID(int=0)
-    while rows := recipients_after(notification_id, after=after, limit=_PAGE):
+    while rows := log_after(notification_id, after=after, limit=_PAGE):
         yield _text([_cells(row) for row in rows])
         after = rows[-1].subscription_id
 
@@ -60,7 +60,7 @@ def _text(rows: list[tuple[str, ...]]) -> str:
     return text.getvalue()
 
 
-def _cells(row: Recipient) -> tuple[str, ...]:
+def _cells(row: LogEntry) -> tuple[str, ...]:
     return (
         str(row.subscription_id),
         row.platform,

@@ -14,7 +14,7 @@ from subscriptions_app.models import Subscription
 
 _SHOWN = 50  # of the channel's notifications, looked through for this subscriber
 _EXPORTED = 10_000
-_TONES = {"delivered": "good", "bounced": "bad", "pending": "busy"}
+_TONES = {"delivered": "good", "bounced": "bad", "waiting": "busy"}
 
 
 class HistoryPage(SubscriberPage):

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from channels_app.models import Channel
 from notifications_app.models import Notification
 from notifications_app.reporting.progress import Pace
-from notifications_app.states import NotificationStatus
+from notifications_app.states import BatchStatus, NotificationStatus, PlanStatus
 from pushsvc.common.console.figures import share
 from pushsvc.common.store import sql
 
@@ -58,7 +58,8 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
     found = list(running.select_related("channel").defer("data").order_by("id")[: MOST_SHOWN + 1])
     if not found:
         return []
-    facts = {row[0]: row[1:] for row in sql.rows(_FACTS, {"ids": [each.id for each in found]})}
+    parameters = {"ids": [each.id for each in found], **_STATES}
+    facts = {row[0]: row[1:] for row in sql.rows(_FACTS, parameters)}
     return [_sending(each, *facts[each.id]) for each in found if each.id in facts]
 
 
@@ -87,11 +88,12 @@ def _sending(
     return Sending(notification, "retrying" if next_at else "parked", pace, next_at)
 
 
-# The rate is that of the notification's own page: over the last two to three minutes.
+# Raw, because the ORM has no LATERAL: one look at a notification's open batches gives three
+# aggregates. The rate is that of the notification's page, over the last two to three minutes.
 _FACTS = """
 SELECT notification.id,
   EXISTS (SELECT FROM notifications_app_plan plan
-          WHERE plan.notification_id = notification.id AND plan.status = 'planning'),
+          WHERE plan.notification_id = notification.id AND plan.status = %(planning)s),
   (SELECT coalesce(sum(ended.count), 0) FROM notifications_app_outcomeminute ended
    WHERE ended.notification_id = notification.id
      AND ended.minute >= date_trunc('minute', lately.since))::float
@@ -102,11 +104,19 @@ LATERAL (SELECT greatest(
   notification.started_at,
   date_trunc('minute', statement_timestamp() - interval '2 minutes')) AS since) AS lately,
 LATERAL (
-  SELECT bool_or(batch.status = 'leased' OR
-                 (batch.status = 'ready' AND batch.due_at <= statement_timestamp())) AS is_busy,
-    bool_or(batch.status = 'parked') AS is_parked,
-    min(batch.due_at) FILTER (WHERE batch.status = 'ready') AS next_at
+  SELECT bool_or(batch.status = %(leased)s OR
+                 (batch.status = %(ready)s AND batch.due_at <= statement_timestamp())) AS is_busy,
+    bool_or(batch.status = %(parked)s) AS is_parked,
+    min(batch.due_at) FILTER (WHERE batch.status = %(ready)s) AS next_at
   FROM notifications_app_batch batch
-  WHERE batch.notification_id = notification.id AND batch.status <> 'done') AS open
+  WHERE batch.notification_id = notification.id AND batch.status <> %(done)s) AS open
 WHERE notification.id = ANY(%(ids)s)
 """
+
+_STATES: Final = {
+    "planning": PlanStatus.PLANNING,
+    "leased": BatchStatus.LEASED,
+    "ready": BatchStatus.READY,
+    "parked": BatchStatus.PARKED,
+    "done": BatchStatus.DONE,
+}

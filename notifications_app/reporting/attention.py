@@ -15,7 +15,13 @@ from django.utils.text import Truncator
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.selectors import crowded_channels
 from notifications_app.delivery.registry import services_with_breaker
-from notifications_app.models import BREAKING_BATCH, Batch, HourlyStat, Notification
+from notifications_app.models import (
+    BREAKING_BATCH,
+    RECIPIENTS_LEFT,
+    Batch,
+    HourlyStat,
+    Notification,
+)
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.concern import Concern, Kind
@@ -315,7 +321,7 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
         channel__in=channels, status=BatchStatus.READY, due_at__lt=now - LATE_BATCH
     )
     queues = late.values("platform").annotate(
-        batches=Count("pk"), recipients=Sum(_LEFT), oldest=Min("due_at")
+        batches=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), oldest=Min("due_at")
     )
     for queue in queues.order_by("oldest"):
         platform, wait = queue["platform"], now - queue["oldest"]
@@ -336,7 +342,7 @@ def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
     broken = Batch.objects.filter(BREAKING_BATCH, channel__in=channels)
     texts = ("notification__title", "notification__body")
     groups = broken.values("notification_id", *texts, "channel_id", "channel__name").annotate(
-        recipients=Sum(_LEFT)
+        recipients=Sum(RECIPIENTS_LEFT)
     )
     for each in groups.order_by("notification_id")[:MOST_OF_A_KIND]:
         text = each["notification__title"] or each["notification__body"]
@@ -377,6 +383,3 @@ def _about(credential: ProviderCredential) -> dict[str, Any]:
         "channel_name": credential.channel.name,
         "platform": credential.platform,
     }
-
-
-_LEFT: Final = F("recipient_count") - F("delivered_count") - F("bounced_count")

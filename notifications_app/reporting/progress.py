@@ -12,10 +12,12 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from notifications_app.models import Notification, OutcomeMinute, Plan
-from notifications_app.states import NotificationStatus, PlanStatus
+from django.db.models import Case, Min, Q, Sum, When
+from django.db.models.functions import Now
+
+from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification, OutcomeMinute, Plan
+from notifications_app.states import BatchStatus, NotificationStatus, PlanStatus
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
-from pushsvc.common.store import sql
 
 MOST_POINTS: Final = 120
 _STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 6 * 60, 24 * 60))
@@ -188,18 +190,15 @@ def _minute(moment: datetime) -> datetime:
 
 
 def _waiting(notification_id: UUID) -> tuple[Waiting, ...]:
-    return tuple(
-        Waiting(Platform(platform), *row)
-        for platform, *row in sql.rows(_WAITING, {"notification": notification_id})
+    """Read by the index of batches that are not done."""
+    batches = Batch.objects.filter(notification_id=notification_id)
+    is_later = Q(status=BatchStatus.READY, due_at__gt=Now())
+    groups = (
+        batches.exclude(status=BatchStatus.DONE)
+        .annotate(later=Case(When(is_later, then=True), default=False))
+        .values("platform", "status", "later")
+        .annotate(recipients=Sum(RECIPIENTS_LEFT), next_at=Min("due_at"))
+        .order_by("platform", "status", "later")
     )
-
-
-# By the index of batches that are not done.
-_WAITING = """
-SELECT platform, status, due_at > statement_timestamp() AND status = 'ready' AS later,
-  sum(recipient_count - delivered_count - bounced_count)::bigint, min(due_at)
-FROM notifications_app_batch
-WHERE notification_id = %(notification)s AND status <> 'done'
-GROUP BY platform, status, later
-ORDER BY platform, status, later
-"""
+    rows = groups.values_list(*Waiting._fields)
+    return tuple(Waiting(Platform(platform), *row) for platform, *row in rows)

@@ -9,7 +9,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from django.db.models import QuerySet, Sum
 from django.db.models.functions import Trunc
 
-from channels_app.models import Channel, ChannelCounter, ChannelHour
+from channels_app.models import Channel, ChannelHour
+from channels_app.selectors import totals_of
 from notifications_app.models import HourlyStat
 from pushsvc.common.console.figures import share
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
@@ -123,12 +124,9 @@ def report(channels: QuerySet[Channel], of: Window) -> Report:
 
 
 def totals(channels: QuerySet[Channel]) -> Totals:
-    sums = ChannelCounter.objects.filter(channel__in=channels).aggregate(
-        sent=Sum("notifications_sent", default=0),
-        **{platform: Sum(f"{platform}_subscribers", default=0) for platform in Platform},
-    )
-    subscribers = {platform: int(sums[platform]) for platform in Platform}
-    return Totals(subscribers, int(sums["sent"]))
+    sums = totals_of(channels)
+    subscribers = {each: getattr(sums, f"{each}_subscribers") for each in Platform}
+    return Totals(subscribers, sums.notifications_sent)
 
 
 def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[Platform, Series[Outcomes]]:

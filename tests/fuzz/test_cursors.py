@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, link_header, page_from
 from notifications_app.models import Delivery
-from notifications_app.selectors import recipients_after
+from notifications_app.selectors import log_after
 from pushsvc.common.errors import Invalid
 from tests.api.support import owner_of
 from tests.factories import add_subscriptions, make_channel, make_notification
@@ -119,7 +119,7 @@ def test_the_logs_pages_of_any_size_are_every_recipient_once(recipients, sizes):
     after, read = UUID(int=0), []
     for _ in range(len(ids) + 1):
         limit = sizes[len(read) % len(sizes)]
-        page = recipients_after(notification.id, after=after, limit=limit)
+        page = log_after(notification.id, after=after, limit=limit)
         read += [recipient.subscription_id for recipient in page]
         after = read[-1]
 
@@ -131,6 +131,6 @@ def test_the_logs_pages_of_any_size_are_every_recipient_once(recipients, sizes):
 def test_a_log_goes_on_behind_any_id(recipients, after):
     notification, ids = recipients
 
-    page = recipients_after(notification.id, after=after, limit=100)
+    page = log_after(notification.id, after=after, limit=100)
 
     assert [recipient.subscription_id for recipient in page] == [id_ for id_ in ids if id_ > after]
