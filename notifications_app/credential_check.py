@@ -1,4 +1,4 @@
-"""Whether a channel's credentials are good, found out by asking the push service itself."""
+"""Checks a channel's credentials by asking the push service."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ _SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Trial:
-    """`is_good`: True or False as the service said; None: it could not be asked."""
+class CredentialCheck:
+    """`is_good`: what the service answered; None: it could not be asked."""
 
     is_good: bool | None
     code: str
     detail: str
 
 
-def credentials_try(*, channel_id: UUID, platform: Platform) -> Trial:
-    """Asks with a message to a device that does not exist; nobody gets anything. Safe to repeat.
+def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialCheck:
+    """Sends a message to a device that does not exist, so nobody gets anything. Safe to repeat.
 
     Takes as long as a call to the push service. Raises CredentialsMissing, CredentialsUnreadable,
     SecretUnreadable.
     """
     credentials = stored_credentials(platform, channel_id)
-    return _judged(asyncio.run(_ask(platform, credentials)))
+    return _checked(asyncio.run(_ask(platform, credentials)))
 
 
 async def _ask(platform: Platform, credentials: Credentials) -> Outcome:
@@ -51,16 +51,16 @@ async def _ask(platform: Platform, credentials: Credentials) -> Outcome:
         await client.close()
 
 
-def _judged(outcome: Outcome) -> Trial:
+def _checked(outcome: Outcome) -> CredentialCheck:
     match outcome:
         case Misconfigured(code, detail):
-            return Trial(False, code, detail)
+            return CredentialCheck(False, code, detail)
         case Deferred(code=code, detail=detail):
-            return Trial(None, code, detail)
+            return CredentialCheck(None, code, detail)
         case Accepted():
-            return Trial(True, "accepted", "")
+            return CredentialCheck(True, "accepted", "")
         case _:
-            return Trial(True, outcome.code, outcome.detail)
+            return CredentialCheck(True, outcome.code, outcome.detail)
 
 
 def _message() -> Message:

@@ -1,4 +1,4 @@
-"""What a send, a cancel, or the deletion of a segment can be refused for."""
+"""Errors of sending, cancelling, and deleting segments."""
 
 from uuid import UUID
 
@@ -19,23 +19,23 @@ class SegmentNotFound(Invalid):
 
 
 class SegmentInUse(Conflict):
-    """A notification that is not finished goes to the segment."""
+    """An unfinished notification targets the segment."""
 
     code = "segment_in_use"
     title = "Segment in use"
 
     def __init__(self, notification_id: UUID, status: str) -> None:
-        super().__init__(f"Notification {notification_id} is {status} and goes to this segment.")
+        super().__init__(f"Notification {notification_id} is {status} and targets this segment.")
 
 
 class PayloadTooLarge(Invalid):
-    """What the device would get does not fit into one message of its push service."""
+    """The message is larger than the push service accepts."""
 
     code = "payload_too_large"
     title = "Payload too large"
 
     def __init__(self, platform: Platform, size: int, limit: int) -> None:
-        detail = f"The message takes {size} bytes on {platform}; the most is {limit}."
+        detail = f"The message has {size} bytes on {platform}; the limit is {limit}."
         super().__init__([Fault("target_platforms", self.code, detail)])
 
 
@@ -49,7 +49,7 @@ class IdempotencyKeyInvalid(Invalid):
 
 
 class IdempotencyKeyReused(PushsvcError):
-    """The key already stands for a send with another body."""
+    """The key was used for a send with another body."""
 
     status = 422
     code = "idempotency_key_reused"
@@ -62,7 +62,7 @@ class IdempotencyKeyInFlight(Conflict):
 
     code = "idempotency_key_in_flight"
     title = "Idempotency key in flight"
-    detail = "A request with this key is being worked on."
+    detail = "A request with this key is still being processed."
 
 
 class NotCancellable(Conflict):

@@ -1,8 +1,8 @@
-"""What devices report of a notification: received, clicked, dismissed. The only writer of it.
+"""Records the events that devices report: received, clicked, dismissed. The only writer of them.
 
-A report is counted once for each recipient, whoever repeats it and however many do so at once:
-counts add only what the UPDATE of the delivery row itself changed. Locks are taken in the order
-that `outcomes` names.
+An event counts once for each recipient, even if it is repeated or reported concurrently: the counts
+add only what the UPDATE of the delivery row changed. Locks are taken in the order of
+docs/architecture.md.
 """
 
 import re
@@ -25,64 +25,66 @@ MAX_EVENTS: Final = 20
 _WRITTEN_TOKEN: Final = re.compile(rb'"([A-Za-z0-9_-]{%d})"' % TOKEN_LENGTH)
 
 
-class Event(models.TextChoices):
+class EventKind(models.TextChoices):
     RECEIVED = "received"
     CLICKED = "clicked"
     DISMISSED = "dismissed"
 
 
-class Report(NamedTuple):
-    """What the device of one delivery says happened."""
+class Event(NamedTuple):
+    """What a device reports of one delivery."""
 
     notification_id: UUID
     subscription_id: UUID
-    event: str
+    kind: str
 
 
-def genuine(given: Iterable[tuple[str, str]]) -> list[Report]:
-    """Of (token, event) pairs those whose token is ours. Asks no database."""
-    read = [(read_token(token), event) for token, event in given]
-    return [Report(*ids, event) for ids, event in read if ids is not None]
+def read_events(given: Iterable[tuple[str, str]]) -> list[Event]:
+    """Events of the (token, kind) pairs whose token is valid. Reads no database."""
+    read = [(read_token(token), kind) for token, kind in given]
+    return [Event(*ids, kind) for ids, kind in read if ids is not None]
 
 
-def holds_genuine(body: bytes) -> bool:
-    """Whether a token of ours is written in what should be a report as JSON. Costs little, whatever
-    the body is; a report whose tokens are spelt with escapes is taken for one that has none."""
+def holds_valid_token(body: bytes) -> bool:
+    """Whether a valid token stands in the body, which need not be JSON.
+
+    The cost is bounded for any body. A token that is written with JSON escapes is not found.
+    """
     written = islice(_WRITTEN_TOKEN.finditer(body), MAX_EVENTS)
     return any(read_token(each[1].decode()) is not None for each in written)
 
 
-def events_record(reports: Sequence[Report]) -> None:
-    """Counts what is new of the reports, in one transaction. Safe to repeat.
+def events_record(events: Sequence[Event]) -> None:
+    """Counts the events that are new, in one transaction. Safe to repeat.
 
-    A click or a dismissal says that the notification was received, too. Nothing is changed for a
-    delivery whose notification started over TOKEN_DAYS ago, or whose subscription was deleted, or
-    that is deleted itself. What became of the handing-over does not matter: a device can only
-    report what reached it, be that not yet recorded or taken for lost.
+    A click or a dismissal implies that the notification was received. Nothing changes for a
+    notification that started over TOKEN_DAYS ago, for a deleted subscription, or for a deleted
+    delivery. The delivery may have any status, because a device can report before the outcome is
+    recorded, and after a call whose answer was lost.
 
-    Outside of a transaction, calls that a process makes at the same time share one.
+    Outside of a transaction, concurrent calls of a process share one transaction.
     """
     if connection.in_atomic_block:
-        _record(reports)
-    elif reports:
-        _record_in_group(reports)
+        _record(events)
+    elif events:
+        _record_in_group(events)
 
 
-def click_follow(reports: Sequence[Report], *, is_counted: bool) -> str:
-    """Where the notification of a click leads; the click is recorded where `is_counted`.
+def click_follow(clicks: Sequence[Event], *, is_counted: bool) -> str:
+    """The url that the clicked notification opens; records the click if `is_counted`.
 
-    Raises NotFound where there is no genuine report, or the notification leads nowhere.
+    Raises NotFound if there is no click, or if the notification has no url.
     """
-    url = selectors.notification_url(reports[0].notification_id) if reports else ""
+    url = selectors.notification_url(clicks[0].notification_id) if clicks else ""
     if not url:
         raise NotFound
     if is_counted:
-        events_record(reports)
+        events_record(clicks)
     return url
 
 
-def _record(reports: Sequence[Report]) -> None:
-    columns = _columns(reports)
+def _record(events: Sequence[Event]) -> None:
+    columns = _columns(events)
     if len(columns["notifications"]) == 1:
         sql.rows(_RECORD, columns)
     elif columns["notifications"]:
@@ -94,26 +96,28 @@ def _record(reports: Sequence[Report]) -> None:
 _record_in_group = GroupCommit(_record)
 
 
-def _columns(reports: Sequence[Report]) -> dict[str, list[object]]:
-    """One entry for each delivery, whatever of it is reported."""
+def _columns(events: Sequence[Event]) -> dict[str, list[object]]:
+    """One entry for each delivery, with all of its events."""
     reported: defaultdict[tuple[UUID, UUID], set[str]] = defaultdict(set)
-    for report in reports:
-        reported[report.notification_id, report.subscription_id].add(report.event)
+    for event in events:
+        reported[event.notification_id, event.subscription_id].add(event.kind)
     return {
         "notifications": [notification_id for notification_id, _ in reported],
         "subscriptions": [subscription_id for _, subscription_id in reported],
-        "clicked": [Event.CLICKED in events for events in reported.values()],
-        "dismissed": [Event.DISMISSED in events for events in reported.values()],
+        "clicked": [EventKind.CLICKED in kinds for kinds in reported.values()],
+        "dismissed": [EventKind.DISMISSED in kinds for kinds in reported.values()],
     }
 
 
-# Of a delivery that is joined or selected beside `reported`: whether the report is news of it.
+# Raw, because the ORM has neither statements that chain UPDATEs nor unnest over parallel arrays.
+
+# For a delivery that is joined or selected beside `reported`: whether an event is new.
 _IS_NEWS = """(received_at IS NULL OR (reported.clicked AND clicked_at IS NULL)
            OR (reported.dismissed AND dismissed_at IS NULL))"""
 
-# One delivery is waited for holding nothing. Who waits for a second one must hold the batches, as
-# whoever else locks several deliveries does, in orders of their own. What is no news locks nothing
-# now or later: replays, however many, hold up no worker.
+# A single delivery is locked while no other lock is held. Before several deliveries, their batches
+# are locked, because all code that locks several deliveries holds their batch: so the order of the
+# deliveries does not matter. Events that are not new lock nothing, so replays delay no worker.
 _LOCK_BATCHES = f"""
 SELECT id FROM notifications_app_batch WHERE id IN (
   SELECT delivery.batch_id
@@ -124,14 +128,14 @@ SELECT id FROM notifications_app_batch WHERE id IN (
   WHERE {_IS_NEWS})
 ORDER BY id
 FOR NO KEY UPDATE
-"""  # noqa: S608 - a condition of ours
+"""  # noqa: S608 - a constant
 
-# One statement, so that no lock that others wait for is held over a round trip. Each part reads
-# what the one before returns, which keeps the order of locks. Deliveries are locked before they
-# are judged: what is new is new of the row as it is then, whoever wrote it last.
+# One statement, so that no lock is held over a round trip. Each part reads what the part before
+# returns, which keeps the order of locks. Deliveries are locked before they are examined, so an
+# event is new or not by the row as the last writer left it.
 #
-# Where no click is new the end does not wait for the disk: hundreds of thousands of devices receive
-# at once. Only a crash of the server could lose the last such reports, rows and counts together.
+# If no click is new, the commit does not wait for the disk, because hundreds of thousands of
+# devices report at once. A crash of the server can lose the last events, rows and counts together.
 _RECORD = f"""
 WITH news AS (
   SELECT reported.notification_id, reported.subscription_id, notification.channel_id,
@@ -195,4 +199,4 @@ WITH news AS (
   RETURNING 1
 )
 SELECT set_config('synchronous_commit', 'off', true) WHERE NOT EXISTS (SELECT FROM hours)
-"""  # noqa: S608 - a number, a condition and a statement of ours
+"""  # noqa: S608 - constants

@@ -1,4 +1,4 @@
-"""Notifications in the console, and the dashboard."""
+"""The console's pages of notifications, and the dashboard."""
 
 from notifications_app.admin import notifications
 

@@ -1,16 +1,16 @@
-"""The dashboard's figures and charts, made of a report. Knows no request."""
+"""The dashboard's charts, made of statistics. Independent of requests."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from notifications_app.reporting.statistics import Outcomes, Report
+from notifications_app.reporting.statistics import Outcomes, Statistics
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 
 @dataclass(frozen=True)
 class Line:
-    """`tone` names the colour (console.css); a value is None where there is none to draw."""
+    """`tone` names the colour (console.css). Nothing is drawn for a value of None."""
 
     label: str
     tone: str
@@ -20,7 +20,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """`unit` "%": values are percentages. Stacked ones add up to a whole."""
+    """`unit` "%": the values are percentages. Stacked lines add up to a whole."""
 
     name: str
     title: str
@@ -31,33 +31,33 @@ class Chart:
 
     @property
     def has_data(self) -> bool:
-        """A rate of 0 is one, a sum of 0 is nothing that happened."""
+        """A rate of 0 is data, a sum of 0 is not."""
         values = [value for line in self.lines for value in line.values]
         return any(value is not None for value in values) if self.unit else any(values)
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:
-        """For each hour or day the value of every line, oldest first. What a chart shows below
-        its axis is a number like any other here."""
+        """For each hour or day the value of every line, oldest first. Values that the chart draws
+        below its axis are positive here."""
         values = zip(*(line.values for line in self.lines), strict=True)
         return [tuple(None if each is None else abs(each) for each in row) for row in values]
 
 
-def charts(report: Report) -> list[Chart]:
+def charts(statistics: Statistics) -> list[Chart]:
     return [
-        _deliveries(report.outcomes.entries),
-        _shares(report.outcomes.entries),
-        _subscribers(report),
-        _growth(report),
-        _sent(report),
+        _deliveries(statistics.outcomes.entries),
+        _shares(statistics.outcomes.entries),
+        _subscribers(statistics),
+        _growth(statistics),
+        _sent(statistics),
     ]
 
 
-def for_script(report: Report, shown: Sequence[Chart]) -> dict[str, Any]:
+def for_script(statistics: Statistics, shown: Sequence[Chart]) -> dict[str, Any]:
     """What dashboard.js draws."""
     return {
-        "unit": report.window.unit,
-        "starts": [start.isoformat() for start in report.window.starts],
+        "unit": statistics.window.unit,
+        "starts": [start.isoformat() for start in statistics.window.starts],
         "charts": [asdict(chart) for chart in shown],
     }
 
@@ -66,7 +66,7 @@ def _deliveries(entries: Sequence[Outcomes]) -> Chart:
     return Chart(
         "deliveries",
         "Deliveries",
-        "Recipients by outcome in the hour that it was known, and clicks.",
+        "Recipients by the hour of their outcome, and clicks.",
         [
             Line("Clicked", "strong", [each.clicked for each in entries], "line"),
             Line("Delivered", "link", [each.delivered for each in entries]),
@@ -80,7 +80,7 @@ def _shares(entries: Sequence[Outcomes]) -> Chart:
     return Chart(
         "shares",
         "Rates",
-        "Bounced of all outcomes; clicked of the delivered.",
+        "Bounced as a share of all outcomes; clicked as a share of delivered.",
         [
             Line("Bounced", "bad", [_percent(each.bounced_share) for each in entries], "line"),
             Line("Clicked", "strong", [_percent(each.clicked_share) for each in entries], "line"),
@@ -89,25 +89,25 @@ def _shares(entries: Sequence[Outcomes]) -> Chart:
     )
 
 
-def _subscribers(report: Report) -> Chart:
+def _subscribers(statistics: Statistics) -> Chart:
     return Chart(
         "subscribers",
         "Subscribers",
         "Active subscriptions at the end of each hour or day.",
         [
             Line(PLATFORM_NAMES[platform], platform, values, "line")
-            for platform, values in report.subscribers.items()
+            for platform, values in statistics.subscribers.items()
         ],
         is_stacked=True,
     )
 
 
-def _growth(report: Report) -> Chart:
-    entries = report.changes.entries
+def _growth(statistics: Statistics) -> Chart:
+    entries = statistics.changes.entries
     return Chart(
         "growth",
         "Subscribers gained and lost",
-        "Lost: unsubscribed, or called gone by the push service.",
+        "Lost: unsubscribed, or expired by the push service.",
         [
             Line("Gained", "good", [each.gained for each in entries]),
             Line("Lost", "bad", [-each.lost for each in entries]),
@@ -116,9 +116,9 @@ def _growth(report: Report) -> Chart:
     )
 
 
-def _sent(report: Report) -> Chart:
-    entries = report.notifications_sent.entries
-    help_ = "Notifications whose last recipient was done in that hour or day."
+def _sent(statistics: Statistics) -> Chart:
+    entries = statistics.notifications_sent.entries
+    help_ = "Notifications by the hour or day in which they ended."
     return Chart("sent", "Notifications sent", help_, [Line("Sent", "link", entries)])
 
 

@@ -1,4 +1,4 @@
-"""Composing a notification: written, tried on one device, read once more, then sent."""
+"""Composing a notification: write it, test it on one device, review it, send it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -51,10 +51,10 @@ from subscriptions_app.selectors import (
 )
 
 URGENCIES: Final = {
-    Urgency.VERY_LOW: "Very low: on power and Wi-Fi",
-    Urgency.LOW: "Low: on either power or Wi-Fi",
+    Urgency.VERY_LOW: "Very low: only on power and Wi-Fi",
+    Urgency.LOW: "Low: only on power or Wi-Fi",
     Urgency.NORMAL: "Normal",
-    Urgency.HIGH: "High: even on low battery",
+    Urgency.HIGH: "High: also on low battery",
 }
 MOST_CHANNELS: Final = 500
 MOST_SEGMENTS: Final = 500
@@ -65,7 +65,7 @@ _FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many devices of a platform would get it, and in how many bytes each."""
+    """How many devices of a platform would get it, and its size for each."""
 
     platform: Platform
     payload_bytes: int | None
@@ -79,7 +79,7 @@ class Reach:
 
 
 class _SenderPage(ConsolePage):
-    """For senders, about the channel that the address or the form names."""
+    """A page for senders about the channel that the address or the form names."""
 
     role = Role.SENDER
     channel: Channel | None = None
@@ -103,10 +103,9 @@ class _SenderPage(ConsolePage):
 
 
 class ComposePage(_SenderPage):
-    """Written, reviewed and sent at one address; `step` says which.
+    """Writes, reviews and sends a notification at one address; `step` says which.
 
-    A review carries the idempotency key of what it shows: however often it is confirmed, there is
-    one notification.
+    The review page carries an idempotency key, so confirming it twice sends one notification.
     """
 
     title = "New notification"
@@ -133,7 +132,7 @@ class ComposePage(_SenderPage):
         try:
             return steps.get(request.POST.get("step", ""), self._review)(form)
         except IdempotencyKeyInFlight:
-            messages.warning(request, "It is being sent already: see the list.")
+            messages.warning(request, "It is already being sent. See the list.")
             return HttpResponseRedirect(list_url("notifications_app_notification", self.chosen.pk))
         except Invalid as error:
             return self._writing(form, error.faults)
@@ -210,7 +209,7 @@ class ComposePage(_SenderPage):
 
 
 class ComposeCheck(_SenderPage):
-    """What the draft's faults are, what it weighs and whom it would reach: asked while writing."""
+    """The form's faults, sizes and reach, requested while the user writes."""
 
     title = "Check"
     http_method_names = ["post"]
@@ -233,7 +232,7 @@ class ComposeCheck(_SenderPage):
 
 
 class ComposeTest(_SenderPage):
-    """Sends the draft to one device, and shows what becomes of it."""
+    """Sends a test to one device and shows its progress."""
 
     title = "Test"
     http_method_names = ["post"]
@@ -259,7 +258,7 @@ class ComposeTest(_SenderPage):
 
 
 def faults_by_field(faults: Sequence[Fault]) -> dict[str, list[str]]:
-    """Details by the form's field, "" for the whole: `data.color` is one of `data`."""
+    """Details by form field, "" for the form as a whole. `data.color` belongs to `data`."""
     found: dict[str, list[str]] = defaultdict(list)
     for fault in faults:
         within = fault.attr.partition(".")[2] if _field(fault) == "data" else ""
@@ -272,12 +271,12 @@ def _field(fault: Fault) -> str:
 
 
 def _local(moment: datetime | None, time_zone: str) -> datetime | None:
-    """Without an offset, so that it is shown as it is."""
+    """Without an offset, so that templates do not convert it."""
     return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
 
 
 def _choices(channel: Channel) -> Mapping[str, Any]:
-    """What the form offers."""
+    """The form's options."""
     return {
         "platforms": [
             (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()

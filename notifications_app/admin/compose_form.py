@@ -1,7 +1,7 @@
-"""What was filled in to compose a notification, and the send that it stands for.
+"""The form that composes a notification, and the send that it describes.
 
-The API's own rules judge it (notifications_app/send_schema.py). This module judges only what JSON
-lacks: a local time, and a time to live in units.
+The API's serializer validates it (notifications_app/send_schema.py). This module validates only
+what the API does not have: a local time, and a time to live in units.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _TEXTS: Final = tuple(n for n in CONTENT_FIELDS if n not in {"data", "ttl", "urg
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One of the `data` that devices are handed."""
+    """One name and value of `data`."""
 
     name: str
     value: str
@@ -38,9 +38,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposeForm:
-    """The fields as text, as they are shown again when something is wrong with them.
+    """The fields as text, so that a form with faults is shown again as it was filled in.
 
-    `local_time` is what a clock shows in `time_zone`; `when` is `now` or `later`.
+    `local_time` is a local time in `time_zone`. `when` is `now` or `later`.
     """
 
     title: str = ""
@@ -61,12 +61,12 @@ class ComposeForm:
 
     @classmethod
     def empty(cls, channel: Channel) -> Self:
-        """For every platform of the channel."""
+        """A form for every platform of the channel."""
         return cls(platforms=[name for name, enabled in channel.platforms.items() if enabled])
 
     @classmethod
     def posted(cls, post: QueryDict) -> Self:
-        """Browsers send line ends as CR LF (WHATWG, form submission): they count as one."""
+        """Browsers send line ends as CR LF (WHATWG, form submission); they count as one."""
         texts = [each.name for each in fields(cls) if each.name not in {"platforms", "data"}]
         given = {name: str(post[name]).replace("\r\n", "\n") for name in texts if name in post}
         rows = zip(post.getlist("data_name"), post.getlist("data_value"), strict=False)
@@ -78,7 +78,7 @@ class ComposeForm:
 
     @classmethod
     def like(cls, notification: Notification) -> Self:
-        """An earlier one once more, but not its time."""
+        """A copy of an earlier notification, without its time."""
         unit = next((name for name, n in TTL_UNITS.items() if notification.ttl % n == 0), "seconds")
         at_once = notification.ttl == 0
         return cls(
@@ -92,7 +92,7 @@ class ComposeForm:
         )
 
     def inputs(self) -> list[tuple[str, str]]:
-        """Names and values, to be posted once more."""
+        """Names and values of hidden inputs that post the form again."""
         texts = [each.name for each in fields(self) if each.name not in {"platforms", "data"}]
         return [
             *((name, getattr(self, name)) for name in texts),
@@ -120,7 +120,7 @@ def read_content(form: ComposeForm, *, platform: str) -> Content:
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
-    """When it is to go out, in UTC; None for at once. Raises Invalid."""
+    """When to send it, in UTC; None means at once. Raises Invalid."""
     faults: list[Fault] = []
     moment = _moment(form, faults) if form.when == "later" else None
     if faults:
@@ -178,14 +178,14 @@ def _data(form: ComposeForm, faults: list[Fault]) -> dict[str, str]:
     data: dict[str, str] = {}
     for row in form.data:
         if row.name in data or not row.name:
-            what = "is there twice" if row.name else "must not be empty"
+            what = "occurs twice" if row.name else "must not be empty"
             faults.append(Fault("data", BadRequest.code, f"The name “{row.name[:50]}” {what}."))
         data[row.name] = row.value
     return data
 
 
 def _moment(form: ComposeForm, faults: list[Fault]) -> datetime | None:
-    """A time that the clock shows twice is the first of the two."""
+    """A local time that occurs twice means the first of the two."""
     try:
         zone = ZoneInfo(form.time_zone)
         local = _without_offset(form.local_time).replace(tzinfo=zone)
@@ -194,14 +194,14 @@ def _moment(form: ComposeForm, faults: list[Fault]) -> datetime | None:
         faults.append(_no_moment("Choose a day and a time."))
         return None
     if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
-        skipped = f"Clocks in {form.time_zone} skip this time: they are put forward that day."
+        skipped = f"This time does not exist in {form.time_zone}: clocks are put forward that day."
         faults.append(_no_moment(skipped))
         return None
     return moment
 
 
 def _without_offset(text: str) -> datetime:
-    """Raises ValueError, also for a time that says itself how far from UTC it is."""
+    """Raises ValueError, also for a time with an offset."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Testing a channel's credentials: here, because it takes a transport to ask the push service."""
+"""Checks a channel's credentials. It is in this app because the check needs a transport."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.models import Role
-from notifications_app.credential_check import Trial, credentials_try
+from notifications_app.credential_check import CredentialCheck, credentials_check
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
@@ -16,12 +16,12 @@ from pushsvc.common.store.crypto import SecretUnreadable
 _HEADLINES = {
     True: ("good", "The credentials are good: the push service accepted them."),
     False: ("bad", "The push service refused the credentials. Replace them."),
-    None: ("warn", "The push service could not be asked just now. Try again in a minute."),
+    None: ("warn", "The push service could not be reached. Try again in a minute."),
 }
 
 
 class CredentialTestPage(TabPage):
-    """POST only, with `platform`: a fragment for the page that asked, or a page of its own."""
+    """POST only, with `platform`. Answers htmx with a fragment, others with a page."""
 
     title = "Test credentials"
     tab = "channel_credentials"
@@ -30,7 +30,8 @@ class CredentialTestPage(TabPage):
 
     @override
     def get_template_names(self) -> list[str]:
-        name = "trial" if self.request.headers.get("HX-Request") else "trial_page"
+        is_fragment = self.request.headers.get("HX-Request")
+        name = "credential_check" if is_fragment else "credential_check_page"
         return [f"console/channels/{name}.html"]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -40,15 +41,15 @@ class CredentialTestPage(TabPage):
 
     def _asked(self, name: str) -> tuple[str, str, str]:
         if name not in {Platform.ANDROID, Platform.IOS}:
-            return "bad", "Only Android and iOS have credentials to test.", ""
+            return "bad", "Only Android and iOS have credentials.", ""
         try:
-            trial = credentials_try(channel_id=self.channel.pk, platform=Platform(name))
+            check = credentials_check(channel_id=self.channel.pk, platform=Platform(name))
         except CredentialsMissing:
             return "bad", "No credentials are stored.", ""
         except (CredentialsUnreadable, SecretUnreadable):
             return "bad", "The stored credentials cannot be read. Store them again.", ""
-        return (*_HEADLINES[trial.is_good], _words(trial))
+        return (*_HEADLINES[check.is_good], _words(check))
 
 
-def _words(trial: Trial) -> str:
-    return f"{trial.code}: {trial.detail}" if trial.detail else trial.code
+def _words(check: CredentialCheck) -> str:
+    return f"{check.code}: {check.detail}" if check.detail else check.code

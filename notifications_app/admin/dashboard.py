@@ -1,4 +1,4 @@
-"""The dashboard: the console's first page, and the parts of it that renew themselves."""
+"""The dashboard: the console's first page, and its parts that refresh themselves."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from notifications_app.admin import charts
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern, Kind
-from notifications_app.reporting.statistics import Outcomes, Report, Totals, report
+from notifications_app.reporting.statistics import Outcomes, Statistics, Totals, statistics_of
 from pushsvc.common.console.admin import site
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -32,33 +32,33 @@ _WAKE_WITHIN_SECONDS: Final = 3600
 
 @dataclass(frozen=True)
 class Scope:
-    """What the page is about: one channel, or all of the user's."""
+    """The channels that the page shows: one, or all of the user's."""
 
     channels: QuerySet[Channel]
     chosen: Channel | None
     days: int
 
     def address(self, name: str, **changed: object) -> str:
-        """A page of the dashboard with this scope, but for what is `changed`."""
+        """The address of a dashboard page with this scope, except for what is `changed`."""
         own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days, **changed}
         return f"{reverse(name)}?{urlencode({key: value for key, value in own.items() if value})}"
 
     def notifications(self, **filters: object) -> str:
-        """The list of notifications, of the scope's channel."""
+        """The address of the list of notifications."""
         return self._listing("notifications_app_notification", filters)
 
     def sent_within(self, **filters: object) -> str:
-        """The notifications behind a number of the window."""
+        """The address of the notifications that a number of the window counts."""
         return self.notifications(within=self.days, **filters)
 
     def subscribers(self, **filters: object) -> str:
-        """Their list, which is of one channel; of all, the channels with how many each has."""
+        """The address of the channel's subscribers; for all channels, of the list of channels."""
         if self.chosen is None:
             return reverse("admin:channels_app_channel_changelist")
         return self._listing("subscriptions_app_subscription", filters)
 
     def changed_within(self, **filters: object) -> str:
-        """Who came or went in the window; "" where no list tells."""
+        """The address of the subscribers gained or lost in the window; "" if no list shows them."""
         return self.subscribers(within=self.days, **filters) if self.chosen else ""
 
     def _listing(self, model: str, filters: Mapping[str, object]) -> str:
@@ -66,9 +66,9 @@ class Scope:
 
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What the theme passes to the page (`DASHBOARD_CALLBACK`, pushsvc/common/console/theme.py)."""
+    """The page's context (`DASHBOARD_CALLBACK`, pushsvc/common/console/theme.py)."""
     scope, now = _scope(request), sql.now()
-    found = report(scope.channels, window(now, scope.days))
+    found = statistics_of(scope.channels, window(now, scope.days))
     shown = charts.charts(found)
     return (
         context
@@ -80,7 +80,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "has_heading": True,
             "is_member": may_anywhere(request.user, Role.VIEWER),
             "scope": scope,
-            "report": found,
+            "statistics": found,
             "figures": _figures(scope, found),
             "platforms": _platforms(scope, found),
             "charts": [
@@ -93,7 +93,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
 
 
 def live(request: HttpRequest) -> HttpResponse:
-    """What is being sent and due: asks for itself again while something is."""
+    """What is being sent and what is due. Refreshes itself while there is something."""
     return render(request, "console/dashboard/live.html", _live(_scope(request), sql.now()))
 
 
@@ -103,7 +103,7 @@ def attention(request: HttpRequest) -> HttpResponse:
 
 
 def pages() -> list[URLPattern]:
-    """The addresses of the parts that renew themselves."""
+    """The addresses of the parts that refresh themselves."""
     return [
         path("dashboard/live/", site.admin_view(live), name="dashboard_live"),
         path("dashboard/attention/", site.admin_view(attention), name="dashboard_attention"),
@@ -138,8 +138,8 @@ def _choices(request: HttpRequest, scope: Scope) -> dict[str, Any]:
     }
 
 
-def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
-    """Each with the list that it counts and what it was in the window before."""
+def _figures(scope: Scope, found: Statistics) -> list[dict[str, Any]]:
+    """Each with a link to what it counts, and its value in the window before."""
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {
@@ -147,8 +147,8 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
             "value": found.totals.all_subscribers,
             "url": scope.subscribers(state="active"),
             "growth": found.changes.total,
-            "came_url": scope.changed_within(),
-            "went_url": scope.changed_within(state="expired"),
+            "gained_url": scope.changed_within(),
+            "lost_url": scope.changed_within(state="expired"),
         },
         {
             "name": "Notifications sent",
@@ -169,16 +169,16 @@ def _figures(scope: Scope, found: Report) -> list[dict[str, Any]]:
     ]
 
 
-def _platforms(scope: Scope, found: Report) -> list[dict[str, Any]]:
-    """Those that are used, each with the lists behind its numbers."""
+def _platforms(scope: Scope, found: Statistics) -> list[dict[str, Any]]:
+    """The platforms that are in use, each with links to what its numbers count."""
     return [
         {
             "name": platform,
             "title": PLATFORM_NAMES[platform],
             "subscribers": found.totals.subscribers[platform],
             "url": scope.subscribers(platform__exact=platform, state="active"),
-            "came_url": scope.changed_within(platform__exact=platform),
-            "went_url": scope.changed_within(platform__exact=platform, state="expired"),
+            "gained_url": scope.changed_within(platform__exact=platform),
+            "lost_url": scope.changed_within(platform__exact=platform, state="expired"),
             "recipients_url": scope.sent_within(platform=platform),
             "changes": found.platform_changes[platform].total,
             "outcomes": found.platform_outcomes[platform].total,
@@ -200,7 +200,7 @@ def _ended(scope: Scope, platform: Platform, of: Outcomes) -> list[dict[str, Any
     ]
 
 
-def _is_used(found: Report, platform: Platform) -> bool:
+def _is_used(found: Statistics, platform: Platform) -> bool:
     outcomes, changes = found.platform_outcomes[platform], found.platform_changes[platform]
     return bool(
         found.totals.subscribers[platform] or changes.total.gained or outcomes.total != Outcomes()
@@ -224,14 +224,14 @@ def _live(scope: Scope, now: datetime) -> dict[str, Any]:
 
 
 def _status(running: Sequence[Sending]) -> str:
-    """For screen readers, who would not want to hear of every percent."""
+    """For screen readers, in steps of ten percent."""
     tenths = {each.notification: int(10 * (each.done_share or 0)) for each in running[:MOST_SHOWN]}
     said = [f"{one}: {tenth * 10} % done" for one, tenth in tenths.items()]
     return "; ".join(said) or "Nothing is being sent"
 
 
 def _trigger(is_running: bool, due_at: datetime | None, now: datetime) -> str:
-    """When the browser asks again: while something is sent, and when the next is due; else not."""
+    """When the browser refreshes: while something is sent, and when the next one is due."""
     if is_running:
         return "every 2s [!document.hidden]"
     seconds = math.inf if due_at is None else (due_at - now).total_seconds()
@@ -256,7 +256,7 @@ _PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.CROWDED: ("channel_settings", "Settings"),
 }
 _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
-    Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Where they bounced"),
+    Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),
     Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
     Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
     Kind.BREAKING: ({"status__exact": "processing"}, "What is being sent"),
@@ -264,7 +264,7 @@ _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
 
 
 def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
-    """Where to go about it; nowhere for what is mended on the servers."""
+    """A link to the page that helps; none for what is corrected on the servers."""
     if page := _PAGES.get(concern.kind):
         name, text = page
         return {"url": reverse(f"admin:{name}", args=[concern.channel_id]), "link": text}
@@ -279,7 +279,7 @@ def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
 
 
 def _steps(request: HttpRequest, scope: Scope, totals: Totals) -> list[dict[str, Any]]:
-    """What a new installation, or a new channel, still lacks; empty when it has all."""
+    """First steps of a new installation or channel; empty when all are done."""
     is_used = [totals.all_subscribers > 0, totals.notifications_sent > 0]
     if all(is_used):
         return []
@@ -300,21 +300,21 @@ def _first_steps(request: HttpRequest, channel: Channel | None) -> list[dict[str
     compose = f"{reverse('admin:notification_compose')}?channel={channel.pk}" if channel else ""
     return [
         {
-            "title": "Make a channel",
-            "text": "It holds the subscribers of one site or app, and its own keys.",
+            "title": "Create a channel",
+            "text": "It holds the subscribers of one site or app, and has its own keys.",
             "link": "New channel",
             "url": add if may_anywhere(request.user, Role.MANAGER) else "",
         },
         {
             "title": "Add it to your site",
-            "text": "Paste the snippet, open the site in a browser and say yes: that is the first "
-            "subscriber. Apps register by the API.",
+            "text": "Paste the snippet, open the site in a browser and allow notifications. That "
+            "makes the first subscriber. Apps subscribe through the API.",
             "link": "The snippet",
             "url": snippet,
         },
         {
             "title": "Send a test",
-            "text": "To yourself first; the preview shows how it will look.",
+            "text": "Send it to yourself first. The preview shows how it will look.",
             "link": "Compose",
             "url": compose if may_anywhere(request.user, Role.SENDER) else "",
         },

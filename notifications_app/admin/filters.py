@@ -1,4 +1,4 @@
-"""What the list of notifications can be asked."""
+"""The filters of the list of notifications."""
 
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from pushsvc.common.platforms import PLATFORM_NAMES
 
 
 class QuestionFilter(DropdownFilter):
-    """What staff come with."""
+    """Common questions of staff."""
 
     title = "question"
     parameter_name = "show"
@@ -45,7 +45,7 @@ class QuestionFilter(DropdownFilter):
 
 
 class PlatformFilter(DropdownFilter):
-    """Those that were for it, among others perhaps."""
+    """Notifications that target the platform, alone or with others."""
 
     title = "platform"
     parameter_name = "platform"
@@ -61,7 +61,7 @@ class PlatformFilter(DropdownFilter):
 
 
 class SentWithinFilter(WithinFilter):
-    """Those that were being sent then, if only for a moment, with what ended then."""
+    """Notifications that were being sent at some time then, with their outcomes of that time."""
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -72,9 +72,9 @@ class SentWithinFilter(WithinFilter):
 
 
 class OutcomeFilter(DropdownFilter):
-    """Those with recipients who ended so, in the time and on the platform that are chosen.
+    """Notifications with such recipients, in the chosen time and on the chosen platform.
 
-    When and on what a recipient clicked is not known by notification: any click counts.
+    Clicks are not recorded by time and platform for each notification, so any click counts.
     """
 
     title = "recipients"
@@ -102,7 +102,7 @@ class OutcomeFilter(DropdownFilter):
 
 
 def chosen_channels(request: HttpRequest) -> list[UUID] | None:
-    """Those of the user, or the one of them that is chosen; None: all there are."""
+    """The user's channels, or the chosen one of them; None: all channels."""
     chosen = request.GET.get(ChannelFilter.parameter_name, "").lower()
     if request.user.is_superuser and not chosen:
         return None

@@ -1,4 +1,4 @@
-"""What became of each recipient, as CSV: streamed in pages, so that a million need no memory."""
+"""The log of recipients as CSV, streamed in pages so that its size needs no memory."""
 
 import csv
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class LogDownload(OneNotification):
-    """For all who may see the notification. Each download is an entry of the audit log."""
+    """For everybody who may see the notification. Each download is recorded in the audit log."""
 
     title = "Log of recipients"
     http_method_names = ["get"]
@@ -43,7 +43,7 @@ class LogDownload(OneNotification):
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
-        return cast(HttpResponse, answer)  # the types do not know it as one; Django serves it
+        return cast(HttpResponse, answer)  # Django serves it as one, but the types differ
 
 
 def _pages(notification_id: UUID) -> Iterator[str]:
@@ -74,5 +74,5 @@ def _cells(row: LogEntry) -> tuple[str, ...]:
 
 
 def _harmless(text: str) -> str:
-    """A push service's words; no spreadsheet may take them for a formula (OWASP: CSV injection)."""
+    """Text of a push service that no spreadsheet reads as a formula (OWASP: CSV injection)."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -1,4 +1,4 @@
-"""The list of notifications; their own pages are in page.py, compose.py and log.py."""
+"""The list of notifications. The pages of one notification are in page.py and compose.py."""
 
 from typing import Any, Final
 
@@ -41,15 +41,15 @@ from pushsvc.common.console.figures import NOTHING, moment, percent, share, widt
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 
-LOOKED_AT: Final = 10_000  # of the newest: what the list and a search by words look through
+LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by words look through
 
 
 @admin.register(Notification)
 class NotificationAdmin(ScopedAdmin):
-    """Read here, made by composing, and changed by nobody."""
+    """Read-only: composing makes notifications, and nobody changes them."""
 
     change_list_template = "console/notifications/list.html"
-    empty_help = "What is sent or scheduled, here or by the API, is listed."
+    empty_help = "Notifications that are sent or scheduled, here or through the API, appear here."
     list_before_template = "console/notifications/window.html"
     list_display = ("message", "channel", "to", "state", "progress", "clicked", "when")
     list_filter = (
@@ -100,7 +100,7 @@ class NotificationAdmin(ScopedAdmin):
 
     @admin.display(description="Ended in this time")
     def ended(self, notification: Any) -> str:
-        """As the dashboard counts it, of the platform that is chosen."""
+        """As the dashboard counts it, for the chosen platform."""
         delivered, bounced = notification.delivered_since, notification.bounced_since
         return f"{delivered:,} delivered, {bounced:,} bounced"
 
@@ -143,7 +143,7 @@ class NotificationAdmin(ScopedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Composing is how one is made."""
+        """Redirects to composing."""
         require(may_anywhere(request.user, Role.SENDER), Role.SENDER)
         return HttpResponseRedirect(reverse("admin:notification_compose"))
 
@@ -151,7 +151,7 @@ class NotificationAdmin(ScopedAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> Any:
-        """Its own page; the admin's form would have nothing to change."""
+        """Shows the notification's own page instead of the admin's form."""
         return self.show(NotificationPage, request, notification_id=object_id)
 
     @override
@@ -176,21 +176,21 @@ class NotificationAdmin(ScopedAdmin):
 
 
 def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any]:
-    """What an index leads to: those that are under way, else the newest of the user's channels.
+    """The rows that an index finds: unfinished ones, else the newest of the user's channels.
 
-    All that the pages offer where nothing is asked, LOOKED_AT where some are looked for.
+    Without a filter they are as many as the pages show, else LOOKED_AT.
     """
     show, status = (request.GET.get(name) for name in ("show", "status__exact"))
-    if show in _UNDER_WAY or status in _OPEN:
+    if show in _UNFINISHED or status in _OPEN_STATUSES:
         return notifications
-    is_asked = any(request.GET.get(name) for name in _ASKED)
-    limit = LOOKED_AT if is_asked else BoundedPaginator.most_rows
+    is_filtered = any(request.GET.get(name) for name in _FILTERS)
+    limit = LOOKED_AT if is_filtered else BoundedPaginator.most_rows
     return notifications.filter(id__in=selectors.newest_ids(chosen_channels(request), limit=limit))
 
 
-_ASKED: Final = ("show", "status__exact", "within", "outcome", "platform", "q")
-_UNDER_WAY: Final = {"running", "scheduled"}
-_OPEN: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
+_FILTERS: Final = ("show", "status__exact", "within", "outcome", "platform", "q")
+_UNFINISHED: Final = {"running", "scheduled"}
+_OPEN_STATUSES: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 
 _PROGRESS: Final = (
     '<span class="ps-bar pn-bar" role="img" aria-label="{}"><i style="width:{}"></i>'

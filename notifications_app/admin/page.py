@@ -1,4 +1,4 @@
-"""A notification's page: what it says, how far it has come, how its recipients ended."""
+"""A notification's page: its content, its progress and its results."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,7 +42,7 @@ STATE_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Of the timeline. `state` is `done`, `now` or `ahead`."""
+    """A step of the timeline. `state` is `done`, `now` or `ahead`."""
 
     name: str
     at: datetime | None
@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldReason:
+class DescribedReason:
     reason: Reason
     words: Words
 
@@ -61,7 +61,7 @@ class ToldReason:
 
 
 class OneNotification(ChannelPage):
-    """About one notification, found as `self.notification`."""
+    """A page about one notification, which is `self.notification`."""
 
     notification: Notification
 
@@ -71,8 +71,8 @@ class OneNotification(ChannelPage):
         return self.notification.channel
 
 
-class _Reported(OneNotification):
-    """With how far it has come, as of now."""
+class _WithProgress(OneNotification):
+    """With its progress as of now."""
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class _Reported(OneNotification):
             shares=_shares(self.notification),
             ended=self.notification.delivered_count + self.notification.bounced_count,
             steps=_steps(self.notification, progress),
-            reasons=[ToldReason(each, words_for(*each[:2])) for each in progress.reasons],
+            reasons=[DescribedReason(each, words_for(*each[:2])) for each in progress.reasons],
             pauses=_pauses(self.notification, progress),
             chart=_chart(progress),
             poll_seconds=_POLL_SECONDS.get(NotificationStatus(self.notification.status)),
@@ -95,8 +95,8 @@ class _Reported(OneNotification):
         )
 
 
-class NotificationPage(_Reported):
-    """All of it."""
+class NotificationPage(_WithProgress):
+    """The whole page."""
 
     title = "Notification"
     template_name = "console/notifications/page.html"
@@ -107,7 +107,7 @@ class NotificationPage(_Reported):
         may_send = self.may(Role.SENDER)
         is_pending = notification.status == NotificationStatus.PENDING
         return super().get_context_data(
-            original=notification,  # for the theme's trail
+            original=notification,  # for the theme's breadcrumbs
             may_send=may_send,
             may_cancel=may_send and is_pending,
             segment=segment_find(
@@ -121,8 +121,8 @@ class NotificationPage(_Reported):
         ) | {"title": str(notification)}
 
 
-class ProgressPart(_Reported):
-    """What changes of the page; tells it to load anew once its state is not the one it shows."""
+class ProgressPart(_WithProgress):
+    """The part of the page that changes. Makes the browser reload when the status changes."""
 
     title = "Progress"
     http_method_names = ["get"]
@@ -135,8 +135,8 @@ class ProgressPart(_Reported):
         return super().get(request, *args, **kwargs)
 
 
-class TestPart(_Reported):
-    """What became of a test, for the page on which it was composed."""
+class TestPart(_WithProgress):
+    """The progress of a test, for the page on which it was composed."""
 
     title = "Test"
     http_method_names = ["get"]
@@ -153,9 +153,9 @@ class CancelAction(OneNotification):
             notification_cancel(
                 channel_id=self.notification.channel_id, notification_id=self.notification.pk
             )
-            messages.success(request, "The notification is cancelled. Nobody gets it.")
+            messages.success(request, "The notification is cancelled. It will not be sent.")
         except NotCancellable:
-            messages.warning(request, "Too late to cancel: it has been started already.")
+            messages.warning(request, "It could not be cancelled, because sending has started.")
         page = reverse("admin:notifications_app_notification_change", args=[self.notification.pk])
         return HttpResponseRedirect(page)
 
@@ -181,11 +181,11 @@ def _shares(notification: Notification) -> dict[str, float | None]:
 
 
 def ttl_words(ttl: int) -> str:
-    return duration(ttl) if ttl else "at once or never"
+    return duration(ttl) if ttl else "deliver at once or drop"
 
 
 def _steps(notification: Notification, progress: Progress) -> list[Step]:
-    """Cancelled ones end where they were."""
+    """The timeline. It ends where the notification was cancelled."""
     first = [
         Step("Accepted", notification.created_at, "done"),
         _step("Due", notification.scheduled_at, notification.started_at is not None),
@@ -217,12 +217,12 @@ def _ended(notification: Notification) -> Step:
     if notification.finished_at is not None:
         name = "Sent" if notification.status == NotificationStatus.SENT else "Failed"
         return Step(name, notification.finished_at, "done")
-    is_under_way = notification.started_at is not None
-    return Step("Being sent", None, "now") if is_under_way else Step("Sent", None, "ahead")
+    is_running = notification.started_at is not None
+    return Step("Being sent", None, "now") if is_running else Step("Sent", None, "ahead")
 
 
 def _pauses(notification: Notification, progress: Progress) -> list[dict[str, str]]:
-    """Platforms whose recipients wait for credentials, with what the push service said."""
+    """Platforms whose recipients wait for credentials, with the push service's answer."""
     parked = {each.platform for each in progress.waiting if each.status == BatchStatus.PARKED}
     stored = channel_credentials(notification.channel_id) if parked else {}
     return [_pause(platform, stored.get(platform)) for platform in sorted(parked)]

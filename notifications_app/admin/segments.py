@@ -1,4 +1,4 @@
-"""Deleting a segment: here, because notifications may still need it."""
+"""Deletes a segment. It is in this app because notifications may still target the segment."""
 
 from typing import Any
 

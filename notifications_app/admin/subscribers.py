@@ -1,4 +1,4 @@
-"""What notifications did to a subscriber: its history, and everything known for an export."""
+"""A subscriber's history of notifications, and the export of everything that is stored."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.admin.subscriptions import SubscriberPage
 from subscriptions_app.models import Subscription
 
-_SHOWN = 50  # of the channel's notifications, looked through for this subscriber
+_SHOWN = 50  # newest notifications of the channel that are looked through
 _EXPORTED = 10_000
 _TONES = {"delivered": "good", "bounced": "bad", "waiting": "busy"}
 
 
 class HistoryPage(SubscriberPage):
-    """A fragment of the subscriber's page."""
+    """A part of the subscriber's page."""
 
     title = "History"
     template_name = "console/subscribers/history.html"
@@ -39,7 +39,7 @@ class HistoryPage(SubscriberPage):
 
 
 class ExportPage(SubscriberPage):
-    """A file for the person whom it is about. The audit log tells that it was made."""
+    """A file for the person whom it concerns. The export is recorded in the audit log."""
 
     title = "Export"
     role = Role.MANAGER

@@ -1,4 +1,4 @@
-"""What devices report, and the link that records a click: public, a token says for what."""
+"""Public views for devices: reporting events, and the link that records a click."""
 
 from typing import Final
 
@@ -14,11 +14,11 @@ from typing_extensions import override
 from notifications_app.api.serializers import EventsInput
 from notifications_app.events import (
     Event,
-    Report,
+    EventKind,
     click_follow,
     events_record,
-    genuine,
-    holds_genuine,
+    holds_valid_token,
+    read_events,
 )
 from notifications_app.tracking import TOKEN_LENGTH
 from pushsvc.common.errors import BodyTooLarge
@@ -42,59 +42,58 @@ _EXAMPLE: Final = OpenApiExample(
     },
     request_only=True,
 )
-# What browsers and messengers say of a request that nobody made by a click.
+# Browsers and messengers mark requests that no click caused with these headers and words.
 _AHEAD_HEADERS: Final = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
 _AHEAD_WORDS: Final = ("prefetch", "prerender", "preview")
 
 
 class BeaconParser(StrictJSONParser):
-    """The same JSON as `navigator.sendBeacon` sends a string, which asks for no preflight."""
+    """JSON as `navigator.sendBeacon` sends it: as text, because that needs no CORS preflight."""
 
     media_type = "text/plain"
 
 
 class EventsView(ApiView):
     parser_classes = (StrictJSONParser, BeaconParser)
-    is_limit_told = False  # it would tell a stranger whose tokens are ours
+    is_limit_told = False  # else the headers would show strangers which tokens are valid
 
     @override
     def limit(self, request: Request) -> Limit | None:
         if int(request.META.get("CONTENT_LENGTH") or 0) > _MAX_BODY:
-            raise BodyTooLarge("A report of events may hold at most 8 KiB.")
-        return None if holds_genuine(request._request.body) else _strangers_limit(request)
+            raise BodyTooLarge("The body of this request may hold at most 8 KiB.")
+        return None if holds_valid_token(request._request.body) else _limit_without_token(request)
 
     @extend_schema(
         operation_id="events_report",
         summary="Report that a notification was received, clicked or dismissed",
-        description="Each is counted once for each recipient. The answer is the same for tokens"
+        description="Each event counts once for each recipient. The answer is the same for tokens"
         " that are unknown, forged, repeated or older than 28 days.",
         tags=[_TAG],
         auth=[],
         request={"application/json": EventsInput, "text/plain": EventsInput},
         examples=[_EXAMPLE],
         responses={
-            204: OpenApiResponse(description="Taken note of."),
+            204: OpenApiResponse(description="The events were read."),
             **problem_responses(400, 413, 415, 429, 503),
         },
     )
     def post(self, request: Request) -> Response:
-        events_record(genuine(EventsInput.checked(request.data)["events"]))
+        events_record(read_events(EventsInput.checked(request.data)["events"]))
         return Response(status=204)
 
 
 class ClickView(ApiView):
-    is_limit_told = False  # as EventsView
+    is_limit_told = False  # as for EventsView
 
     @override
     def limit(self, request: Request) -> Limit | None:
-        return None if _clicked(self.kwargs["token"]) else _strangers_limit(request)
+        return None if _clicked(self.kwargs["token"]) else _limit_without_token(request)
 
     @extend_schema(
         operation_id="click_follow",
-        summary="Record a click and lead to the notification's url",
-        description="For clients that cannot run code. Leads nowhere else, and again whenever it is"
-        " asked; a token older than 28 days leads on and is not counted. HEAD and prefetching are"
-        " not counted either.",
+        summary="Record a click and redirect to the notification's url",
+        description="For clients that cannot run code. It always redirects to the same url. Clicks"
+        " with a token older than 28 days, HEAD requests and prefetching are not counted.",
         tags=[_TAG],
         auth=[],
         parameters=[
@@ -102,7 +101,7 @@ class ClickView(ApiView):
                 "token",
                 {"type": "string", "pattern": f"^[A-Za-z0-9_-]{{{TOKEN_LENGTH}}}$"},
                 OpenApiParameter.PATH,
-                description="As the message brought it.",
+                description="The tracking token of the message.",
             ),
             OpenApiParameter(
                 "Location",
@@ -113,7 +112,7 @@ class ClickView(ApiView):
             ),
         ],
         responses={
-            302: OpenApiResponse(description="To the notification's `url`."),
+            302: OpenApiResponse(description="Redirects to the notification's `url`."),
             **problem_responses(404, 429, 503),
         },
     )
@@ -127,18 +126,18 @@ class ClickView(ApiView):
         return HttpResponse(status=302, headers=headers)
 
 
-def _clicked(token: str) -> list[Report]:
-    return genuine([(token, Event.CLICKED)])
+def _clicked(token: str) -> list[Event]:
+    return read_events([(token, EventKind.CLICKED)])
 
 
 def _is_click(request: Request) -> bool:
-    """False for HEAD, and for a request that says it was made ahead of a click."""
+    """False for HEAD, and for a request whose headers say that it is a prefetch or preview."""
     said = " ".join(request.headers.get(name, "") for name in _AHEAD_HEADERS).lower()
     return request.method == "GET" and not any(word in said for word in _AHEAD_WORDS)
 
 
-def _strangers_limit(request: Request) -> Limit:
-    """For requests without any token of ours. Others are not limited: nobody can use up what those
-    who share the address need for theirs."""
+def _limit_without_token(request: Request) -> Limit:
+    """For requests without a valid token. Requests with one are not limited, so that strangers
+    cannot use up the limit of devices that share their address."""
     address, quota = counted_address(request._request), settings.FORGED_EVENTS_PER_MINUTE
     return Limit("forged-events", address, quota, 60)

@@ -1,4 +1,4 @@
-"""`limit` and `offset`, and the Link header (RFC 8288) that leads to the pages around."""
+"""Pages of a list: `limit` and `offset`, and the Link header (RFC 8288)."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from pushsvc.common.http.origin import own_origin
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 100
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
-_MOST: Final = 10**18  # PostgreSQL counts in 63 bits; what lies beyond is past the end anyway
+_MOST: Final = 10**18  # PostgreSQL counts in 63 bits; a larger offset is past the end of any list
 
 
 PAGE_PARAMETERS: Final = [
@@ -27,7 +27,7 @@ PAGE_PARAMETERS: Final = [
         OpenApiTypes.STR,
         OpenApiParameter.HEADER,
         response=[200],
-        description='Pages with `rel="next"` and `rel="prev"`, where there are such.',
+        description='Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`).',
     ),
 ]
 Row = TypeVar("Row")
@@ -42,9 +42,9 @@ class Page:
 def read_page(
     request: Request, read: Callable[..., list[Row]], **of: Any
 ) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the page that the request asks for, and the header that leads on and back.
+    """The rows of the requested page, and the Link header.
 
-    `read` takes `limit`, `offset` and what else is given. Raises Invalid, as `page_from`.
+    `read` takes `limit`, `offset` and the arguments `of`. Raises Invalid, as `page_from`.
     """
     page = page_from(request)
     rows = read(limit=page.limit + 1, offset=page.offset, **of)
@@ -52,8 +52,8 @@ def read_page(
 
 
 def page_from(request: Request) -> Page:
-    """A limit over MAX_LIMIT is cut to it. Raises Invalid for what is not a whole number, a limit
-    below 1 or a negative offset."""
+    """A limit over MAX_LIMIT counts as MAX_LIMIT. Raises Invalid if either is not a whole number,
+    if the limit is below 1, or if the offset is negative."""
     faults: list[Fault] = []
     limit = _whole(request, "limit", DEFAULT_LIMIT, 1, faults)
     offset = _whole(request, "offset", 0, 0, faults)
@@ -80,7 +80,7 @@ def _whole(request: Request, name: str, default: int, least: int, faults: list[F
         code = "out_of_range" if re.fullmatch(r"-[0-9]+", text, re.ASCII) else "not_a_number"
         faults.append(Fault(name, code, f"Must be a whole number from {least}."))
         return default
-    # Python refuses to read very long digit strings.
+    # int() refuses very long digit strings.
     number = int(text) if len(text) <= 18 else _MOST
     if number < least:
         faults.append(Fault(name, "out_of_range", f"Must be at least {least}."))

@@ -1,4 +1,4 @@
-"""The shape of segments and their rules."""
+"""Serializers of segments and their rules."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,8 +16,8 @@ from subscriptions_app.segments import rules
 
 
 def _enum(choices: Iterable[str]) -> dict[str, Any]:
-    """Inside allOf, where drf-spectacular leaves it: it would give all operators of SegmentRule one
-    component, with the choices of only one of them."""
+    """Inside allOf, so that drf-spectacular makes no component of it: it would use one component,
+    with the choices of one operator, for all operators of SegmentRule."""
     return {"allOf": [{"type": "string", "enum": list(choices)}]}
 
 
@@ -35,7 +35,7 @@ _MOMENT: Final = {"oneOf": [{"type": "string", "format": "date-time"}, _DAYS_AGO
 
 
 class RuleField(serializers.JSONField):
-    """A segment's rule as JSON; every fault has its own path."""
+    """A segment's rule as JSON. Each fault has its own path."""
 
     @override
     def to_internal_value(self, data: object) -> Any:
@@ -49,12 +49,12 @@ class RuleField(serializers.JSONField):
 
 
 class SegmentInput(StrictSerializer):
-    name = Text(min_length=1, max_length=MAX_SEGMENT_NAME)
+    name = Text(min_length=1, max_length=MAX_SEGMENT_NAME, help_text="Unique within the channel.")
     rule = RuleField()
 
 
 class SegmentOutput(serializers.Serializer[Segment]):
-    segment_id = serializers.UUIDField(source="id")
+    segment_id = serializers.UUIDField(source="id", help_text="For `segment_id` of a send.")
     name = serializers.CharField()
     rule = RuleField()
     created_at = Timestamp()
@@ -67,7 +67,7 @@ class SizeOutput(serializers.Serializer[Any]):
 
 
 class RuleSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call] # no stubs
-    """A component of its own, because rules hold rules."""
+    """Makes the rule a component, because rules contain rules."""
 
     target_class = RuleField
 
@@ -85,7 +85,7 @@ def _rule_schema() -> dict[str, Any]:
     comparing = ["eq", "ne", *rules.COMPARISONS]
     moments, platform = _enum(["created_at", "last_seen_at"]), _enum(["platform"])
     return {
-        "description": "What it means is in docs/segments.md.",
+        "description": "A rule as docs/segments.md describes it.",
         "oneOf": [
             _object({"all": _group()}),
             _object({"any": _group()}),

@@ -1,6 +1,7 @@
-"""What the owner of a channel calls about its segments.
+"""Views of segments, for programs with an API key.
 
-Here and not in subscriptions_app, because a segment is deleted only if no notification needs it.
+They are here and not in subscriptions_app, because a segment that an unfinished notification
+targets cannot be deleted.
 """
 
 from typing import Any, Final
@@ -52,15 +53,16 @@ _IN_CHANNEL: Final = {"channel_id": "$request.path.channel_id"}
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
 
 
-class _OwnersView(KeyedView):
+class _SegmentsView(KeyedView):
     permission_classes = (require_scope(Scope.MANAGE),)
 
 
-class SegmentListView(_OwnersView):
+class SegmentListView(_SegmentsView):
     @extend_schema(
         operation_id="segment_list",
         summary="List the channel's segments, newest first",
-        description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
+        description=f"A `limit` over {MAX_LIMIT} counts as {MAX_LIMIT}. The `Link` header holds the"
+        " addresses of the next and the previous page.",
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
         extensions=follow_ups(
@@ -79,7 +81,7 @@ class SegmentListView(_OwnersView):
     @extend_schema(
         operation_id="segment_create",
         summary="Create a segment",
-        description="A name and a rule. Sends name the segment in `segment_id`.",
+        description="A segment is a name and a rule. A send names it in `segment_id`.",
         tags=[_TAG],
         request=SegmentInput,
         examples=[_INPUT],
@@ -97,7 +99,7 @@ class SegmentListView(_OwnersView):
         return Response(_shown(segment), status=201)
 
 
-class SegmentView(_OwnersView):
+class SegmentView(_SegmentsView):
     @extend_schema(
         operation_id="segment_read",
         summary="Get a segment",
@@ -115,8 +117,8 @@ class SegmentView(_OwnersView):
     @extend_schema(
         operation_id="segment_update",
         summary="Replace a segment's name and rule",
-        description="Notifications that are still `pending` will reach whom the new rule says;"
-        " those that are `processing` stay as they are.",
+        description="Notifications that are `pending` use the new rule; notifications that are"
+        " `processing` keep the old one.",
         tags=[_TAG],
         request=SegmentInput,
         examples=[_INPUT],
@@ -134,7 +136,7 @@ class SegmentView(_OwnersView):
 
     @extend_schema(
         operation_id="segment_delete",
-        summary="Delete a segment that no unfinished notification needs",
+        summary="Delete a segment that no unfinished notification targets",
         tags=[_TAG],
         responses={
             204: OpenApiResponse(description="Deleted."),
@@ -147,11 +149,11 @@ class SegmentView(_OwnersView):
         return Response(status=204)
 
 
-class SegmentSizeView(_OwnersView):
+class SegmentSizeView(_SegmentsView):
     @extend_schema(
         operation_id="segment_size",
-        summary="Count whom a segment reaches now",
-        description="Exact up to 10,000, beyond that an estimate (docs/segments.md tells how).",
+        summary="Count the subscribers that a segment reaches now",
+        description="Exact up to 10,000; beyond that an estimate, as docs/segments.md explains.",
         tags=[_TAG],
         responses={
             200: OpenApiResponse(SizeOutput, "On all platforms together.", [_SIZE]),

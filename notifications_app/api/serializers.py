@@ -1,11 +1,11 @@
-"""The shapes of what is answered about notifications, and of what devices report."""
+"""Serializers of notifications and of the events that devices report."""
 
 from typing import Any
 
 from rest_framework import serializers
 from typing_extensions import override
 
-from notifications_app.events import MAX_EVENTS, Event
+from notifications_app.events import MAX_EVENTS, EventKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
@@ -13,30 +13,30 @@ from pushsvc.common.platforms import PLATFORM_VALUES
 
 
 class SendOutput(serializers.Serializer[Any]):
-    success = serializers.BooleanField()
-    message = serializers.CharField()
+    success = serializers.BooleanField(help_text="Always true.")
+    message = serializers.CharField(help_text="For people; holds the notification's id.")
     notification_id = serializers.UUIDField()
-    scheduled_at = Timestamp()
+    scheduled_at = Timestamp(help_text="When sending starts.")
     status = serializers.ChoiceField([NotificationStatus.PENDING.value])
 
 
 class PlatformDryRun(serializers.Serializer[Any]):
-    payload_bytes = serializers.IntegerField(help_text="Of the message as the device would get it.")
-    audience = serializers.IntegerField(help_text="Active subscriptions.")
+    payload_bytes = serializers.IntegerField(help_text="Size of the message for one device.")
+    audience = serializers.IntegerField(help_text="Active subscriptions that it would reach.")
     estimated = serializers.BooleanField(help_text="Whether `audience` is an estimate.")
 
 
 class DryRunOutput(serializers.Serializer[Any]):
-    platforms = serializers.DictField(child=PlatformDryRun())
+    platforms = serializers.DictField(child=PlatformDryRun(), help_text="By target platform.")
 
 
 class EventInput(StrictSerializer):
-    token = Text(help_text="As the message brought it.")
-    event = Choice(Event.values)
+    token = Text(help_text="The tracking token of the message.")
+    event = Choice(EventKind.values, help_text="What happened to the notification.")
 
 
 class EventsInput(StrictSerializer):
-    """Unknown fields are refused: who writes them is our SDK, or an app that misspells one."""
+    """Unknown fields are refused, because an app may have misspelt one."""
 
     events = ListOf(EventInput(), max_length=MAX_EVENTS)
 
@@ -46,13 +46,13 @@ class EventsInput(StrictSerializer):
 
 
 class CancelOutput(serializers.Serializer[Any]):
-    success = serializers.BooleanField()
-    message = serializers.CharField()
+    success = serializers.BooleanField(help_text="Always true.")
+    message = serializers.CharField(help_text="For people; names the id and the title.")
     notificationId = serializers.UUIDField()  # noqa: N815 (the interface's name)
 
 
 class NotificationOutput(serializers.Serializer[Notification]):
-    """The interface's fields in its order. Texts that were not given read as ""."""
+    """The interface's fields in its order. Text that was not given is ""."""
 
     notification_id = serializers.UUIDField(source="id")
     channel_id = serializers.UUIDField()
@@ -60,15 +60,15 @@ class NotificationOutput(serializers.Serializer[Notification]):
     body = serializers.CharField()
     icon = serializers.CharField()
     url = serializers.CharField()
-    recipient_count = serializers.IntegerField()
-    delivered_count = serializers.IntegerField()
-    bounced_count = serializers.IntegerField()
-    clicked_count = serializers.IntegerField()
-    scheduled_at = Timestamp()
+    recipient_count = serializers.IntegerField(help_text="Grows while recipients are counted.")
+    delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
+    bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
+    clicked_count = serializers.IntegerField(help_text="Recipients that clicked.")
+    scheduled_at = Timestamp(help_text="When sending starts or started.")
     created_at = Timestamp()
     status = serializers.ChoiceField(NotificationStatus.values)
     target_platforms = serializers.ListField(child=serializers.ChoiceField(PLATFORM_VALUES))
-    segment_id = serializers.UUIDField(allow_null=True)
+    segment_id = serializers.UUIDField(allow_null=True, help_text="null: the whole channel.")
 
 
 class NotificationListedOutput(NotificationOutput):

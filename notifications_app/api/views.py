@@ -1,4 +1,4 @@
-"""What the owner of a channel calls, with an API key: send, cancel, list, read."""
+"""Views of notifications, for programs with an API key: send, cancel, list, read."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -70,14 +70,15 @@ class SendView(KeyedView):
     @extend_schema(
         operation_id="notification_send",
         summary="Send a notification, now or later",
-        description="202: it is stored, and will be sent even if everything stops now.",
+        description="202 means that the notification is stored and will be sent.",
         tags=[_TAG],
         parameters=[
             OpenApiParameter(
                 IDEMPOTENCY_HEADER,
                 {"type": "string", "minLength": 1, "maxLength": 255},
                 OpenApiParameter.HEADER,
-                description="The same key and body within 24 hours get the first answer again.",
+                description="For safe retries: within 24 hours, the same key and body return the"
+                " first answer again.",
             )
         ],
         request=SendInput,
@@ -128,7 +129,7 @@ class CancelView(KeyedView):
     @extend_schema(
         operation_id="notification_cancel",
         summary="Cancel a notification that is still pending",
-        description="May be repeated. One that is being processed or was sent stays as it is.",
+        description="Safe to repeat. A notification that is processed or sent cannot be cancelled.",
         tags=[_TAG],
         responses={
             200: OpenApiResponse(CancelOutput, "Cancelled, now or before.", [examples.CANCELLED]),
@@ -160,7 +161,8 @@ class NotificationListView(ReadingView):
     @extend_schema(
         operation_id="notification_list",
         summary="List the channel's notifications, newest first",
-        description=f"A `limit` over {MAX_LIMIT} is cut. The `Link` header leads on and back.",
+        description=f"A `limit` over {MAX_LIMIT} counts as {MAX_LIMIT}. The `Link` header holds the"
+        " addresses of the next and the previous page.",
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
         extensions=follow_ups(
@@ -189,7 +191,7 @@ class NotificationView(ReadingView):
             200, "notification_cancel", notification_id="$response.body#/notification_id"
         ),
         description="`recipient_count` is `delivered_count` + `bounced_count` once it is `sent`"
-        " or `failed`. Delivered means that the push service took the message.",
+        " or `failed`. Delivered means that the push service accepted the message.",
         tags=[_TAG],
         responses={
             200: OpenApiResponse(NotificationOutput, "The notification.", [examples.READ]),

@@ -1,1 +1,1 @@
-"""Read-only views of results: figures, progress, activity, attention."""
+"""Read-only views of results: statistics, progress, activity, attention."""

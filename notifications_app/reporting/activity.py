@@ -1,7 +1,7 @@
 """What is being sent now and what is due next, for the dashboard.
 
-Reads notifications that have not ended, their open batches and the last minutes of their outcomes,
-all by index.
+It reads unfinished notifications, their open batches and their last minutes of outcomes, all by
+index.
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ MOST_SHOWN: Final = 10
 
 @dataclass(frozen=True)
 class Sending:
-    """A notification in `processing`. Its recipient count grows while it is `planning`.
+    """A notification in `processing`. Its recipient count grows in the stage `planning`.
 
-    `sending`: handing over goes on; `retrying`: all that is left waits until `next_at`; `parked`:
-    it waits for credentials that the push service accepts.
+    In `sending`, calls are made or due. In `retrying`, all remaining recipients wait until
+    `next_at`. In `parked`, they wait for credentials that the push service accepts.
     """
 
     notification: Notification
@@ -51,7 +51,7 @@ class Sending:
 
 
 def sending(channels: QuerySet[Channel]) -> list[Sending]:
-    """Oldest first, at most MOST_SHOWN and one more, which says that there are others."""
+    """Oldest first: at most MOST_SHOWN, and one more if there are others."""
     running = Notification.objects.filter(
         channel__in=channels, status=NotificationStatus.PROCESSING
     )
@@ -64,7 +64,7 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
 
 
 def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
-    """Soonest first; one whose time is over waits for its start."""
+    """Soonest first. A notification whose time has come is about to start."""
     pending = Notification.objects.filter(channel__in=channels, status=NotificationStatus.PENDING)
     soonest = pending.select_related("channel").defer("data").order_by("scheduled_at", "id")
     return list(soonest[:most])

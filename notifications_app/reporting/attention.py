@@ -1,6 +1,6 @@
-"""What staff should look at: each concern with what is the matter and what to do.
+"""What staff should look at: each concern says what is wrong and what to do.
 
-Every read is bounded and by index; an installation where all is well is told in a few small ones.
+Every read is bounded and uses an index.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,14 +32,13 @@ from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES, Platform
 
 MOST_OF_A_KIND: Final = 10
 
-# Google advises to replace keys of service accounts at least every 90 days, because one that
-# leaked serves whoever has it until then (https://cloud.google.com/iam/docs/key-rotation). Apple's
-# keys have no such advice and do not end.
+# Google recommends rotating keys of service accounts at least every 90 days, to limit the use of a
+# leaked key (https://cloud.google.com/iam/docs/key-rotation). Apple recommends nothing similar.
 OLD_KEY: Final = timedelta(days=90)
 KEY_ENDS_SOON: Final = timedelta(days=14)
 KEY_IN_USE: Final = timedelta(days=30)
 
-# A jump: twice the share of the week before, five points more, and so many that it is no accident.
+# A jump is twice the share of the week before, at least five points more, and not just a few.
 LEAST_BOUNCED: Final = 50
 JUMP_FACTOR: Final = 2
 JUMP_POINTS: Final = 0.05
@@ -56,8 +55,8 @@ _PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 
 
 def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
-    """Worst first. Of the channels, and of the parts that all channels share; at most
-    MOST_OF_A_KIND of each kind. `now`: the database's clock."""
+    """The worst first, at most MOST_OF_A_KIND of each kind: concerns of these channels, and of the
+    processes and services that all channels share. `now`: the database's clock."""
     found = [
         *_shared_parts(channels),
         *_credentials(channels, now),
@@ -74,13 +73,13 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
 
 
 def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    """Workers of the platforms that the channels use, beat, Redis, and push services."""
+    """Redis, beat, and the workers and push services of the platforms that the channels use."""
     used = _platforms_used(channels)
     alive = worker.liveness(["plan", "tick", *used])
     if alive is None:
         detail = (
-            "Nobody can tell which workers live. Sends are stored; limits let everything through, "
-            "and if the broker is the same Redis, nothing is sent until it is back."
+            "It is unknown which workers are running. Sends are stored, and rate limits allow "
+            "everything. If the broker is the same Redis, nothing is sent until it is back."
         )
         yield Concern(Kind.REDIS_AWAY, "bad", "Redis is away", detail)
         return
@@ -89,24 +88,24 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
             yield _worker_missing(queue)
     if not (alive.processes["plan"] and alive.processes["tick"]):
         detail = (
-            "No process plans notifications: what is sent or scheduled now waits. "
-            "Start worker-plan; nothing is lost meanwhile."
+            "No process plans notifications, so new and scheduled ones wait. "
+            "Start worker-plan. Nothing is lost."
         )
         yield Concern(Kind.WORKERS_MISSING, "bad", "The planner is not running", detail)
     elif not alive.has_ticked:
         detail = (
-            "No tick was heard for 15 seconds: schedules and retries are late. "
-            "Start beat; nothing is lost meanwhile."
+            "There was no tick for 15 seconds, so schedules and retries are late. "
+            "Start beat. Nothing is lost."
         )
         yield Concern(Kind.BEAT_MISSING, "bad", "The scheduler (beat) is not running", detail)
-    yield from _services_ailing(used, channels)
+    yield from _failing_services(used, channels)
 
 
 def _worker_missing(platform: Platform) -> Concern:
     name = PLATFORM_NAMES[platform]
     detail = (
-        f"Recipients on {name} wait until their time to live is over. "
-        f"Start worker-{platform}; nothing is lost meanwhile."
+        f"Recipients on {name} wait, and bounce when their time to live ends. "
+        f"Start worker-{platform}."
     )
     title = f"No worker for {name} is running"
     return Concern(Kind.WORKERS_MISSING, "bad", title, detail, platform=platform)
@@ -120,7 +119,7 @@ def _platforms_used(channels: QuerySet[Channel]) -> list[Platform]:
     return [platform for platform in Platform if counts[platform]]
 
 
-def _services_ailing(platforms: list[Platform], channels: QuerySet[Channel]) -> Iterator[Concern]:
+def _failing_services(platforms: list[Platform], channels: QuerySet[Channel]) -> Iterator[Concern]:
     platform_of = {
         service: platform
         for platform in platforms
@@ -129,11 +128,11 @@ def _services_ailing(platforms: list[Platform], channels: QuerySet[Channel]) -> 
     held = [each for each in map(breakers.parts_of, breakers.held()) if each[0] in platform_of]
     for service in [service for service, channel_id in held if channel_id is None][:MOST_OF_A_KIND]:
         yield Concern(
-            Kind.SERVICE_AILING,
+            Kind.SERVICE_FAILING,
             "warn",
             f"The push service {service} is failing",
-            "Most channels that called it lately met failures, so its batches wait for up to two "
-            "minutes before it is tried again. Others are not delayed.",
+            "Most channels that called it recently met failures, so its batches wait for up to two "
+            "minutes before the next attempt. Other push services are not delayed.",
             platform=platform_of[service],
         )
     of_channels = [(service, channel_id) for service, channel_id in held if channel_id]
@@ -141,11 +140,11 @@ def _services_ailing(platforms: list[Platform], channels: QuerySet[Channel]) -> 
     known = [(service, channel_id) for service, channel_id in of_channels if channel_id in names]
     for service, channel_id in known[:MOST_OF_A_KIND]:
         yield Concern(
-            Kind.SERVICE_AILING,
+            Kind.SERVICE_FAILING,
             "warn",
-            f"The push service {service} fails this channel",
-            "Half of the channel's last calls failed there, so its batches wait for up to two "
-            "minutes before it is tried again. Other channels are not delayed.",
+            f"The push service {service} is failing for this channel",
+            "Half of the channel's recent calls failed there, so its batches wait for up to two "
+            "minutes before the next attempt. Other channels are not delayed.",
             channel_id=channel_id,
             channel_name=names[channel_id],
             platform=platform_of[service],
@@ -157,7 +156,7 @@ def _names(channels: QuerySet[Channel], ids: set[UUID]) -> dict[UUID, str]:
 
 
 def _credentials(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
-    """The paused ones first, then those whose key is old."""
+    """Paused credentials first, then old ones."""
     is_old = Q(platform=Platform.ANDROID, updated_at__lt=now - OLD_KEY)
     notable = ProviderCredential.objects.filter(
         Q(paused_at__isnull=False) | is_old, channel__in=channels
@@ -175,8 +174,8 @@ def _paused(credential: ProviderCredential) -> Concern:
         Kind.PAUSED,
         "bad",
         f"{PLATFORM_NAMES[platform]} is paused: {provider} refused the credentials",
-        f"{meaning} Recipients wait for up to an hour, then bounce. Mend it at {provider} and "
-        "store the credentials again, or store others: sending goes on within seconds.".strip(),
+        f"{meaning} Recipients wait for up to an hour, then bounce. Correct it at {provider} and "
+        "store the credentials again, or store others. Sending resumes within seconds.".strip(),
         quote=f"{credential.paused_code}: {credential.paused_detail}".rstrip(": "),
         since=credential.paused_at,
         **_about(credential),
@@ -188,15 +187,15 @@ def _old(credential: ProviderCredential, now: datetime) -> Concern:
         Kind.CREDENTIALS_OLD,
         "info",
         f"Google's key has been in use for {(now - credential.updated_at).days} days",
-        "It goes on working, but one that leaked would, too: Google advises to replace the key "
-        f"of a service account at least every {OLD_KEY.days} days.",
+        f"Google recommends replacing the key of a service account every {OLD_KEY.days} days, "
+        "because a leaked key works until it is replaced.",
         since=credential.updated_at,
         **_about(credential),
     )
 
 
 def _credentials_missing(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    """Of platforms that are enabled all the same."""
+    """Enabled platforms without credentials."""
     marked = channels.annotate(**{f"lacks_{platform}": _lacks(platform) for platform in _PROVIDERS})
     lacking = marked.filter(Q(lacks_android=True) | Q(lacks_ios=True)).order_by("name")
     for channel in lacking[:MOST_OF_A_KIND]:
@@ -215,8 +214,8 @@ def _credential_missing(channel: Channel, platform: Platform, provider: str) -> 
         Kind.CREDENTIALS_MISSING,
         "bad",
         f"{PLATFORM_NAMES[platform]} has no credentials",
-        f"It is enabled, but there is nothing to show to {provider}: its recipients wait for up to "
-        "an hour, then bounce.",
+        f"The platform is enabled, but no credentials for {provider} are stored. Its recipients "
+        "wait for up to an hour, then bounce.",
         channel_id=channel.pk,
         channel_name=channel.name,
         platform=platform,
@@ -236,18 +235,17 @@ def _api_keys_ending(channels: QuerySet[Channel], now: datetime) -> Iterator[Con
         yield Concern(
             Kind.API_KEY_ENDS,
             "warn",
-            f"The API key “{key}” ends in {days} days"
+            f"The API key “{key}” expires in {days} days"
             if days > 1
-            else f"The API key “{key}” ends soon",
-            "It is in use. Issue another and give it to the programs that use it, before it is "
-            "refused.",
+            else f"The API key “{key}” expires soon",
+            "It is in use. Issue another key and give it to the programs that use this one.",
             channel_id=key.channel_id,
             channel_name=key.channel.name,
         )
 
 
 def _bounces(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
-    """The last 24 hours against the seven days before them."""
+    """Compares the last 24 hours with the seven days before."""
     day_ago = now - timedelta(days=1)
     lately, before = Q(hour__gt=day_ago), Q(hour__lte=day_ago)
     hours = HourlyStat.objects.filter(
@@ -276,7 +274,7 @@ def _is_jump(row: Mapping[str, Any]) -> bool:
 
 
 def _bounced_shares(row: Mapping[str, Any]) -> tuple[float, float | None]:
-    """Of the last day, and of the week before if that is enough to compare with."""
+    """Of the last day, and of the week before unless it has too few outcomes."""
     ended = row["bounced_lately"] + row["delivered_lately"]
     ended_before = row["bounced_before"] + row["delivered_before"]
     before = row["bounced_before"] / ended_before if ended_before >= LEAST_TO_COMPARE else None
@@ -288,14 +286,14 @@ def _bounce_concern(row: Mapping[str, Any]) -> Concern:
     compared = (
         f"in the seven days before it was {before:.1%}"
         if before is not None
-        else "there is too little before to compare with"
+        else "there are too few earlier outcomes to compare with"
     )
     return Concern(
         Kind.BOUNCES,
         "warn",
         f"{PLATFORM_NAMES[row['platform']]}: {lately:.0%} of recipients bounce",
         f"{row['bounced_lately']:,} bounced in the last 24 hours, {lately:.1%}; {compared}. The "
-        "pages of the latest notifications tell the reasons.",
+        "pages of the latest notifications show the reasons.",
         channel_id=row["channel_id"],
         channel_name=row["name"],
         platform=row["platform"],
@@ -308,9 +306,9 @@ def _crowded(channels: QuerySet[Channel]) -> Iterator[Concern]:
             Kind.CROWDED,
             "bad" if crowd.is_full else "warn",
             f"The channel holds {crowd.stored:,} of at most {crowd.most:,} subscriptions",
-            "When it is full a new one takes the place of the oldest that never took a message, "
-            "and is refused where there is none. Raise the limit in the channel's settings, or "
-            "look at who subscribes.",
+            "When it is full, a new subscription replaces the oldest one that no push service ever "
+            "accepted a message for. If there is none, the new one is refused. Raise the limit in "
+            "the channel's settings, or look at who subscribes.",
             channel_id=crowd.channel_id,
             channel_name=crowd.channel_name,
         )
@@ -329,16 +327,16 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
             Kind.QUEUE,
             "bad" if wait > VERY_LATE_BATCH else "warn",
             f"{queue['recipients']:,} recipients wait on {PLATFORM_NAMES[platform]}",
-            f"Batches that are due and that nobody took yet: {queue['batches']:,}, the oldest for "
-            f"{duration(wait.total_seconds())}. If it goes on: more worker-{platform} processes, "
-            "or see whether the push service is slow.",
+            f"{queue['batches']:,} batches are due and not yet claimed, the oldest for "
+            f"{duration(wait.total_seconds())}. If this continues, start more worker-{platform} "
+            "processes, or check whether the push service is slow.",
             since=queue["oldest"],
             platform=platform,
         )
 
 
 def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    """Notifications with a batch that broke so often that its recipients are tried one by one."""
+    """Notifications with a batch that broke so often that its recipients are called one by one."""
     broken = Batch.objects.filter(BREAKING_BATCH, channel__in=channels)
     texts = ("notification__title", "notification__body")
     groups = broken.values("notification_id", *texts, "channel_id", "channel__name").annotate(
@@ -349,11 +347,11 @@ def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
         yield Concern(
             Kind.BREAKING,
             "warn",
-            f"Workers break on “{Truncator(text).chars(_TEXT_SHOWN)}”",
-            f"{each['recipients']:,} of its recipients are tried one by one; others are not "
+            f"Workers fail on “{Truncator(text).chars(_TEXT_SHOWN)}”",
+            f"{each['recipients']:,} of its recipients are called one by one; others are not "
             "delayed. Either worker processes die while they send it: look for out-of-memory "
-            "kills. Or the database refuses a recipient's row: outcome.refused in the log says "
-            "why.",
+            "kills. Or the database refuses a recipient's row: look for outcome.refused in the "
+            "log.",
             channel_id=each["channel_id"],
             channel_name=each["channel__name"],
         )
@@ -370,9 +368,9 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern
         yield Concern(
             Kind.LATE_START,
             "bad",
-            f"Notifications that are late to start: {late['number']:,}",
+            f"{late['number']:,} notifications are late to start",
             f"The oldest was due {duration(wait.total_seconds())} ago. The planner or beat is not "
-            "running, or has too much to do: start them, or more worker-plan processes.",
+            "running, or is overloaded. Start them, or start more worker-plan processes.",
             since=late["oldest"],
         )
 

@@ -1,4 +1,4 @@
-"""What staff may have to look at: of which kind, how bad, in which words. Pure."""
+"""What a concern is: its kind, its severity and its text. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ class Kind(StrEnum):
     QUEUE = "queue"
     LATE_START = "late_start"
     BREAKING = "breaking"
-    SERVICE_AILING = "service_ailing"
+    SERVICE_FAILING = "service_failing"
     WORKERS_MISSING = "workers_missing"
     BEAT_MISSING = "beat_missing"
     REDIS_AWAY = "redis_away"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """`quote`: somebody else's words, to be shown as such. `since`: when it began, if known."""
+    """`quote`: text of a push service, shown as a quotation. `since`: when it began, if known."""
 
     kind: Kind
     tone: Literal["bad", "warn", "info"]

@@ -1,6 +1,6 @@
-"""How far a notification has come and how its recipients ended: reads for its page.
+"""A notification's progress: its counts, its bounce reasons, its rate.
 
-Nothing here reads deliveries: a million recipients cost as much as ten.
+Nothing here reads deliveries, so a million recipients cost as much as ten.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ class PlatformCounts:
 
 
 class Reason(NamedTuple):
-    """How many `recipients` bounced for it. `code` "": neither reason nor platform was kept."""
+    """How many recipients bounced with this code; "" and None: the reason was not recorded."""
 
     platform: Platform | None
     code: str
@@ -52,8 +52,8 @@ class Reason(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Recipients without an outcome, by what their batches wait for. `status`: a BatchStatus;
-    `later`: of the ready ones, whether none is due yet; `next_at`: when the first is."""
+    """Recipients without an outcome, by the state of their batches. `status`: a BatchStatus;
+    `later`: the batches are ready but not yet due; `next_at`: when the first one is due."""
 
     platform: Platform
     status: str
@@ -67,7 +67,7 @@ class Waiting(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What ended between `start` and the next point."""
+    """Outcomes between `start` and the next point."""
 
     start: datetime
     delivered: int
@@ -76,7 +76,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`rate`: recipients a second, lately. `seconds_left` None: not to be known yet."""
+    """`rate`: recipients a second in the last minutes. `seconds_left` None: not yet known."""
 
     rate: float
     seconds_left: float | None
@@ -132,7 +132,7 @@ def _platforms(plans: Sequence[Plan], ended: Sequence[OutcomeMinute]) -> tuple[P
 
 
 def _reasons(notification: Notification, ended: Sequence[OutcomeMinute]) -> tuple[Reason, ...]:
-    """Most frequent first; what the notification counts beyond them has no reason on record."""
+    """Most frequent first, then the bounced recipients whose reason was not recorded."""
     counts: Counter[tuple[Platform, str]] = Counter()
     for row in ended:
         if row.code:
@@ -143,7 +143,7 @@ def _reasons(notification: Notification, ended: Sequence[OutcomeMinute]) -> tupl
 
 
 def _points(ended: Sequence[OutcomeMinute]) -> tuple[tuple[Point, ...], timedelta]:
-    """At most about MOST_POINTS equal steps, those in which nothing ended among them."""
+    """At most about MOST_POINTS equal steps, including steps without an outcome."""
     if not ended:
         return (), _STEPS[0]
     first, last = ended[0].minute, ended[-1].minute
@@ -164,7 +164,7 @@ def _summed(rows: Sequence[OutcomeMinute]) -> tuple[int, int]:
 
 
 def _planned_at(plans: Sequence[Plan]) -> datetime | None:
-    """When the last platform's audience was read; None while it is not."""
+    """When the last platform was planned; None while one is being planned."""
     if any(plan.status == PlanStatus.PLANNING for plan in plans):
         return None
     return max((plan.sliced_at for plan in plans if plan.sliced_at), default=None)

@@ -1,4 +1,4 @@
-"""Figures and charts of channels: sums of hourly rows and counters, never counts of big tables."""
+"""Statistics of channels: sums of hourly rows and counters, never counts of large tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=_Additive)
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of recipients. A share is None where there is nothing to have a share of."""
+    """Recipients by outcome. A share of nothing is None."""
 
     recipients: int = 0
     delivered: int = 0
@@ -46,13 +46,13 @@ class Outcomes:
 
     @property
     def clicked_share(self) -> float | None:
-        """Of the delivered. A click counts in the hour that it comes, so 1 may be passed."""
+        """Of the delivered. It may exceed 1, because a click counts in the hour of the click."""
         return share(self.clicked, self.delivered)
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Subscribers that came and went."""
+    """Subscribers gained and lost."""
 
     gained: int = 0
     lost: int = 0
@@ -67,7 +67,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Totals:
-    """Since the beginning, exact at once."""
+    """Totals since the beginning, always exact."""
 
     subscribers: Mapping[Platform, int]
     notifications_sent: int
@@ -79,8 +79,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class Series(Generic[T]):
-    """An entry for each hour or day of a window, their sum, and that of the window before if they
-    are compared."""
+    """An entry for each hour or day of a window, their sum, and the sum of the window before if
+    the two are compared."""
 
     entries: Sequence[T]
     total: T
@@ -88,8 +88,8 @@ class Series(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Report:
-    """A window of channels, taken together; by platform where it says so."""
+class Statistics:
+    """Channels taken together over a window."""
 
     window: Window
     totals: Totals
@@ -101,18 +101,18 @@ class Report:
 
     @property
     def subscribers(self) -> dict[Platform, list[int]]:
-        """By platform, at the end of each hour or day: what there is now less what came later."""
+        """By platform, at the end of each hour or day: today's count minus later changes."""
         return {
             platform: _backwards(self.totals.subscribers[platform], changes.entries)
             for platform, changes in self.platform_changes.items()
         }
 
 
-def report(channels: QuerySet[Channel], of: Window) -> Report:
-    """Three queries, however many channels there are and whatever they sent."""
+def statistics_of(channels: QuerySet[Channel], of: Window) -> Statistics:
+    """Three queries for any number of channels."""
     outcomes = _outcomes(channels, of)
     changes, sent = _changes(channels, of)
-    return Report(
+    return Statistics(
         window=of,
         totals=totals(channels),
         outcomes=_together(outcomes.values(), Outcomes()),
@@ -131,7 +131,7 @@ def totals(channels: QuerySet[Channel]) -> Totals:
 
 def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[Platform, Series[Outcomes]]:
     names = list(Outcomes.__dataclass_fields__)
-    # Before PostgreSQL 18 the primary key finds a range of hours only for platforms that are named.
+    # Before PostgreSQL 18 the primary key finds a range of hours only if platforms are named.
     hours = HourlyStat.objects.filter(channel__in=channels, platform__in=PLATFORM_VALUES)
     rows = _summed(hours, of, names, "platform")
     return {
@@ -168,7 +168,7 @@ def _changes_of(row: Mapping[str, Any], platform: Platform) -> Changes:
 def _summed(
     hours: QuerySet[Any], of: Window, names: Iterable[str], *by: str
 ) -> list[dict[str, Any]]:
-    """For each hour or day (`at`) of what the window reads: `sum_<name>` of each."""
+    """`sum_<name>` of each name, for each hour or day (`at`) that the window reads."""
     grouped = (
         hours.filter(hour__gte=of.read_from)
         .annotate(at=Trunc("hour", of.unit, tzinfo=UTC))
@@ -193,6 +193,6 @@ def _together(parts: Iterable[Series[T]], zero: T) -> Series[T]:
 
 
 def _backwards(last: int, changes: Sequence[Changes]) -> list[int]:
-    """The figure after each change, of which the last is known."""
+    """The count after each change, computed from the last count."""
     earlier = accumulate((-change.net for change in reversed(changes[1:])), initial=last)
     return list(earlier)[::-1]

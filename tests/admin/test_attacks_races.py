@@ -56,9 +56,9 @@ def test_what_is_cancelled_while_it_starts_is_cancelled_or_sent_and_never_both(a
         assert (status, recipients) in {("cancelled", 0), ("processing", 3)}
         told = [str(each) for each in client.get(answer["Location"]).context["messages"]]
         assert told == [
-            "The notification is cancelled. Nobody gets it."
+            "The notification is cancelled. It will not be sent."
             if status == "cancelled"
-            else "Too late to cancel: it has been started already."
+            else "It could not be cancelled, because sending has started."
         ]
     support.assert_exact(alice.channel)
 
@@ -121,7 +121,7 @@ def test_a_notification_that_became_due_is_not_cancelled_from_an_old_page(alice)
     later = timezone.now() + timedelta(hours=1)
     notification = factories.make_notification(alice.channel, scheduled_at=later)
     page = reverse("admin:notifications_app_notification_change", args=[notification.pk])
-    assert "Cancel it" in client.get(page).content.decode()
+    assert "Cancel notification" in client.get(page).content.decode()
     Notification.objects.filter(pk=notification.pk).update(scheduled_at=timezone.now())
     support.plan()
 

@@ -34,7 +34,7 @@ def test_nothing_needs_attention_where_all_is_well(alice):
     running(alice.channel, batches=[{}, {"status": "leased"}])
 
     assert concerns(all_of(alice), now=timezone.now()) == []
-    assert "All is well" in html(alice.members["viewer"])
+    assert "No problems" in html(alice.members["viewer"])
 
 
 def test_a_pause_is_shown_in_the_push_services_words_with_its_remedy(alice):
@@ -212,7 +212,7 @@ def test_a_push_service_that_fails_is_told(alice):
     for _ in range(2):
         breakers.record("mozilla", uuid7(), answered=0, outages=10)
 
-    (concern,) = found(alice, Kind.SERVICE_AILING)
+    (concern,) = found(alice, Kind.SERVICE_FAILING)
 
     assert "mozilla" in concern.title
     assert concern.channel_id is None
@@ -222,11 +222,11 @@ def test_a_push_service_that_fails_one_channel_is_told_to_those_who_may_see_it(a
     everything_lives()
     breakers.record("mozilla", alice.channel.id, answered=0, outages=50)
 
-    (concern,) = found(alice, Kind.SERVICE_AILING)
+    (concern,) = found(alice, Kind.SERVICE_FAILING)
 
     assert "mozilla" in concern.title
     assert concern.channel_name == alice.channel.name
-    assert found(bob, Kind.SERVICE_AILING) == []
+    assert found(bob, Kind.SERVICE_FAILING) == []
 
 
 def test_while_redis_is_away_no_worker_is_said_to_be_missing(alice, settings):

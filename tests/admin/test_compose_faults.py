@@ -55,7 +55,7 @@ def test_a_time_that_no_clock_shows_is_a_fault_of_the_schedule(sender, alice, zo
 
 def test_a_time_in_the_past_is_announced_as_at_once(sender, alice):
     form = written(alice, when="later", local_time="2001-01-02T09:00")
-    assert "It goes out at once" in review(sender, form).content.decode()
+    assert "It will be sent at once" in review(sender, form).content.decode()
     assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
 
 

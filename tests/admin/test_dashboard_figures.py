@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
-from notifications_app.reporting.statistics import Changes, Outcomes, report
+from notifications_app.reporting.statistics import Changes, Outcomes, statistics_of
 from pushsvc.common.windows import window
 from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
@@ -36,7 +36,7 @@ def test_figures_are_the_sums_of_the_hours_of_the_window_and_of_the_one_before(a
     stat(alice.channel, back=47, recipients=3, delivered=3)
     stat(alice.channel, back=48, recipients=100, delivered=100)
 
-    outcomes = report(all_of(alice), window(timezone.now(), 1)).outcomes
+    outcomes = statistics_of(all_of(alice), window(timezone.now(), 1)).outcomes
 
     assert outcomes.total == Outcomes(recipients=16, delivered=14, bounced=2, clicked=2)
     assert outcomes.before == Outcomes(recipients=10, delivered=9, bounced=1, clicked=0)
@@ -53,7 +53,7 @@ def test_a_long_window_is_not_compared_and_does_not_read_what_was_before_it():
 
 
 def test_shares_of_nothing_are_not_told(alice):
-    total = report(all_of(alice), window(timezone.now(), 30)).outcomes.total
+    total = statistics_of(all_of(alice), window(timezone.now(), 30)).outcomes.total
 
     assert (total.delivered_share, total.bounced_share, total.clicked_share) == (None,) * 3
 
@@ -73,7 +73,7 @@ def test_the_history_of_subscribers_leads_back_from_what_there_is_now(alice):
     counter_add(alice.channel.id, android_subscribers=6)
     ChannelHour.objects.filter(hour=hour()).delete()
 
-    of = report(all_of(alice), window(timezone.now(), 1))
+    of = statistics_of(all_of(alice), window(timezone.now(), 1))
 
     assert of.subscribers["android"] == [0] * 18 + [2] * 4 + [8] * 2
     assert of.subscribers["web"] == [0] * 24

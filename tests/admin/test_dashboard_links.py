@@ -151,14 +151,14 @@ def test_the_page_says_what_its_columns_count(busy_day):
     text = signed_in(user).get(shown["Bounced"]["url"]).content.decode()
     assert "45 delivered" not in text
     assert re.search(r"47 delivered, 6 bounced", text)
-    assert "What was being sent at some time since" in text
-    assert "Clicks are counted by notification" not in text
+    assert "Notifications that were being sent at some time since" in text
+    assert "Clicks are counted for each notification" not in text
     clicked = signed_in(user).get(shown["Clicked"]["url"]).content.decode()
-    assert "Clicks are counted by notification" in clicked
+    assert "Clicks are counted for each notification" in clicked
     assert "being sent at some time" not in signed_in(user).get(NOTIFICATIONS).content.decode()
 
 
-def test_the_lists_behind_who_came_and_went_are_of_the_window(alice):
+def test_the_lists_behind_who_gained_and_lost_are_of_the_window(alice):
     user = alice.members["viewer"]
     add_crowd(alice.channel, 30)
     now, rows = timezone.now(), Subscription.objects.order_by("id")
@@ -172,8 +172,8 @@ def test_the_lists_behind_who_came_and_went_are_of_the_window(alice):
     (web,), in_all = context["platforms"], figures(context)["Subscribers"]
 
     for links in (web, in_all):
-        assert [row.pk for row in listed(signed_in(user), links["came_url"])] == [new.pk]
-        assert [row.pk for row in listed(signed_in(user), links["went_url"])] == [gone.pk]
+        assert [row.pk for row in listed(signed_in(user), links["gained_url"])] == [new.pk]
+        assert [row.pk for row in listed(signed_in(user), links["lost_url"])] == [gone.pk]
     assert old in listed(signed_in(user), web["url"])
 
 
@@ -191,7 +191,7 @@ def test_of_all_channels_no_list_pretends_to_be_that_of_their_subscribers(alice)
 
     links = {figures(context)["Subscribers"]["url"], *(row["url"] for row in context["platforms"])}
     assert links == {reverse("admin:channels_app_channel_changelist")}
-    assert {row["came_url"] + row["went_url"] for row in context["platforms"]} == {""}
+    assert {row["gained_url"] + row["lost_url"] for row in context["platforms"]} == {""}
     text = signed_in(user).get(links.pop()).content.decode()
     assert "Web 3 · iOS 4" in text
 
@@ -203,7 +203,7 @@ def test_every_figure_leads_to_its_list_of_the_chosen_channel(alice):
 
     links = [each["url"] for each in context["figures"]]
     for platform in context["platforms"]:
-        links += [platform[f"{name}url"] for name in ("", "came_", "went_", "recipients_")]
+        links += [platform[f"{name}url"] for name in ("", "gained_", "lost_", "recipients_")]
         links += [each["url"] for each in platform["ended"]]
 
     assert len(links) == 12

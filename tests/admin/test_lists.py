@@ -122,7 +122,7 @@ def test_a_user_without_an_account_sees_an_explanation_and_no_links(alice):
 
     text = text_of(loner, reverse("admin:index"))
 
-    assert "You belong to no account yet" in text
-    assert "All is well" not in text
+    assert "You are not a member of an account yet" in text
+    assert "No problems" not in text
     assert not {address for address in (SUBSCRIBERS, NOTIFICATIONS, SEGMENTS) if address in text}
     assert NOTIFICATIONS in text_of(alice.members["sender"], reverse("admin:index"))

@@ -244,13 +244,13 @@ def test_an_unknown_reason_is_shown_as_it_is():
 
 def test_a_sender_cancels_what_is_still_pending(sender, alice):
     notification = pending(alice.channel)
-    assert "Cancel it" in sender.get(page_of(notification)).content.decode()
+    assert "Cancel notification" in sender.get(page_of(notification)).content.decode()
 
     answer = sender.post(cancel_of(notification), follow=True)
 
     notification.refresh_from_db()
     assert notification.status == "cancelled"
-    assert "Nobody gets it" in answer.content.decode()
+    assert "It will not be sent" in answer.content.decode()
     entry = LogEntry.objects.get(object_pk=str(notification.pk))
     assert entry.changes == {"status": ["pending", "cancelled"]}
     assert entry.actor == alice.members["sender"]
@@ -260,7 +260,7 @@ def test_cancelling_too_late_is_explained_and_changes_nothing(sender, alice):
     notification = running(alice.channel)
     answer = sender.post(cancel_of(notification))
     assert answer.status_code == 302
-    assert "Too late to cancel" in str(next(iter(get_messages(answer.wsgi_request))))
+    assert "It could not be cancelled" in str(next(iter(get_messages(answer.wsgi_request))))
     notification.refresh_from_db()
     assert notification.status == "processing"
     assert not LogEntry.objects.filter(object_pk=str(notification.pk)).exists()
@@ -268,7 +268,7 @@ def test_cancelling_too_late_is_explained_and_changes_nothing(sender, alice):
 
 def test_a_viewer_cancels_nothing(viewer, alice):
     notification = pending(alice.channel)
-    assert "Cancel it" not in viewer.get(page_of(notification)).content.decode()
+    assert "Cancel notification" not in viewer.get(page_of(notification)).content.decode()
     assert viewer.post(cancel_of(notification)).status_code == 403
     notification.refresh_from_db()
     assert notification.status == "pending"

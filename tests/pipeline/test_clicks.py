@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from channels_app.selectors import channel_totals
 from notifications_app import retention
-from notifications_app.events import Event, Report, events_record
+from notifications_app.events import Event, EventKind, events_record
 from notifications_app.models import Batch, Delivery, HourlyStat, Notification
 from notifications_app.pipeline import dispatch, outcomes
 from notifications_app.pipeline.transitions import Recipient, Verdict
@@ -28,7 +28,7 @@ def planned(channel, count, **fields):
     rows = factories.add_subscriptions(channel, count)
     notification = factories.make_notification(channel, **fields)
     support.plan(notification)
-    return notification, [Report(notification.id, row.id, Event.CLICKED) for row in rows]
+    return notification, [Event(notification.id, row.id, EventKind.CLICKED) for row in rows]
 
 
 def claimed(notification):
@@ -95,7 +95,7 @@ def test_twenty_recipients_who_click_at_once_are_twenty(channel, record):
 
 def test_what_is_new_is_judged_after_waiting_for_who_came_first(channel):
     notification, clicks = planned(channel, 1)
-    both = [*clicks, clicks[0]._replace(event=Event.DISMISSED)]
+    both = [*clicks, clicks[0]._replace(kind=EventKind.DISMISSED)]
 
     with meanwhile(lambda: events_record(both)):
         events_record(clicks)
@@ -111,7 +111,7 @@ def test_requests_that_name_the_same_recipients_in_any_order_all_end(
         notification, some = planned(owner, 5)
         notifications.append(notification)
         clicks += some
-    events = [each._replace(event=event) for each in clicks for event in Event.values]
+    events = [each._replace(kind=event) for each in clicks for event in EventKind.values]
     orders = [random.Random(SEED + number).sample(events, len(events)) for number in range(8)]  # noqa: S311 (a test's order)
 
     def report(order):
@@ -127,7 +127,7 @@ def test_a_click_that_comes_before_the_outcome_is_written_is_counted(sandbox, ch
     ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification = factories.make_notification(channel)
     support.plan(notification)
-    click = [Report(notification.id, subscription.id, Event.CLICKED)]
+    click = [Event(notification.id, subscription.id, EventKind.CLICKED)]
 
     events_record(click)
     assert support.delivery(notification, subscription).status == DeliveryStatus.WAITING
@@ -188,7 +188,7 @@ def test_clicks_while_workers_write_outcomes_cost_neither_anything(
     notifications = [factories.make_notification(channel) for _ in range(2)]
     support.plan()
     clicks = [
-        Report(notification.id, subscription.id, Event.CLICKED)
+        Event(notification.id, subscription.id, EventKind.CLICKED)
         for notification in notifications
         for _, subscription in devices
     ]
@@ -231,7 +231,7 @@ def test_clicks_are_in_the_hourly_rows_of_their_platform(channel):
     to_phones = factories.make_notification(channel, target_platforms=["ios"])
     support.plan(to_phones)
 
-    events_record([*clicks, Report(to_phones.id, phone.id, Event.CLICKED)])
+    events_record([*clicks, Event(to_phones.id, phone.id, EventKind.CLICKED)])
 
     clicked = HourlyStat.objects.values_list("platform").annotate(clicked=Sum("clicked"))
     assert dict(clicked) == {"ios": 1, "web": 2}
@@ -244,7 +244,7 @@ def test_only_a_new_click_waits_for_the_disk(channel):
     def waits(*events):
         with transaction.atomic():
             sql.execute("SET LOCAL synchronous_commit TO on", {})
-            events_record([click._replace(event=event) for event in events])
+            events_record([click._replace(kind=event) for event in events])
             return sql.rows("SHOW synchronous_commit", {}) == [("on",)]
 
     before = sql.rows("SHOW synchronous_commit", {})

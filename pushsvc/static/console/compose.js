@@ -1,4 +1,4 @@
-// The page on which a notification is written, and the one on which it is read once more.
+// The pages on which a notification is written and reviewed.
 (() => {
   const form = document.querySelector("#compose");
   const confirm_ = document.querySelector("#confirm");
@@ -10,7 +10,7 @@
   const draftKey = `pushsvc.draft ${form.dataset.draft} ${location.pathname}${location.search}`;
   const NOT_KEPT = new Set(["csrfmiddlewaretoken", "channel", "time_zone", "test_device", "test_known_as"]);
 
-  // --- the draft outlives a reload ---------------------------------------------------------------
+  // --- keeps the draft over a reload ---------------------------------------------------------------
 
   function keepDraft() {
     const kept = [...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name));
@@ -54,7 +54,7 @@
     return row;
   }
 
-  // --- what is shown while writing ---------------------------------------------------------------
+  // --- preview and counters ---------------------------------------------------------------------
 
   function count(field) {
     const length = [...field.value].length; // code points, as the API counts
@@ -116,7 +116,7 @@
     $("#local_time").required = later;
   }
 
-  // --- asking the service ------------------------------------------------------------------------
+  // --- checks by the service ------------------------------------------------------------------------
 
   let asking = null;
   let timer = 0;
@@ -134,7 +134,7 @@
       if (!answer.ok) throw new Error(String(answer.status));
       show(await answer.json());
     } catch (error) {
-      if (error.name !== "AbortError") told([text("p", "The service could not be asked. It is asked again with the next change.", "ps-fault")]);
+      if (error.name !== "AbortError") told([text("p", "The service could not be reached. The next change tries again.", "ps-fault")]);
     }
   }
 
@@ -144,7 +144,7 @@
       if (!touched.has(name)) continue;
       place.replaceChildren(...(faults[name] ?? []).map((fault) => text("p", fault)));
     }
-    told(platforms.length ? reach(platforms, faults) : [text("p", "Choose a platform to see how many it reaches.", "ps-quiet")]);
+    told(platforms.length ? reach(platforms, faults) : [text("p", "Choose a platform to count its subscribers.", "ps-quiet")]);
     showMoment(moment);
   }
 
@@ -175,7 +175,7 @@
     const at = new Date(moment.utc);
     const how = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
     const say_ = (timeZone) => new Intl.DateTimeFormat("en-GB", { ...how, timeZone }).format(at);
-    place.textContent = `${say_($("#time_zone").value)} = ${say_("UTC")} UTC${moment.is_past ? ". This is over: it would go out at once." : ""}`;
+    place.textContent = `${say_($("#time_zone").value)} = ${say_("UTC")} UTC${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
   }
 
   function told(parts) {
@@ -241,7 +241,7 @@
   schedule();
   check();
 
-  // --- once: a second click sends nothing a second time ------------------------------------------
+  // --- ignores a second click on a button that sends ------------------------------------------
 
   function once(sent) {
     let isSent = false;

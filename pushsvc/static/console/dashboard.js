@@ -1,4 +1,4 @@
-// The dashboard's charts, in the theme's colours, and its parts that renew themselves.
+// The dashboard's charts in the theme's colours, and its parts that refresh themselves.
 (() => {
   const drawn = [];
 
@@ -6,7 +6,7 @@
     return getComputedStyle(document.documentElement).getPropertyValue(`--ps-${name}`).trim();
   }
 
-  // As the browser computes it: a canvas knows neither variables nor their mixtures.
+  // As the browser computes it, because a canvas supports neither variables nor color-mix().
   function plain(value) {
     const probe = document.createElement("span");
     probe.style.color = value;
@@ -39,12 +39,12 @@
       label: line.label,
       type: line.kind,
       data: line.values,
-      stack: isOverBars ? line.label : "one", // a line over bars is not part of their stack
+      stack: isOverBars ? line.label : "one", // a line over bars is not stacked with them
       fill: isArea ? (isFirst ? "origin" : "-1") : false,
       borderColor: own,
       hoverBorderColor: own,
       backgroundColor: inside,
-      hoverBackgroundColor: inside, // what the library would make of it knows no oklch()
+      hoverBackgroundColor: inside, // the library cannot derive it from oklch()
       pointBackgroundColor: own,
       borderWidth: isLine ? 2 : 0,
       pointRadius: line.values.length > 1 ? 0 : 3,
@@ -112,7 +112,7 @@
     }
   }
 
-  // Colours are read when a chart is drawn, so another theme needs other charts.
+  // Colours are read when a chart is drawn, so a change of the theme draws the charts again.
   function drawAgainInOtherThemes() {
     let wasDark = isDark();
     new MutationObserver(() => {
@@ -126,7 +126,7 @@
     return document.documentElement.classList.contains("dark");
   }
 
-  // Says how far the sending is only when that has changed, in a region that stays in the page.
+  // Announces progress to screen readers, only when it changed, in a region that stays in the page.
   function announce() {
     const live = document.getElementById("dashboard-live");
     const status = document.getElementById("dashboard-status");
@@ -138,7 +138,7 @@
     drawAgainInOtherThemes();
   });
   document.addEventListener("htmx:afterSwap", announce);
-  // Who is signed out is shown the sign-in page, not that page inside this one.
+  // A signed-out user gets the sign-in page, not that page inside this one.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (new URL(event.detail.xhr.responseURL).pathname !== new URL(event.detail.requestConfig.path, location.href).pathname) {
       event.detail.shouldSwap = false;

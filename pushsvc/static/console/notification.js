@@ -1,4 +1,4 @@
-// A notification's page: its outcomes over time, drawn anew with each part that the service sends.
+// A notification's page: draws its outcomes over time, again after each refresh.
 (() => {
   let chart = null;
 
@@ -73,7 +73,7 @@
     };
   }
 
-  // What was sent is no draft any more.
+  // A sent notification leaves no draft.
   function forgetDrafts() {
     if (!document.querySelector("#composed")) return;
     for (const key of Object.keys(sessionStorage)) {

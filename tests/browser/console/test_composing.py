@@ -122,7 +122,7 @@ def test_what_is_written_outlives_a_reload(console, alice, sender):
     page.reload()
 
     expect(page.get_by_label("Title")).to_have_value("Half of a thought")
-    expect(page.get_by_text("What you wrote before is here again")).to_be_visible()
+    expect(page.get_by_text("Your unsent text was restored")).to_be_visible()
 
 
 def test_a_schedule_is_the_browsers_time_and_stored_as_utc(console, alice, sender):
@@ -148,8 +148,8 @@ def test_a_schedule_is_the_browsers_time_and_stored_as_utc(console, alice, sende
     assert stored.scheduled_at == meant
     assert stored.status == "pending"
     page.once("dialog", lambda asked: asked.accept())
-    page.get_by_role("button", name="Cancel it").click()
-    expect(page.get_by_text("Cancelled: nobody got it")).to_be_visible()
+    page.get_by_role("button", name="Cancel notification").click()
+    expect(page.get_by_text("Cancelled; it was not sent")).to_be_visible()
     assert only_one(alice).status == "cancelled"
 
 
@@ -231,7 +231,7 @@ def test_a_test_reaches_only_the_chosen_subscriber(console, alice, sender, devic
     page.locator(f"[name=test_device][value='{subscription.id}']").check()
     page.get_by_role("button", name="Send the test").click()
 
-    expect(page.get_by_text("The push service took the test.")).to_be_visible()
+    expect(page.get_by_text("The push service accepted the test.")).to_be_visible()
     assert messages_of(devices) == [0, 1, 0]
     assert only_one(alice).only_subscription_id == subscription.id
 
