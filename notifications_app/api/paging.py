@@ -19,9 +19,21 @@ _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _MOST: Final = 10**18  # PostgreSQL counts in 63 bits; a larger offset is past the end of any list
 
 
+PAGE_DESCRIPTION: Final = (
+    f"A `limit` over {MAX_LIMIT} counts as {MAX_LIMIT}. The `Link` header holds the addresses of"
+    " the next and the previous page."
+)
 PAGE_PARAMETERS: Final = [
-    OpenApiParameter("limit", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
-    OpenApiParameter("offset", {"type": "integer", "minimum": 0, "default": 0}),
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT},
+        description="How many entries a page has at most.",
+    ),
+    OpenApiParameter(
+        "offset",
+        {"type": "integer", "minimum": 0, "default": 0},
+        description="How many entries come before the page.",
+    ),
     OpenApiParameter(
         "Link",
         OpenApiTypes.STR,

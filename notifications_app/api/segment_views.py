@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from channels_app.http import KeyedView, own_channel, require_scope
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
-from notifications_app.api.paging import MAX_LIMIT, PAGE_PARAMETERS, read_page
+from notifications_app.api.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
 from notifications_app.errors import SegmentInUse
 from notifications_app.services import segment_delete
@@ -61,8 +61,7 @@ class SegmentListView(_SegmentsView):
     @extend_schema(
         operation_id="segment_list",
         summary="List the channel's segments, newest first",
-        description=f"A `limit` over {MAX_LIMIT} counts as {MAX_LIMIT}. The `Link` header holds the"
-        " addresses of the next and the previous page.",
+        description=PAGE_DESCRIPTION,
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
         extensions=follow_ups(

@@ -22,7 +22,7 @@ from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app import selectors
 from notifications_app.api import examples
-from notifications_app.api.paging import MAX_LIMIT, PAGE_PARAMETERS, read_page
+from notifications_app.api.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 from notifications_app.api.serializers import (
     CancelOutput,
     DryRunOutput,
@@ -161,8 +161,7 @@ class NotificationListView(ReadingView):
     @extend_schema(
         operation_id="notification_list",
         summary="List the channel's notifications, newest first",
-        description=f"A `limit` over {MAX_LIMIT} counts as {MAX_LIMIT}. The `Link` header holds the"
-        " addresses of the next and the previous page.",
+        description=PAGE_DESCRIPTION,
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
         extensions=follow_ups(
