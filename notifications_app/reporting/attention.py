@@ -327,7 +327,7 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
             Kind.QUEUE,
             "bad" if wait > VERY_LATE_BATCH else "warn",
             f"{queue['recipients']:,} recipients wait on {PLATFORM_NAMES[platform]}",
-            f"{queue['batches']:,} batches are due and not yet claimed, the oldest for "
+            f"Batches that are due and not yet claimed: {queue['batches']:,}, the oldest for "
             f"{duration(wait.total_seconds())}. If this continues, start more worker-{platform} "
             "processes, or check whether the push service is slow.",
             since=queue["oldest"],
@@ -368,7 +368,7 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern
         yield Concern(
             Kind.LATE_START,
             "bad",
-            f"{late['number']:,} notifications are late to start",
+            f"Notifications that are late to start: {late['number']:,}",
             f"The oldest was due {duration(wait.total_seconds())} ago. The planner or beat is not "
             "running, or is overloaded. Start them, or start more worker-plan processes.",
             since=late["oldest"],

@@ -147,7 +147,7 @@ def test_a_notification_that_crashes_workers_is_shown(alice, batch, is_told):
     breaking = found(alice, Kind.BREAKING)
 
     assert [(each.title, each.channel_id) for each in breaking] == [
-        ("Workers break on “Sale <today>”", alice.channel.pk)
+        ("Workers fail on “Sale <today>”", alice.channel.pk)
     ] * is_told
     assert all(each.detail.startswith("10 of its recipients") for each in breaking)
 
