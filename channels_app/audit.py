@@ -1,9 +1,9 @@
-"""Who did what, when and from where, before and after: entries that nobody changes afterwards.
+"""The audit log: who changed what, when and from where, with the values before and after.
 
-Written by the services, in the transaction of what they tell about. The store is django-auditlog's
-table; its own listening to signals is not used, because updates by query never reach it. A trigger
-refuses to change or delete entries (migration 0003). Only the fields of `SHOWN` can get into an
-entry, so that no secret does.
+Services write an entry in the same transaction as the change. Entries are stored in the table of
+django-auditlog. Its signals are not used, because updates by query send none. A trigger refuses to
+change or delete entries (migration 0003). Only fields of `SHOWN` can enter an entry, so no secret
+can.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "channels_app.vapidkey": ("public_key", "retired_at"),
     "channels_app.providercredential": ("platform", "version", "facts", "paused_code"),
     "subscriptions_app.segment": ("name", "rule"),
-    # Neither address nor attributes: an entry outlives the deletion of what is known of somebody.
+    # Neither address nor attributes, because entries stay when a person's data is deleted.
     "subscriptions_app.subscription": ("platform", "expired_at", "expired_code"),
     "notifications_app.notification": (
         "title",
@@ -70,16 +70,16 @@ _request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default
 
 
 class Action(IntegerChoices):
-    """As django-auditlog numbers them."""
+    """With django-auditlog's numbers."""
 
     CREATE = 0, "created"
     UPDATE = 1, "changed"
     DELETE = 2, "deleted"
-    ACCESS = 3, "access"  # what is worth an entry though it changes nothing: a sign-in, an export
+    ACCESS = 3, "access"  # changes nothing but is recorded, such as a sign-in or an export
 
 
 def fields_of(instance: Model) -> dict[str, Any]:
-    """The row's fields that an entry may show, to be kept as `before` or given as `after`."""
+    """The fields that an entry may show, to pass to `record` as `before` or `after`."""
     return {name: getattr(instance, name) for name in SHOWN[instance._meta.label_lower]}
 
 
@@ -94,14 +94,13 @@ def record(
     account_id: UUID | None = None,
     actor: User | None = None,
 ) -> None:
-    """Writes the entry: who and from where are known from the request that is being answered.
+    """Writes an entry. Actor and address come from the request that is being answered.
 
-    Of `before` and `after` (see `fields_of`; fewer will do) only fields that differ are kept. A
-    field that is not in SHOWN raises ValueError. An update that changed none of them and has no
-    note is not worth an entry. `note`: one sentence for people, without secrets.
-    `account_id`: whose staff may read it, where that does not follow from the row itself. `actor`:
-    who acted, where the request does not know yet (at sign-in). An answer that is streamed must
-    record before its first part.
+    The entry keeps those fields of `before` and `after` that differ (see `fields_of`; both may hold
+    fewer fields). A field that is not in SHOWN raises ValueError. An update without differences and
+    without a note writes nothing. `note` is one sentence for people, without secrets. `account_id`
+    says whose staff may read the entry, if the row itself does not. `actor` says who acted, if the
+    request does not know yet (at sign-in). A streamed answer must record before its first part.
     """
     changes = _changes(instance._meta.label_lower, before or {}, after or {})
     if action == Action.UPDATE and not changes and not note:
@@ -124,16 +123,16 @@ def record(
 
 
 def is_by_staff() -> bool:
-    """Whether a signed-in member of staff asks for what is being done, not an API key or a command.
+    """Whether a signed-in member of staff acts, and not an API key or a command.
 
-    For what programs do by the million and staff by hand, such as sending.
+    For actions that are recorded only for staff, because programs do them by the million.
     """
     return _staff(_request.get()) is not None
 
 
 @contextmanager
 def request_context(request: HttpRequest) -> Iterator[None]:
-    """Entries within it are of this request."""
+    """Entries that are written within it belong to this request."""
     token = _request.set(request)
     try:
         yield
@@ -142,7 +141,7 @@ def request_context(request: HttpRequest) -> Iterator[None]:
 
 
 class AuditMiddleware:
-    """Lets services know whose request they serve, without carrying it through every call."""
+    """Gives services the request that they serve, without passing it through every call."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -155,13 +154,13 @@ class AuditMiddleware:
 def _changes(label: str, before: Fields, after: Fields) -> dict[str, list[Any]]:
     names = [*before, *(name for name in after if name not in before)]
     if unknown := set(names) - set(SHOWN[label]):
-        raise ValueError(f"not to be shown in the audit log: {sorted(unknown)} of {label}")
+        raise ValueError(f"the audit log may not show {sorted(unknown)} of {label}")
     pairs = {name: [_plain(before.get(name)), _plain(after.get(name))] for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _plain(value: Any) -> Any:
-    """As JSON holds it."""
+    """As a value of JSON."""
     match value:
         case None | bool() | int() | float():
             return value
@@ -176,7 +175,7 @@ def _plain(value: Any) -> Any:
 
 
 def _about(instance: Model, account_id: UUID | None) -> dict[str, str]:
-    """Whose it is; the list finds its entries by this (index `auditlog_by_account`)."""
+    """Account and channel. The list finds entries by the account (index `auditlog_by_account`)."""
     match instance:
         case Account():
             account_id = instance.pk
@@ -193,7 +192,7 @@ def _about(instance: Model, account_id: UUID | None) -> dict[str, str]:
 
 
 def _via(request: HttpRequest | None, staff: User | None) -> dict[str, str]:
-    """What acted; for staff with the name as it was then."""
+    """What kind of actor it was. For staff also the user name at that time."""
     if request is None:
         return {"via": "command"}
     key = getattr(request, "auth", None)

@@ -1,4 +1,4 @@
-"""Every setting that cannot work, by name and with an id: run at start, before any request.
+"""System checks of the settings, each with an id. They run at start, before any request.
 
 docs/configuration.md lists the settings. Messages repeat no secret.
 """
@@ -32,8 +32,8 @@ def register_checks() -> None:
 def require_working_settings() -> None:
     """Ends this process with a message for each setting that cannot work.
 
-    For web and workers: neither a WSGI server nor Celery heeds system checks, and a default in
-    place of what could not be read (SECRET_KEY's, TRUSTED_PROXIES') would be served silently.
+    For web and workers, because neither a web server nor Celery runs system checks. Otherwise a
+    setting that cannot be read, such as TRUSTED_PROXIES, would silently keep its default.
     """
     faults = check_settings()
     if faults:
@@ -45,7 +45,7 @@ def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 
 
 def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage]:
-    """What works, but not well before the public."""
+    """Settings that work, but not for a public installation."""
     found = []
     if settings.VAPID_SUBJECT == settings.DEFAULT_VAPID_SUBJECT:
         hint = "Set it to the mailto: or https: address where push services can reach you."
@@ -63,9 +63,9 @@ def _unreadable() -> Iterator[CheckMessage]:
 
 def _secrets() -> Iterator[CheckMessage]:
     if settings.SECRET_KEY == settings.UNSET_SECRET_KEY:
-        hint = "Any 50 random characters, the same in every process."
+        hint = "Set it to 50 random characters, the same in every process."
         yield Error("SECRET_KEY is not set.", hint=hint, id="pushsvc.E002")
-    hint = "One Fernet key or several, newest first: Fernet.generate_key() of cryptography."
+    hint = "Set it to one Fernet key or several, newest first: Fernet.generate_key()."
     if not settings.CREDENTIAL_KEYS:
         yield Error("CREDENTIAL_KEYS is not set.", hint=hint, id="pushsvc.E003")
     for position, key in enumerate(settings.CREDENTIAL_KEYS, start=1):
@@ -108,7 +108,7 @@ def _addresses() -> Iterator[CheckMessage]:
 
 def _push_services() -> Iterator[CheckMessage]:
     if not is_vapid_subject(settings.VAPID_SUBJECT):
-        hint = "mailto:you@your-domain.com or https://your-domain.com; Apple refuses others."
+        hint = "Use mailto:you@your-domain.com or https://your-domain.com. Apple refuses others."
         yield Error("VAPID_SUBJECT names no real domain.", hint=hint, id="pushsvc.E010")
     if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
         yield Error("PROVIDER_CA_FILE cannot be read.", id="pushsvc.E011")

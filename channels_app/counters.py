@@ -1,6 +1,7 @@
-"""A channel's running totals and what each hour changed in them: the only writer of both.
+"""The only writer of channels' totals, and of how each hour changed them.
 
-One statement writes both, so neither is ever without the other.
+One statement writes both, so they always agree. It is raw SQL, because it inserts into two tables
+at once (WITH … INSERT) and adds to stored values on conflict. The ORM can say neither.
 """
 
 from functools import cache
@@ -23,8 +24,9 @@ _HOUR_COLUMNS: Final = (
 def counter_add(channel_id: UUID, **deltas: int) -> None:
     """Adds to the channel's totals and to its row of this hour, in the caller's transaction.
 
-    The share is the database connection's, so that a transaction that counts twice for a channel
-    locks one row. A transaction that counts for several channels does so in the order of their ids.
+    The database connection chooses the shard, so that a transaction that counts twice for a channel
+    locks one row. A transaction that counts for several channels must do so in the order of their
+    ids.
     """
     added = {name: delta for name, delta in deltas.items() if delta}
     if unknown := added.keys() - _COUNTERS:
@@ -36,8 +38,8 @@ def counter_add(channel_id: UUID, **deltas: int) -> None:
 
 
 def clicks_part(source: str) -> str:
-    """The part of a larger statement that adds to channels' totals, in the order of their ids, what
-    its part `source` (channel_id, clicked) holds. So it costs no round trip under locks."""
+    """A part of a larger statement. It adds the rows of the part `source` (channel_id, clicked) to
+    channels' totals, in the order of channel ids. So counting takes no round trip under locks."""
     rows = f"""
         SELECT channel_id, pg_backend_pid() %% {_SHARDS}, sum(clicked)
         FROM {source} GROUP BY channel_id ORDER BY channel_id"""  # noqa: S608 - a name of our own
@@ -45,15 +47,15 @@ def clicks_part(source: str) -> str:
 
 
 def channel_hours_merge(limit: int) -> int:
-    """Merges at most `limit` shares of hours that are over into share 0; how many there were.
+    """Merges at most `limit` shares of past hours into share 0. Returns how many it merged.
 
-    Sums stay what they are at every moment. Safe to repeat, also at the same time.
+    Readers see the same sums at every moment. Safe to repeat, also concurrently.
     """
     return int(sql.rows(_MERGE_HOURS, {"limit": limit})[0][0])
 
 
 def _hour_of(added: dict[str, int]) -> dict[str, int]:
-    """The columns of ChannelHour that change, and by how much."""
+    """The columns of ChannelHour that change, with the amounts."""
     hour = {}
     for platform in Platform:
         change = added.get(f"{platform}_subscribers", 0)
@@ -70,7 +72,7 @@ def _statement(names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
     counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), names, values)
     if not hour_names:
         return counters
-    # Reads what the first part returns, so that the counter's row is locked before the hour's.
+    # Reads from the first part, so that the counter's row is locked before the hour's.
     values = f"""
         SELECT channel_id, shard, date_trunc('hour', statement_timestamp(), 'UTC'),
           {_placeholders(hour_names)}
@@ -81,7 +83,7 @@ def _statement(names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
 
 
 def _addition(table: str, key: tuple[str, ...], names: tuple[str, ...], rows: str) -> str:
-    """Inserts the rows; where there is one with the key, adds to it."""
+    """Inserts the rows, or adds to the row that has the same key."""
     sums = ", ".join(f"{name} = stored.{name} + EXCLUDED.{name}" for name in names)
     return f"""
         INSERT INTO {table} AS stored ({", ".join((*key, *names))})
@@ -94,7 +96,8 @@ def _placeholders(names: tuple[str, ...]) -> str:
     return ", ".join(f"%({name})s" for name in names)
 
 
-# Hours that ended an hour ago: who is still writing to one began before its end.
+# Only hours that ended at least an hour ago, because a transaction may still write to a younger
+# one. Raw SQL: the ORM can say neither DELETE … RETURNING nor an upsert that adds.
 _MERGE_HOURS = f"""
 WITH ended AS (
   DELETE FROM channels_app_channelhour WHERE (channel_id, hour, shard) IN (

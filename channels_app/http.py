@@ -1,4 +1,4 @@
-"""Who asks, and for which channel: what every app's views share."""
+"""Authenticates requests and finds their channel, for the views of every app."""
 
 from typing import Any
 from uuid import UUID
@@ -23,19 +23,19 @@ from pushsvc.common.ids import parse_uuid
 class InvalidKey(MissingKey):
     code = "invalid_key"
     title = "The API key is not valid"
-    detail = "There is no such API key, or it is mistyped."
+    detail = "This API key does not exist or is mistyped."
 
 
 class ExpiredKey(MissingKey):
     code = "expired_key"
     title = "The API key has expired"
-    detail = "This API key has expired; use another."
+    detail = "This API key has expired. Use another one."
 
 
 class RevokedKey(MissingKey):
     code = "revoked_key"
     title = "The API key was revoked"
-    detail = "This API key was revoked; use another."
+    detail = "This API key was revoked. Use another one."
 
 
 class ChannelIdMissing(BadRequest):
@@ -53,8 +53,8 @@ class ChannelIdMalformed(BadRequest):
 class ApiKeyAuthentication(BaseAuthentication):
     """`Authorization: Key <API_KEY>`; `request.auth` is the key with its channel.
 
-    An address with too many refused keys, or keys without the scope that was needed, is told so
-    instead of 401 and 403; its good keys go on working.
+    An address that sent too many keys that were refused or lacked the scope gets 429 instead of 401
+    and 403. Its valid keys still work.
     """
 
     @override
@@ -94,7 +94,7 @@ def _accepted(text: str) -> FoundKey:
 
 
 def require_scope(scope: str) -> type[BasePermission]:
-    """For a keyed view's `permission_classes`: 403 for a key without this scope."""
+    """For `permission_classes` of a KeyedView: answers 403 for a key without this scope."""
 
     class HasScope(BasePermission):
         @override
@@ -116,12 +116,12 @@ def key_of(request: Request) -> ApiKey:
 
 
 def channel_limit(request: Request, name: str, quota: int, seconds: int = 60) -> ratelimit.Limit:
-    """One for all keys of the key's channel: another key is no way around it."""
+    """A limit for all keys of the key's channel together."""
     return ratelimit.Limit(name, str(key_of(request).channel_id), quota, seconds)
 
 
 class KeyedView(ApiView):
-    # No docstring, as ApiView. The limit is that of what changes a channel.
+    # No docstring, as ApiView. The limit is that of requests that change a channel.
     authentication_classes = (ApiKeyAuthentication,)
 
     @override
@@ -138,7 +138,7 @@ class ReadingView(KeyedView):
 
 
 def own_channel(request: Request, channel_id: UUID) -> Channel:
-    """The key's channel; ChannelNotFound for any other id, so that nobody learns which exist."""
+    """The key's channel. ChannelNotFound for every other id, whether or not it exists."""
     channel = key_of(request).channel
     if channel.pk != channel_id:
         raise ChannelNotFound

@@ -1,4 +1,4 @@
-"""Accounts, channels, their keys and credentials, and their running totals."""
+"""Accounts, channels, their keys and credentials, and their totals."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class Account(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a member of an account may do. Each may also do what those before it may."""
+    """What a member of an account may do. A role includes all roles before it."""
 
     VIEWER = "viewer", "Viewer: reads everything but secrets"
     SENDER = "sender", "Sender: composes, schedules, tests and cancels notifications"
@@ -30,13 +30,13 @@ class Role(models.TextChoices):
     OWNER = "owner", "Owner: chooses the account's members and their roles"
 
     def includes(self, other: "Role") -> bool:
-        """Whether who has this role may do what `other` may."""
+        """Whether this role may do everything that `other` may."""
         ranks = list(Role)
         return ranks.index(self) >= ranks.index(other)
 
 
 class Membership(models.Model):
-    """A member of staff in an account (channels_app/accounts/access.py says what that allows)."""
+    """A member of staff in an account (see channels_app/console/access.py)."""
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(
@@ -60,7 +60,7 @@ class Membership(models.Model):
 
 
 class Channel(models.Model):
-    """A container for subscribers and notifications, with its own keys and credentials."""
+    """A container of subscriptions and notifications with its own keys and credentials."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="channels")
@@ -105,7 +105,7 @@ class Scope(models.TextChoices):
 
 
 class ApiKey(models.Model):
-    """A key of one channel. Only the SHA-256 of its text is kept (channels_app/keys.py)."""
+    """A key of one channel. Only the SHA-256 of its text is stored (channels_app/keys.py)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="api_keys")
@@ -124,7 +124,7 @@ class ApiKey(models.Model):
 
 
 class VapidKey(models.Model):
-    """A key pair of the channel (RFC 8292). Retired keys go on serving their subscriptions."""
+    """A key pair of a channel (RFC 8292). A retired key still serves its subscriptions."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="vapid_keys")
@@ -151,7 +151,7 @@ class VapidKey(models.Model):
 
 
 class ProviderCredential(models.Model):
-    """What a channel shows to Google or Apple. A pause belongs to the version that was refused."""
+    """A channel's credentials for FCM or APNs. A pause belongs to the version that was refused."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="credentials")
@@ -182,7 +182,7 @@ class ProviderCredential(models.Model):
 
 
 class ChannelCounter(models.Model):
-    """A share of a channel's totals. One share may be negative; their sum never is."""
+    """A share of a channel's totals. A share may be negative, but the sum never is."""
 
     pk = models.CompositePrimaryKey("channel_id", "shard")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="counters")
@@ -205,9 +205,11 @@ class ChannelCounter(models.Model):
 
 
 class ChannelHour(models.Model):
-    """A share of what an hour (UTC) changed in a channel's totals, for charts. Of a change that a
-    transaction makes only the sum counts: a device that moved to another address neither came nor
-    went. Shares of hours that are over are merged into share 0."""
+    """A share of how an hour (UTC) changed a channel's totals, for charts.
+
+    A transaction counts only its net change: a device that moves to another address is neither
+    gained nor lost. The shares of past hours are merged into share 0.
+    """
 
     pk = models.CompositePrimaryKey("channel_id", "hour", "shard")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)

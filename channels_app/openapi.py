@@ -1,4 +1,4 @@
-"""How the OpenAPI document names what every app's views take: the API key, the channel's id."""
+"""What the OpenAPI document says about the API key and the channel's id, for every app's views."""
 
 from typing import Any
 from uuid import UUID

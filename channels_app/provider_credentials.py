@@ -1,6 +1,6 @@
-"""What a channel's owner hands over for Google and Apple, read and checked. Pure.
+"""Reads and checks the credentials that a channel's owner got from Google and Apple. Pure.
 
-Private keys are loaded before anything is stored. Messages name what is wrong and repeat no value.
+Private keys are loaded before anything is stored. Error details name the fault and repeat no value.
 """
 
 import json
@@ -21,8 +21,8 @@ _CONFIG = "providers_config"
 _FCM = f"{_CONFIG}.fcm_service_account"
 _APNS = f"{_CONFIG}.apns_key"
 _LEAST_RSA_BITS = 2048
-# An RSA key of 4,096 bits has 3,300 characters. Checking one takes time that grows with the cube of
-# its size: a key that fills a request's body would take half a minute.
+# An RSA key of 4,096 bits has 3,300 characters. The time to check a key grows with the cube of its
+# size: a key as long as a request's body would take half a minute.
 _MOST_PEM = 4_096
 
 
@@ -50,8 +50,8 @@ _APPLE_SHAPES = {
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """Of the downloaded JSON only what signing needs: the rest are constants of the transport,
-    because `token_uri` and its like would let a tenant choose where we connect to."""
+    """The parts of the downloaded JSON that signing needs. Entries such as `token_uri` are ignored,
+    because they would let a tenant choose where we connect to."""
 
     project_id: str
     client_email: str
@@ -77,12 +77,12 @@ class ApnsKey:
 
 
 def secret_json(credential: ServiceAccount | ApnsKey) -> str:
-    """What is encrypted and stored, and what a transport gets back."""
+    """The JSON that is encrypted and stored, and that the transport reads."""
     return json.dumps(asdict(credential))
 
 
 def parse_service_account(text: str) -> ServiceAccount:
-    """From the JSON that Google's console downloads; Invalid with every fault by its path."""
+    """From the JSON file of Google's console. Raises Invalid with every fault by its path."""
     values = _Values(_json_object(text, _FCM), _FCM)
     account = ServiceAccount(
         project_id=values.text("project_id", _PROJECT_ID),
@@ -95,10 +95,10 @@ def parse_service_account(text: str) -> ServiceAccount:
 
 
 def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str, str]) -> ApnsKey:
-    """From a JSON string that holds all five values, or from the bare .p8 text.
+    """From a JSON string with all five values, or from the bare text of a .p8 file.
 
-    With the bare text the other four come from `entries` (`key_id`, `team_id`, `topic`,
-    `environment`, as they were sent beside it) or, where absent there, from `stored`.
+    With the bare text, the other four (`key_id`, `team_id`, `topic`, `environment`) come from
+    `entries`, which were sent beside it, or else from `stored`.
     """
     if text.lstrip().startswith("{"):
         return _apns_from_json(text, entries)
@@ -115,7 +115,7 @@ def _apns_from_json(text: str, entries: Mapping[str, str]) -> ApnsKey:
     values = _Values(_json_object(text, _APNS), _APNS)
     values.refuse_others({"key", *_APPLE_SHAPES})
     for name in entries:
-        detail = "Is part of apns_key already."
+        detail = "apns_key has this value already."
         values.faults.append(Fault(f"{_CONFIG}.apns_{name}", "given_twice", detail))
     key = values.private_key("key", _is_p256, "the text of a .p8 file")
     found = {name: values.text(name, shape) for name, shape in _APPLE_SHAPES.items()}
@@ -124,7 +124,7 @@ def _apns_from_json(text: str, entries: Mapping[str, str]) -> ApnsKey:
 
 
 class _Values:
-    """Reads texts out of an object and gathers the faults, so that all are told at once."""
+    """Reads texts from an object and collects the faults, to report all of them at once."""
 
     def __init__(
         self, values: Mapping[str, Any], path: str, faults: list[Fault] | None = None
@@ -195,7 +195,7 @@ def _is_p256(pem: str) -> bool:
 
 
 def is_vapid_subject(subject: str) -> bool:
-    """`mailto:` or `https:` with a real domain (RFC 8292 section 2.1; Apple refuses localhost)."""
+    """Whether it is `mailto:` or `https:` with a real domain, as RFC 8292 and Apple require."""
     if len(subject) > 255 or not subject.isascii() or any(char <= " " for char in subject):
         return False
     scheme, _, rest = subject.partition(":")
@@ -209,7 +209,7 @@ def is_vapid_subject(subject: str) -> bool:
 
 
 def _is_real_domain(host: str) -> bool:
-    """A name with letters in its last label, under no top level that is for local use."""
+    """Whether the last label has letters and is not reserved for local use."""
     last = host.rpartition(".")[2]
     is_name = _Shape(_DOMAIN, "").fits(host) and any(char.isalpha() for char in last)
     return is_name and last not in {"localhost", "local", "internal", "invalid", "test", "lan"}

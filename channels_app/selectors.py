@@ -1,4 +1,4 @@
-"""Reads of channels: keys, credentials and totals."""
+"""Reads channels, their keys, credentials and totals."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ _CROWDED = 0.9
 class ChannelNotFound(NotFound):
     code = "channel_not_found"
     title = "No such channel"
-    detail = "There is no channel with this id."
+    detail = "No channel has this id."
 
 
 @dataclass(frozen=True)
 class FoundKey:
-    """An API key with its channel, and the database's clock when it was read."""
+    """An API key with its channel, and the database's time when it was read."""
 
     api_key: ApiKey
     read_at: datetime
@@ -50,7 +50,7 @@ class VapidPrivateKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Credential:
-    """`secret`: the JSON that `channels_app.provider_credentials` made, decrypted."""
+    """`secret`: the JSON of `channels_app.provider_credentials.secret_json`, decrypted."""
 
     version: int
     secret: str
@@ -76,7 +76,7 @@ class ChannelTotals:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """A channel that holds `stored` of `most` subscriptions."""
+    """A channel that has `stored` of at most `most` subscriptions."""
 
     channel_id: UUID
     channel_name: str
@@ -107,18 +107,18 @@ def api_key_find(public_id: str) -> FoundKey | None:
 
 
 def current_vapid_key(channel: Channel) -> VapidKey:
-    """The key pair for new subscriptions; a channel always has one."""
+    """The key pair for new subscriptions. Every channel has one."""
     return VapidKey.objects.get(channel=channel, retired_at__isnull=True)
 
 
 def retired_vapid_keys(channel: Channel) -> QuerySet[VapidKey]:
-    """The last retired first, without their secrets."""
+    """Without their secrets; the last one retired comes first."""
     retired = VapidKey.objects.filter(channel=channel, retired_at__isnull=False)
     return retired.defer("private_key_encrypted").order_by("-retired_at")
 
 
 def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
-    """By key id, retired ones too. SecretUnreadable where CREDENTIAL_KEYS lacks the key."""
+    """By key id, also retired ones. SecretUnreadable if CREDENTIAL_KEYS lacks a secret's key."""
     keys = VapidKey.objects.filter(pk__in=list(ids)).select_related("channel")
     return {
         key.id: VapidPrivateKey(decrypt(key.private_key_encrypted), key.channel.vapid_subject)
@@ -127,7 +127,7 @@ def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
 
 
 def credential_for(channel_id: UUID, platform: Platform) -> Credential | None:
-    """What to show to Google or Apple. SecretUnreadable where CREDENTIAL_KEYS lacks the key."""
+    """The channel's current credentials. SecretUnreadable if CREDENTIAL_KEYS lacks their key."""
     row = ProviderCredential.objects.filter(channel_id=channel_id, platform=platform).first()
     if row is None:
         return None
@@ -141,19 +141,19 @@ def channel_credentials(channel_id: UUID) -> dict[str, ProviderCredential]:
 
 
 def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:
-    """Newest first; `is_expired` by the database's clock."""
+    """The newest first; `is_expired` is by the database's clock."""
     is_expired = Case(When(expires_at__lte=Now(), then=True), default=False)
     keys = ApiKey.objects.filter(channel_id=channel_id).defer("secret_sha256")
     return keys.annotate(is_expired=is_expired).order_by("-created_at", "-id")
 
 
 def channel_totals(channel_id: UUID) -> ChannelTotals:
-    """Exact: each share is written in the transaction of what it counts."""
+    """Exact totals: each share is written in the transaction that it counts."""
     return _added_up(ChannelCounter.objects.filter(channel_id=channel_id))
 
 
 def totals_of(channels: QuerySet[Channel]) -> ChannelTotals:
-    """Of these channels together."""
+    """The totals of these channels together."""
     return _added_up(ChannelCounter.objects.filter(channel__in=channels))
 
 
@@ -168,8 +168,8 @@ def _added_up(shares: QuerySet[ChannelCounter]) -> ChannelTotals:
 
 
 def crowded_channels(channels: QuerySet[Channel], *, limit: int) -> list[Crowd]:
-    """Those that hold nine tenths of the subscriptions that they may hold, or more; the fullest
-    first."""
+    """The channels that have nine tenths of the subscriptions that they may have, or more. The
+    fullest comes first."""
     own = Max("channel__max_subscriptions")
     sums = ChannelCounter.objects.filter(channel__in=channels).values("channel_id")
     crowds = sums.annotate(

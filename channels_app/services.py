@@ -1,4 +1,4 @@
-"""What can be done to a channel: made, given keys and credentials."""
+"""Creates and changes channels, their API keys, VAPID keys and credentials."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,9 +41,9 @@ DEFAULT_ACCOUNT = "default"
 def channel_create(
     *, name: str, vapid_subject: str | None = None, account: Account | None = None
 ) -> Channel:
-    """A channel with its first VAPID key pair; web is enabled. Invalid for a bad name or subject.
+    """A channel with its first VAPID key, and web enabled. Invalid for a bad name or subject.
 
-    Without an account it belongs to the one named `default`, made when it is first needed.
+    Without `account` it belongs to the account `default`, which is created when first needed.
     """
     subject = settings.VAPID_SUBJECT if vapid_subject is None else vapid_subject
     _check_channel(name, subject)
@@ -66,10 +66,10 @@ def channel_update(
     subscribes_per_minute: int | None,
     max_subscriptions: int | None,
 ) -> Channel:
-    """The channel with these settings; limits that are None are the installation's.
+    """The channel with these settings. For a limit that is None the installation's setting applies.
 
-    `enabled` platforms take subscriptions and notifications, others none; what is being sent goes
-    on. Safe to repeat. Invalid for a bad name or subject, or a platform that has no credentials.
+    Platforms that are not `enabled` accept no subscriptions and no notifications; sends in progress
+    continue. Safe to repeat. Invalid for a bad name or subject, or a platform without credentials.
     """
     _check_channel(name, vapid_subject)
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
@@ -93,7 +93,7 @@ def channel_update(
 def _check_enabled(channel: Channel, enabled: Sequence[str]) -> None:
     stored = ProviderCredential.objects.filter(channel=channel).values_list("platform", flat=True)
     for platform in set(enabled) - {Platform.WEB.value, *stored}:
-        detail = f"{platform} has no credentials yet; store them first."
+        detail = f"{platform} has no credentials yet. Store them first."
         raise Invalid([Fault("enabled", "not_a_choice", detail)])
 
 
@@ -102,7 +102,7 @@ def _check_channel(name: str, subject: str) -> None:
     if not name.strip() or len(name) > 200 or "\x00" in name:
         faults.append(Fault("name", "malformed", "Must have 1 to 200 characters."))
     if not is_vapid_subject(subject):
-        detail = "Must be mailto: or https: with a real domain; Apple refuses others."
+        detail = "Must be mailto: or https: with a real domain. Apple refuses others."
         faults.append(Fault("vapid_subject", "malformed", detail))
     if faults:
         raise Invalid(faults)
@@ -116,7 +116,7 @@ def api_key_issue(
     scopes: Sequence[str] = tuple(Scope.values),
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
-    """A new key and its text, which is not kept and cannot be shown again."""
+    """A new key and its text, which is not stored and cannot be shown again."""
     _check_api_key(name, scopes)
     text, presented = keys.generate()
     api_key = ApiKey.objects.create(
@@ -145,7 +145,7 @@ def _check_api_key(name: str, scopes: Sequence[str]) -> None:
 
 @transaction.atomic
 def api_key_revoke(*, api_key: ApiKey) -> bool:
-    """True: revoked now. False: it had been. From the next request on it is refused."""
+    """Refuses the key from the next request on. False: it was revoked before."""
     live = ApiKey.objects.filter(pk=api_key.pk, revoked_at__isnull=True)
     if not live.update(revoked_at=Now()):
         return False
@@ -155,7 +155,7 @@ def api_key_revoke(*, api_key: ApiKey) -> bool:
 
 
 def api_key_note_use(found: FoundKey) -> None:
-    """Keeps `last_used_at`, at most once a minute, whoever else notes the same use."""
+    """Writes `last_used_at`, at most once a minute, even if several processes try at once."""
     if found.is_use_due:
         seen = ApiKey.objects.filter(pk=found.api_key.pk, last_used_at=found.api_key.last_used_at)
         if found.api_key.last_used_at is None:
@@ -165,7 +165,7 @@ def api_key_note_use(found: FoundKey) -> None:
 
 @transaction.atomic
 def vapid_key_rotate(*, channel: Channel) -> VapidKey:
-    """A new key pair for new subscriptions; those of the old one go on being served with it."""
+    """A new key pair for new subscriptions. The old key still serves its own."""
     _lock(channel)
     current = VapidKey.objects.filter(channel=channel, retired_at__isnull=True)
     before = current.values("public_key").first()
@@ -195,10 +195,10 @@ def provider_credentials_store(
     apns_key: str | None = None,
     apns_entries: dict[str, str] | None = None,
 ) -> None:
-    """Checks and stores what is given, all or nothing; a platform that is not given stays.
+    """Checks and stores the given credentials, all or none. A platform that is not given stays.
 
-    Storing enables the platform, raises its credential version and lifts its pause. Invalid for
-    what cannot be used (channels_app/provider_credentials.py).
+    Storing enables the platform, raises the credentials' version and ends the platform's pause.
+    Invalid for credentials that cannot be used (channels_app/provider_credentials.py).
     """
     _lock(channel)
     if fcm_service_account is not None:
@@ -246,7 +246,7 @@ def _lock(channel: Channel) -> None:
 def platform_pause(
     *, channel_id: UUID, platform: Platform, version: int, code: str, detail: str
 ) -> bool:
-    """True: paused by this call. False: it was paused, or those credentials are not current."""
+    """Pauses the platform. False: it was paused before, or this version is no longer current."""
     refused = ProviderCredential.objects.filter(
         channel_id=channel_id, platform=platform, version=version, paused_at__isnull=True
     )
@@ -254,9 +254,9 @@ def platform_pause(
 
 
 def secrets_reencrypt() -> int:
-    """Brings every secret under the first key of CREDENTIAL_KEYS. Safe to repeat.
+    """Encrypts every secret with the first key of CREDENTIAL_KEYS. Returns how many it changed.
 
-    How many were changed; SecretUnreadable where a secret's key is missing.
+    Safe to repeat. SecretUnreadable if the key of a secret is missing.
     """
     return _reencrypt(VapidKey, "private_key_encrypted") + _reencrypt(
         ProviderCredential, "secret_encrypted"
@@ -267,7 +267,7 @@ def _reencrypt(model: type[VapidKey] | type[ProviderCredential], field: str) -> 
     changed = 0
     for pk, token in model.objects.values_list("pk", field).iterator(chunk_size=1000):
         if not is_current(token):
-            # Only if it is still what was read: new credentials may have come meanwhile.
+            # Only if the row is unchanged: somebody may have stored new credentials meanwhile.
             unchanged = model.objects.filter(pk=pk, **{field: token})
             changed += unchanged.update(**{field: encrypt(decrypt(token))})
     return changed

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from django.conf import settings
 
-from channels_app.accounts.members import sessions_purge
 from channels_app.counters import channel_hours_merge
 from channels_app.models import Channel
 from channels_app.selectors import crowded_channels
+from channels_app.sign_in.sessions import sessions_purge
 from notifications_app.idempotency import idempotency_purge
 from pushsvc.common.store import sql
 from subscriptions_app.services import expired_purge

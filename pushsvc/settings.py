@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "django_otp.middleware.OTPMiddleware",
     "channels_app.audit.AuditMiddleware",
     "channels_app.sign_in.console.SecondStepMiddleware",
-    "channels_app.sign_in.console.UnjudgedMiddleware",
+    "channels_app.sign_in.console.UncheckedMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it answers for the console's sign-in
@@ -100,7 +100,7 @@ AUTHENTICATION_BACKENDS = [  # in this order, so that what costs most is asked l
     "axes.backends.AxesStandaloneBackend",
     "channels_app.sign_in.console.StaffBackend",
 ]
-PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/accounts/members.py)
+PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/sign_in/passwords.py)
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -138,7 +138,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
-AXES_ENABLE_ADMIN = False  # channels_app/admin/lockouts.py
+AXES_ENABLE_ADMIN = False  # channels_app/sign_in/admin/lockouts.py
 AXES_CLIENT_IP_CALLABLE = "pushsvc.common.http.client_address.counted_ip"
 AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.console.locked_out"
 # It keeps the rest of a form whose password was wrong: sign-in's, and those of a user's own pages.

@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.urls import path
 from django.views.generic import RedirectView
 
-from channels_app.admin.own_sign_in import OwnPasswordPage
 from channels_app.api.urls import urlpatterns as channel_urls
+from channels_app.sign_in.admin.own import OwnPasswordPage
 from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
 from pushsvc.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView

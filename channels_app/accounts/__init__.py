@@ -1,1 +1,1 @@
-"""Accounts, their members, and what each may see and change."""
+"""Accounts, their members with a role, and the users of the console."""

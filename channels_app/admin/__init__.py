@@ -1,5 +1,8 @@
-"""Accounts, users, channels, their keys and credentials, and the audit log in the console."""
+"""The console's pages of channels and their keys. Registers those of the other parts, too."""
 
-from channels_app.admin import accounts, audit, channels, lockouts, schedule, users
+from channels_app.accounts import admin as accounts
+from channels_app.admin import channels
+from channels_app.console import audit_log, schedule
+from channels_app.sign_in import admin as sign_in
 
-__all__ = ["accounts", "audit", "channels", "lockouts", "schedule", "users"]
+__all__ = ["accounts", "audit_log", "channels", "schedule", "sign_in"]

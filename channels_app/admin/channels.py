@@ -6,18 +6,19 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.accounts.access import accounts_of
 from channels_app.admin.credentials import CredentialsPage, shown_facts
 from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
 from channels_app.admin.tabs import TabPage
-from channels_app.console.lists import ConsolePage, ScopedAdmin, list_url
+from channels_app.console.access import accounts_of
+from channels_app.console.lists import ScopedAdmin, list_url
+from channels_app.console.pages import FormPage
 from channels_app.models import Channel, Role
 from channels_app.selectors import channel_credentials, channel_totals
 from channels_app.services import channel_create, channel_update
@@ -28,101 +29,26 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 _SUBSCRIBERS = {name: f"counters__{name}_subscribers" for name in Platform}
 
 
-@admin.register(Channel)
-class ChannelAdmin(ScopedAdmin):
-    """Its pages are our own; of the admin's only the list is used."""
-
-    channel_path = ""
-    add_role = Role.MANAGER
-    list_display = ("name", "account", "platforms_shown", "subscribers", "made")
-    list_select_related = ("account",)
-    search_fields = ("name", "=id")
-    search_help_text = "A part of the name, or the whole id."
-    ordering = ("name", "id")
-
-    @override
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        # A channel has at most a few shards, so that this sum is cheap.
-        sums = {f"{name}_sum": Coalesce(Sum(path), 0) for name, path in _SUBSCRIBERS.items()}
-        rows = super().get_queryset(request).annotate(**sums)
-        first, *others = [F(name) for name in sums]
-        with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(others, first))
-        return with_sums
-
-    @admin.display(description="Platforms")
-    def platforms_shown(self, channel: Channel) -> str:
-        on = [name for name, is_on in channel.platforms.items() if is_on]
-        return format_html_join(" ", "{}", ((badge(PLATFORM_NAMES[name], name),) for name in on))
-
-    @admin.display(description="Subscribers", ordering="subscriber_sum")
-    def subscribers(self, channel: Any) -> str:
-        """In all and, where there are several, by platform."""
-        counts = {PLATFORM_NAMES[name]: getattr(channel, f"{name}_sum") for name in _SUBSCRIBERS}
-        parts = [f"{name} {count:,}" for name, count in counts.items() if count]
-        by_platform = " · ".join(parts) if len(parts) > 1 else ""
-        return format_html(
-            '{} <small class="ps-quiet">{}</small>', grouped(channel.subscriber_sum), by_platform
-        )
-
-    @admin.display(description="Made")
-    def made(self, channel: Channel) -> str:
-        return moment(channel.created_at)
-
-    @override
-    def get_urls(self) -> list[URLPattern]:
-        own = [
-            self.page("<uuid:channel_id>/credentials/", CredentialsPage, "channel_credentials"),
-            self.page("<uuid:channel_id>/keys/", KeysPage, "channel_keys"),
-            self.page(
-                "<uuid:channel_id>/keys/<uuid:key_id>/revoke/", RevokePage, "channel_key_revoke"
-            ),
-            self.page("<uuid:channel_id>/web-push-key/", VapidPage, "channel_vapid"),
-            self.page("<uuid:channel_id>/snippet/", SnippetPage, "channel_snippet"),
-            self.page("<uuid:channel_id>/settings/", SettingsPage, "channel_settings"),
-        ]
-        return own + super().get_urls()
-
-    @override
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(NewChannelPage, request)
-
-    @override
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(OverviewPage, request, channel_id=object_id)
-
-
-class NewChannelPage(ConsolePage):
+class NewChannelPage(FormPage):
     title = "New channel"
-    template_name = "console/channels/form.html"
+    submit = "Create the channel"
     role = Role.MANAGER
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = self._form(request.POST)
-        if form.is_valid():
-            with form.showing_faults():
-                channel = channel_create(**form.cleaned_data)
-                messages.success(
-                    request, f"The channel “{channel}” was made. Add it to your site next."
-                )
-                return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
-        return self.render_to_response(self.get_context_data(form=form), status=400)
+    @override
+    def accept(self, form: NewChannelForm) -> HttpResponseBase:
+        channel = channel_create(**form.cleaned_data)
+        text = f"The channel “{channel}” was created. Add it to your site next."
+        messages.success(self.request, text)
+        return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
 
-    def _form(self, data: Any = None) -> NewChannelForm:
+    @override
+    def make_form(self, data: QueryDict | None = None) -> NewChannelForm:
         accounts = accounts_of(self.request.user, Role.MANAGER).order_by("name")
         form = NewChannelForm(
             data, initial={"vapid_subject": settings.VAPID_SUBJECT, "account": accounts.first()}
         )
         form.fields["account"].queryset = accounts  # type: ignore[attr-defined] # a model's choices
         return form
-
-    @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        kwargs.setdefault("form", self._form())
-        return super().get_context_data(submit="Make the channel", **kwargs)
 
 
 class OverviewPage(TabPage):
@@ -159,25 +85,77 @@ class OverviewPage(TabPage):
         return super().get_context_data(platforms=platforms, figures=figures, **kwargs)
 
 
-class SettingsPage(TabPage):
+class SettingsPage(TabPage, FormPage):
     title = "Settings"
     template_name = "console/channels/settings.html"
     tab = "channel_settings"
     post_role = Role.MANAGER
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = SettingsForm.of(self.channel, self._possible(), request.POST)
-        if form.is_valid():
-            with form.showing_faults():
-                channel_update(channel_id=self.channel.pk, **form.cleaned_data)
-                return self.back("The settings were saved.")
-        return self.render_to_response(self.get_context_data(form=form), status=400)
-
-    def _possible(self) -> list[str]:
-        """Platforms that can be on: Android and iOS once they have credentials."""
-        return [Platform.WEB.value, *sorted(channel_credentials(self.channel.pk))]
+    @override
+    def accept(self, form: SettingsForm) -> HttpResponseBase:
+        channel_update(channel_id=self.channel.pk, **form.cleaned_data)
+        return self.back("The settings were saved.")
 
     @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        kwargs.setdefault("form", SettingsForm.of(self.channel, self._possible()))
-        return super().get_context_data(**kwargs)
+    def make_form(self, data: QueryDict | None = None) -> SettingsForm:
+        # Android and iOS can be enabled once they have credentials.
+        possible = [Platform.WEB.value, *sorted(channel_credentials(self.channel.pk))]
+        return SettingsForm.of(self.channel, possible, data)
+
+
+@admin.register(Channel)
+class ChannelAdmin(ScopedAdmin):
+    """Uses only the list of Django's admin; all other pages are our own."""
+
+    channel_path = ""
+    add_role = Role.MANAGER
+    new_page = NewChannelPage
+    row_page = OverviewPage
+    row_name = "channel_id"
+    list_display = ("name", "account", "platforms_shown", "subscribers", "created")
+    list_select_related = ("account",)
+    search_fields = ("name", "=id")
+    search_help_text = "A part of the name, or the whole id."
+    ordering = ("name", "id")
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        # A channel has only a few shards, so this sum is cheap.
+        sums = {f"{name}_sum": Coalesce(Sum(path), 0) for name, path in _SUBSCRIBERS.items()}
+        rows = super().get_queryset(request).annotate(**sums)
+        first, *others = [F(name) for name in sums]
+        with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(others, first))
+        return with_sums
+
+    @admin.display(description="Platforms")
+    def platforms_shown(self, channel: Channel) -> str:
+        on = [name for name, is_on in channel.platforms.items() if is_on]
+        return format_html_join(" ", "{}", ((badge(PLATFORM_NAMES[name], name),) for name in on))
+
+    @admin.display(description="Subscribers", ordering="subscriber_sum")
+    def subscribers(self, channel: Any) -> str:
+        """The total and, if there are several platforms, the count of each."""
+        counts = {PLATFORM_NAMES[name]: getattr(channel, f"{name}_sum") for name in _SUBSCRIBERS}
+        parts = [f"{name} {count:,}" for name, count in counts.items() if count]
+        by_platform = " · ".join(parts) if len(parts) > 1 else ""
+        return format_html(
+            '{} <small class="ps-quiet">{}</small>', grouped(channel.subscriber_sum), by_platform
+        )
+
+    @admin.display(description="Created")
+    def created(self, channel: Channel) -> str:
+        return moment(channel.created_at)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("<uuid:channel_id>/credentials/", CredentialsPage, "channel_credentials"),
+            self.page("<uuid:channel_id>/keys/", KeysPage, "channel_keys"),
+            self.page(
+                "<uuid:channel_id>/keys/<uuid:key_id>/revoke/", RevokePage, "channel_key_revoke"
+            ),
+            self.page("<uuid:channel_id>/web-push-key/", VapidPage, "channel_vapid"),
+            self.page("<uuid:channel_id>/snippet/", SnippetPage, "channel_snippet"),
+            self.page("<uuid:channel_id>/settings/", SettingsPage, "channel_settings"),
+        ]
+        return own + super().get_urls()

@@ -1,4 +1,4 @@
-"""Credentials of Google and Apple: pasted or uploaded, understood, replaced; never shown again."""
+"""Where managers store and replace a channel's credentials. The secrets are never shown again."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ _FACT_NAMES = {
     "topic": "Topic",
     "environment": "Environment",
 }
-# A key's text is some two thousand characters; more than this is another file.
+# A service account has about 2,400 characters. A longer file is another kind of file.
 _MOST_BYTES = 32 * 1024
 
 
 def shown_facts(credential: ProviderCredential | None) -> list[tuple[str, str]]:
-    """What was understood of a credential, in words and in a fixed order."""
+    """The parts of the credentials that are not secret, with their names, in a fixed order."""
     facts = credential.facts if credential else {}
     return [(title, facts[name]) for name, title in _FACT_NAMES.items() if name in facts]
 
@@ -47,7 +47,7 @@ class CredentialsPage(TabPage):
         return self.render_to_response(self.get_context_data(faulty=form), status=400)
 
     def _store(self, form: FcmForm | ApnsForm) -> bool:
-        """False: the form says why not, and nothing was stored."""
+        """False: nothing was stored, and the form says why."""
         try:
             provider_credentials_store(channel=self.channel, **_arguments(form))
         except Invalid as error:
@@ -83,7 +83,7 @@ def _empty(kind: type[FcmForm | ApnsForm], stored: ProviderCredential | None) ->
 
 
 def _arguments(form: FcmForm | ApnsForm) -> dict[str, Any]:
-    """Of `provider_credentials_store`. Raises Invalid where no text was given."""
+    """The arguments of `provider_credentials_store`."""
     text = _text(form)
     if isinstance(form, FcmForm):
         return {"fcm_service_account": text}
@@ -99,6 +99,6 @@ def _text(form: FcmForm | ApnsForm) -> str:
 
 
 def _field_names(error: Invalid) -> dict[str, str]:
-    """The form's field for each path of the API's body; most faults are of the text itself."""
+    """The form's field for each path of the API's body. Most faults concern the text itself."""
     paths = {fault.attr: "text" for fault in error.faults}
     return paths | {f"providers_config.apns_{name}": name for name in _APNS_FIELDS}

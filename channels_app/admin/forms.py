@@ -1,4 +1,4 @@
-"""What a channel's pages ask for. Rules are the services'; a form only reads."""
+"""The forms of a channel's pages. The services check the rules; a form only reads values."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ class ChannelForm(ConsoleForm):
     vapid_subject = forms.CharField(
         max_length=255,
         label="Contact for push services",
-        help_text="mailto: or https: address at which they may reach you (VAPID subject).",
+        help_text="A mailto: or https: address where they can reach you (the VAPID subject).",
     )
 
 
 class NewChannelForm(ChannelForm):
     account = forms.ModelChoiceField(
-        queryset=Account.objects.none(), help_text="Whose staff may see it."
+        queryset=Account.objects.none(), help_text="Members of this account may see the channel."
     )
     field_order = ("account",)
 
@@ -33,7 +33,7 @@ def _limit(label: str, whose: str, most: int = 1_000_000) -> forms.IntegerField:
         min_value=1,
         max_value=most,
         label=label,
-        help_text=f"{whose} Empty: the installation's setting.",
+        help_text=f"{whose} If empty, the installation's setting applies.",
     )
 
 
@@ -42,19 +42,19 @@ class SettingsForm(ChannelForm):
         label="Platforms",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="A platform that is off takes no subscriptions and no notifications.",
+        help_text="A disabled platform accepts no subscriptions and no notifications.",
     )
-    sends_per_second = _limit("Sends a second", "For all API keys of the channel together.")
-    subscribes_per_minute = _limit("Subscriptions a minute", "For each address.")
+    sends_per_second = _limit("Sends per second", "All API keys of the channel count together.")
+    subscribes_per_minute = _limit("Subscriptions per minute", "Each IP address counts for itself.")
     max_subscriptions = _limit(
-        "Subscriptions at most",
-        "Also expired ones. A full channel drops the oldest that never took a message.",
+        "Most subscriptions",
+        "Expired ones count too. A full channel deletes the oldest that never accepted a message.",
         1_000_000_000,
     )
 
     @classmethod
     def of(cls, channel: Channel, choices: list[str], data: Any = None) -> "SettingsForm":
-        """Filled with what the channel has; `choices`: platforms that can be on."""
+        """Filled with the channel's values. `choices`: the platforms that can be enabled."""
         form = cls(
             data,
             initial={
@@ -71,12 +71,12 @@ class SettingsForm(ChannelForm):
 
 
 class KeyForm(ConsoleForm):
-    name = forms.CharField(max_length=200, required=False, help_text="Who or what will use it.")
+    name = forms.CharField(max_length=200, required=False, help_text="Who or what uses it.")
     scopes = forms.MultipleChoiceField(
         choices=[
-            (Scope.SEND.value, "send: send and cancel notifications"),
-            (Scope.READ.value, "read: read statistics"),
-            (Scope.MANAGE.value, "manage: credentials and segments"),
+            (Scope.SEND.value, "send: sends and cancels notifications"),
+            (Scope.READ.value, "read: reads statistics"),
+            (Scope.MANAGE.value, "manage: changes credentials and segments"),
         ],
         initial=[Scope.SEND.value, Scope.READ.value],
         widget=forms.CheckboxSelectMultiple,
@@ -85,7 +85,14 @@ class KeyForm(ConsoleForm):
         required=False,
         label="Expires (UTC)",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
-        help_text="Empty: never.",
+        help_text="If empty, it never expires.",
+    )
+
+
+def _pasted(label: str, help_text: str) -> forms.CharField:
+    look = {"rows": 5, "autocomplete": "off", "spellcheck": "false"}
+    return forms.CharField(
+        required=False, label=label, help_text=help_text, widget=forms.Textarea(attrs=look)
     )
 
 
@@ -93,25 +100,19 @@ class FcmForm(ConsoleForm):
     """A service account's JSON, pasted or uploaded."""
 
     prefix = "android"
-    text = forms.CharField(
-        required=False,
-        label="Service account (JSON)",
-        widget=forms.Textarea(attrs={"rows": 5, "autocomplete": "off", "spellcheck": "false"}),
-        help_text="Firebase console → Project settings → Service accounts → Generate new private"
-        " key.",
+    text = _pasted(
+        "Service account (JSON)",
+        "Firebase console → Project settings → Service accounts → Generate new private key.",
     )
     file = forms.FileField(required=False, label="or its file")
 
 
 class ApnsForm(ConsoleForm):
-    """A .p8 key with what belongs to it."""
+    """A .p8 key with its ids, topic and environment."""
 
     prefix = "ios"
-    text = forms.CharField(
-        required=False,
-        label="Key (.p8)",
-        widget=forms.Textarea(attrs={"rows": 5, "autocomplete": "off", "spellcheck": "false"}),
-        help_text="developer.apple.com → Keys → a key with Apple Push Notifications service.",
+    text = _pasted(
+        "Key (.p8)", "developer.apple.com → Keys → a key with Apple Push Notifications service."
     )
     file = forms.FileField(required=False, label="or its file")
     key_id = forms.CharField(max_length=10, label="Key id")

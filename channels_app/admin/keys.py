@@ -1,4 +1,4 @@
-"""A channel's API keys, shown once when they are issued, and its key pair for web push."""
+"""A channel's API keys, its key pair for web push, and the lines that a site needs."""
 
 from typing import Any
 from uuid import UUID
@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from channels_app.admin.forms import KeyForm
 from channels_app.admin.tabs import TabPage
+from channels_app.console.pages import FormPage
 from channels_app.models import ApiKey, Role
 from channels_app.selectors import channel_api_keys, current_vapid_key, retired_vapid_keys
 from channels_app.services import api_key_issue, api_key_revoke, vapid_key_rotate
@@ -17,28 +18,25 @@ from pushsvc.common.http.origin import own_origin
 from pushsvc.sdk import snippet, worker_snippet
 
 
-class KeysPage(TabPage):
+class KeysPage(TabPage, FormPage):
     title = "API keys"
     template_name = "console/channels/keys.html"
     tab = "channel_keys"
     post_role = Role.MANAGER
+    form_class = KeyForm
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = KeyForm(request.POST)
-        if form.is_valid():
-            with form.showing_faults():
-                return self._shown_once(*api_key_issue(channel=self.channel, **form.cleaned_data))
-        return self.render_to_response(self.get_context_data(form=form), status=400)
+    @override
+    def accept(self, form: KeyForm) -> HttpResponseBase:
+        return self._shown_once(*api_key_issue(channel=self.channel, **form.cleaned_data))
 
     def _shown_once(self, issued: ApiKey, text: str) -> HttpResponseBase:
-        """Rendered at once and never again: a redirect would have to keep the text somewhere."""
+        """Shows the key in this answer, because a redirect would have to store its text."""
         answer = self.render_to_response(self.get_context_data(issued=issued, issued_text=text))
         answer.headers["Cache-Control"] = "no-store"
         return answer
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        kwargs.setdefault("form", KeyForm())
         return super().get_context_data(keys=channel_api_keys(self.channel.pk), **kwargs)
 
 
@@ -53,7 +51,7 @@ class RevokePage(TabPage):
     def post(self, request: HttpRequest, *args: Any, key_id: UUID, **kw: Any) -> HttpResponseBase:
         key = get_object_or_404(channel_api_keys(self.channel.pk), pk=key_id)
         api_key_revoke(api_key=key)
-        return self.back(f"The key “{key}” is revoked: it is refused from now on.")
+        return self.back(f"The key “{key}” was revoked. It is refused from now on.")
 
 
 class VapidPage(TabPage):

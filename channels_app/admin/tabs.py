@@ -1,4 +1,4 @@
-"""What the pages of one channel share: its head, the tabs, what the user may do there."""
+"""What the pages of one channel share: its heading, the tabs, and what the user may do there."""
 
 from typing import Any, ClassVar
 
@@ -7,7 +7,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.lists import ChannelPage
+from channels_app.console.pages import ChannelPage
 from channels_app.models import Role
 
 _TABS = {
@@ -21,12 +21,12 @@ _TABS = {
 
 
 class TabPage(ChannelPage):
-    """`tab`: the name of its own address, which is also the tab that is marked."""
+    """`tab` is the name of the page's address, and also the tab that is marked as current."""
 
     tab: ClassVar[str]
 
     def back(self, message: str) -> HttpResponseRedirect:
-        """To this page again, which then says so."""
+        """Redirects to this page, which then shows the message."""
         messages.success(self.request, message)
         return HttpResponseRedirect(reverse(f"admin:{self.tab}", args=[self.channel.pk]))
 

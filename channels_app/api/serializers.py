@@ -1,4 +1,4 @@
-"""Shapes of what the channel endpoints read and write."""
+"""The fields that the channel endpoints read and write."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class ProvidersConfigInput(StrictSerializer):
         required=False,
         help_text=(
             "A JSON string with `key` (the .p8 text), `key_id`, `team_id`, `topic` and "
-            "`environment`; or the bare .p8 text, with the other four beside it or stored already."
+            "`environment`. Or the bare .p8 text, with the other four beside it or stored already."
         ),
     )
     apns_key_id = Text(min_length=1, required=False, help_text="With a bare .p8 text.")
@@ -35,13 +35,13 @@ class ProvidersConfigInput(StrictSerializer):
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of `provider_credentials_store`."""
+        """Returns the arguments of `provider_credentials_store`."""
         entries = {name: attrs[f"apns_{name}"] for name in _APNS_ENTRIES if f"apns_{name}" in attrs}
         if entries and "apns_key" not in attrs:
             fault = serializers.ErrorDetail("Must accompany the other entries.", code="required")
             raise serializers.ValidationError({"apns_key": [fault]})
         if not attrs:
-            detail = "Must hold fcm_service_account, apns_key or both."
+            detail = "Must contain fcm_service_account, apns_key or both."
             raise serializers.ValidationError(detail, code="empty")
         return {
             "fcm_service_account": attrs.get("fcm_service_account"),

@@ -84,7 +84,7 @@ class ProvidersView(KeyedView):
     @extend_schema(
         operation_id="providers_update",
         summary="Update provider credentials",
-        description="At least one of the two; the other platform stays as it was.",
+        description="Give at least one of the two. A platform that is not given does not change.",
         tags=["channel"],
         request=ProvidersInput,
         responses={200: MessageOutput}
@@ -109,7 +109,7 @@ class ProvidersView(KeyedView):
 
 
 class WebPushKeyView(ApiView):
-    """Public: browsers need the key before they can subscribe."""
+    """Public, because browsers need the key before they can subscribe."""
 
     @override
     def limit(self, request: Request) -> Limit | None:

@@ -1,1 +1,1 @@
-"""What the console's lists and pages share."""
+"""Who may see what in the console, what its lists and pages share, and pages of no single part."""

@@ -1,4 +1,4 @@
-"""What the commands share: arguments read, results printed for people or, with --json, programs."""
+"""What the commands share: reading arguments, and printing results as text or JSON."""
 
 import json
 from argparse import ArgumentParser

@@ -1,1 +1,1 @@
-"""How staff sign in to the console: password, second step, lock-out."""
+"""How staff sign in to the console: password, second step, lock-out, sessions."""

@@ -1,9 +1,10 @@
-"""Signing in to the console: password and, where it is on, a code; one answer to whatever is wrong.
+"""Signing in to the console with a password and, if two-step sign-in is on, a code.
 
-Before a password is hashed, the attempts of its address are counted (SIGN_INS_PER_MINUTE), and a
-place to hash is taken (pushsvc/common/passwords.py). What is refused there was not judged.
-django-axes counts failures by user name and address (settings: five, then 15 minutes), whether or
-not there is such a user.
+The answer does not say which of them was wrong. Before a password is hashed, the attempts of its
+address are counted (SIGN_INS_PER_MINUTE), and the process limits how many it hashes at once
+(pushsvc/common/passwords.py). An attempt that is refused there was not checked. django-axes counts
+failures by user name and address, whether or not the user exists, and locks out for 15 minutes
+after five.
 """
 
 from collections.abc import Callable
@@ -36,9 +37,9 @@ from pushsvc.common.passwords import hashing_for
 
 
 class AddressLimit:
-    """The first backend: an address with too many attempts is not asked further.
+    """The first backend. It refuses an address that made too many attempts.
 
-    Counts right ones too, and those by which users prove themselves on their own pages.
+    It also counts successful attempts, and the proofs that users give on their own pages.
     """
 
     def authenticate(self, request: HttpRequest | None, **_credentials: Any) -> None:
@@ -52,7 +53,7 @@ _MAX_NAME: Final = 150  # as User has it
 
 
 class StaffBackend(ModelBackend):
-    """Users are staff. Whether the password or the code was wrong is not told."""
+    """Users are staff. The answer does not say whether the password or the code was wrong."""
 
     @override
     def authenticate(
@@ -75,23 +76,23 @@ class StaffBackend(ModelBackend):
 
     @override
     def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:
-        """Also asked at each request: who was deactivated is out at once."""
+        """Django also asks at each request, so a deactivated user has no access at once."""
         return super().user_can_authenticate(user) and bool(getattr(user, "is_staff", False))
 
 
 class ConsoleSignInForm(SignInForm):
-    """Name, password and code at once, so that no answer tells which of them was right."""
+    """Asks for name, password and code at once, so that no answer says which of them was right."""
 
     error_messages = {
-        "invalid_login": "That did not fit. Check the name, the password and, where you have "
-        "two-step sign-in, the code: it changes every 30 seconds and works once.",
-        "inactive": "That did not fit.",
+        "invalid_login": "The sign-in failed. Check the name, the password and, if you use "
+        "two-step sign-in, the code. A code changes every 30 seconds and works once.",
+        "inactive": "The sign-in failed.",
     }
     otp_token = forms.CharField(
         label="Code",
         required=False,
         max_length=32,
-        help_text="Only with two-step sign-in: from your phone, or a recovery code.",
+        help_text="If you use two-step sign-in: the code on your phone, or a recovery code.",
         widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "spellcheck": "false"}),
     )
 
@@ -100,12 +101,12 @@ class ConsoleSignInForm(SignInForm):
         look = self.fields["username"].widget.attrs.get("class", "")
         self.fields["otp_token"].widget.attrs["class"] = look
         self.fields["username"].label = "User name"
-        # Django's form only tells the browser; django-axes could not store a longer one.
+        # Django's form checks this only in the browser. django-axes cannot store a longer name.
         self.fields["username"].validators.append(MaxLengthValidator(_MAX_NAME))
 
     @override
     def clean(self) -> dict[str, Any]:
-        """Signs in; the same fault for whatever is wrong."""
+        """Checks name, password and code. The fault is the same whichever is wrong."""
         given = {name: self.cleaned_data.get(name, "") for name in ("username", "password")}
         token = self.cleaned_data.get("otp_token", "")
         if all(given.values()):
@@ -119,7 +120,7 @@ class ConsoleSignInForm(SignInForm):
 
 
 class SecondStepMiddleware:
-    """Ends a session of the console that began without the code that its user now needs."""
+    """Ends sessions that began without a code, if their user now needs one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -130,8 +131,8 @@ class SecondStepMiddleware:
         return self._get_response(request)
 
 
-class UnjudgedMiddleware:
-    """Tells people why their attempt was not even looked at, and when to try again."""
+class UncheckedMiddleware:
+    """Shows people why their attempt was not checked, and when to try again."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -144,7 +145,7 @@ class UnjudgedMiddleware:
             return None
         is_limited = isinstance(exception, TooManyRequests)
         context = {"wait": exception.headers["Retry-After"], "is_limited": is_limited}
-        answer = render(request, "console/unjudged.html", context, status=exception.status)
+        answer = render(request, "console/unchecked.html", context, status=exception.status)
         for name, value in exception.headers.items():
             answer.headers[name] = value
         answer.headers["Cache-Control"] = "no-store"
@@ -157,7 +158,7 @@ def _lacks_second_step(user: Any) -> bool:
 
 @transaction.atomic
 def lockout_clear(*, attempt: AccessAttempt) -> None:
-    """The name may try again from the address at once. Safe to repeat."""
+    """The name may try again from this address. Safe to repeat."""
     before = audit.fields_of(attempt)
     audit.record(attempt, audit.Action.DELETE, before, note="A lock-out was cleared.")
     AccessAttempt.objects.filter(username=attempt.username, ip_address=attempt.ip_address).delete()
@@ -166,7 +167,7 @@ def lockout_clear(*, attempt: AccessAttempt) -> None:
 def locked_out(
     request: HttpRequest, _answer: HttpResponseBase | None, credentials: dict[str, Any] | None
 ) -> HttpResponse:
-    """django-axes' answer for a name and address with too many failures: 429, and until when."""
+    """What django-axes answers for a name and address with too many failures: 429 with a time."""
     name = (credentials or {}).get("username") or request.POST.get("username", "")
     wait = _wait(name, counted_ip(request))
     answer = render(request, "console/locked.html", {"minutes": ceil(wait / 60)}, status=429)
@@ -176,7 +177,7 @@ def locked_out(
 
 
 def _wait(name: str, address: str | None) -> int:
-    """Seconds until the lock ends."""
+    """Seconds until the lock-out ends."""
     tries = AccessAttempt.objects.filter(username=name, ip_address=address)
     latest = tries.annotate(now=Now()).order_by("-attempt_time").first()
     whole: timedelta = settings.AXES_COOLOFF_TIME

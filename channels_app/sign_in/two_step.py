@@ -1,7 +1,8 @@
 """Two-step sign-in: a code of the user's phone (TOTP, RFC 6238) beside the password.
 
-A user has at most one confirmed phone and ten one-time recovery codes. django-otp keeps and checks
-both, refuses a code that was used, and makes each wrong one cost a longer wait.
+A user has at most one confirmed phone and ten recovery codes, each of which works once. django-otp
+stores and checks both. It refuses a code that was used, and after each wrong code it makes the user
+wait longer.
 """
 
 import secrets
@@ -9,6 +10,7 @@ from base64 import b32encode
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils.crypto import salted_hmac
 from django_otp.models import Device
 from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
@@ -17,11 +19,14 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from channels_app import audit
 
 RECOVERY_CODES = 10
-_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # no letter that is read as another
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without letters that look like others
+
+# Whether a user of a query's needs a code to sign in.
+IS_ON = Exists(TOTPDevice.objects.filter(user=OuterRef("pk"), confirmed=True))
 
 
 def is_on(user: User) -> bool:
-    """Whether this user's sign-in takes a code."""
+    """Whether this user needs a code to sign in."""
     confirmed: bool = TOTPDevice.objects.filter(user_id=user.pk, confirmed=True).exists()
     return confirmed
 
@@ -32,22 +37,22 @@ def recovery_codes_left(user: User) -> int:
 
 
 def pending(user: User) -> TOTPDevice | None:
-    """The phone that was offered a secret and has not yet answered with a code."""
+    """The phone that was shown a secret and is not confirmed by a code yet."""
     return TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).first()
 
 
 @transaction.atomic
 def begin(*, user: User) -> None:
-    """Makes a new secret for a phone; nothing changes for sign-in until it is confirmed."""
+    """Creates a secret for a phone. Sign-in does not change until the phone is confirmed."""
     TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).delete()
     TOTPDevice.objects.create(user_id=user.pk, name="phone", confirmed=False)
 
 
 @transaction.atomic
 def confirm(*, user: User, code: str) -> tuple[TOTPDevice, list[str]] | None:
-    """The phone, and recovery codes that are shown only now; None for a wrong code.
+    """The phone, and recovery codes that are shown only now. None for a wrong code.
 
-    From now on sign-in takes a code, and the user's other sessions end.
+    From now on the user needs a code to sign in. The user's other sessions end.
     """
     offered = TOTPDevice.objects.select_for_update().filter(user_id=user.pk, confirmed=False)
     phone = offered.first()
@@ -62,7 +67,10 @@ def confirm(*, user: User, code: str) -> tuple[TOTPDevice, list[str]] | None:
 
 @transaction.atomic
 def verify(*, user: User, code: str) -> Device | None:
-    """What accepted the code, which is used up: the phone or the recovery codes. None: wrong."""
+    """The device that accepted the code: the phone or the recovery codes. None for a wrong code.
+
+    Uses the code up, as far as the caller's transaction is committed.
+    """
     typed = _typed(code)
     if len(typed) == 6 and typed.isascii() and typed.isdigit():
         model, token = TOTPDevice, typed
@@ -74,14 +82,14 @@ def verify(*, user: User, code: str) -> Device | None:
 
 @transaction.atomic
 def recovery_codes_renew(*, user: User) -> list[str]:
-    """Ten new ones, shown only now; the old ones are void."""
-    audit.record(user, audit.Action.UPDATE, note="New recovery codes were made.")
+    """Ten new codes, which are shown only now. The old ones become void."""
+    audit.record(user, audit.Action.UPDATE, note="New recovery codes were created.")
     return _recovery_codes(user)
 
 
 @transaction.atomic
 def turn_off(*, user: User, note: str = "Two-step sign-in was turned off.") -> None:
-    """The password alone is enough again. Safe to repeat."""
+    """From now on the password alone is enough. Safe to repeat."""
     TOTPDevice.objects.filter(user_id=user.pk).delete()
     StaticDevice.objects.filter(user_id=user.pk).delete()
     audit.record(user, audit.Action.UPDATE, note=note)
@@ -103,11 +111,11 @@ def _recovery_code() -> str:
 
 
 def _typed(code: str) -> str:
-    """Without the blanks and hyphens that make codes readable."""
+    """Without blanks and hyphens, which only make codes readable."""
     return code.replace(" ", "").replace("-", "").lower()
 
 
 def _kept(code: str) -> str:
-    """What the database holds of a recovery code: worth nothing without SECRET_KEY."""
+    """What the database stores of a recovery code: a keyed hash, useless without SECRET_KEY."""
     digest = salted_hmac("channels_app.two_step.recovery", code, algorithm="sha256").digest()
     return b32encode(digest[:10]).decode()

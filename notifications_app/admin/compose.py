@@ -13,15 +13,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.accounts.access import channels_of, may, may_anywhere
-from channels_app.console.lists import (
-    ConsolePage,
-    channel_or_404,
-    id_or_404,
-    list_url,
-    own_or_404,
-    require,
-)
+from channels_app.console.access import channels_of, may, may_anywhere
+from channels_app.console.lists import list_url
+from channels_app.console.pages import ConsolePage, channel_or_404, id_or_404, own_or_404, require
 from channels_app.models import Channel, Role
 from notifications_app import selectors
 from notifications_app.admin.compose_form import (

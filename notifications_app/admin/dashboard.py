@@ -12,8 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
-from channels_app.accounts.access import channels_of, may_anywhere
-from channels_app.console.lists import channel_or_404, id_or_404, list_url
+from channels_app.console.access import channels_of, may_anywhere
+from channels_app.console.lists import list_url
+from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin import charts
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending

@@ -7,7 +7,7 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
 
-from channels_app.accounts.access import channels_of
+from channels_app.console.access import channels_of
 from channels_app.console.lists import ChannelFilter, WithinFilter
 from notifications_app import selectors
 from notifications_app.states import NotificationStatus

@@ -9,8 +9,9 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.accounts.access import may_anywhere
-from channels_app.console.lists import ChannelFilter, ScopedAdmin, WithinFilter, require
+from channels_app.console.access import may_anywhere
+from channels_app.console.lists import ChannelFilter, ScopedAdmin, WithinFilter
+from channels_app.console.pages import require
 from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.lists import ChannelPage, own_or_404
+from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, ProviderCredential, Role
 from channels_app.selectors import channel_credentials
 from notifications_app.errors import NotCancellable

@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.lists import ChannelPage, own_or_404
+from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.services import segment_delete
 from pushsvc.common.errors import PushsvcError

@@ -9,14 +9,9 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from typing_extensions import override
 
-from channels_app.accounts.access import channels_of
-from channels_app.console.lists import (
-    ChannelFilter,
-    ChannelPage,
-    ConsolePage,
-    ScopedAdmin,
-    own_or_404,
-)
+from channels_app.console.access import channels_of
+from channels_app.console.lists import ChannelFilter, ScopedAdmin
+from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import Invalid, PushsvcError

@@ -14,15 +14,9 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from typing_extensions import override
 
-from channels_app.accounts.access import channels_of
-from channels_app.console.lists import (
-    ChannelFilter,
-    ChannelPage,
-    ScopedAdmin,
-    WithinFilter,
-    list_url,
-    own_or_404,
-)
+from channels_app.console.access import channels_of
+from channels_app.console.lists import ChannelFilter, ScopedAdmin, WithinFilter, list_url
+from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.admin import DropdownFilter, badge
 from pushsvc.common.console.figures import NOTHING, moment

@@ -14,9 +14,9 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from channels_app import audit
-from channels_app.accounts.members import password_set, set_password_path
 from channels_app.services import api_key_issue, provider_credentials_store, vapid_key_rotate
 from channels_app.sign_in import two_step
+from channels_app.sign_in.passwords import password_set, set_password_path
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import make_key

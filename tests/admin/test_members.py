@@ -6,8 +6,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from channels_app.accounts.members import member_add, set_password_path
+from channels_app.accounts.members import member_add
 from channels_app.models import Account, Membership, Role
+from channels_app.sign_in.passwords import set_password_path
 from tests.admin.support import PASSWORD, signed_in
 
 NEW_PASSWORD = "another-long-battery-staple"
@@ -92,7 +93,7 @@ def test_a_superuser_adds_somebody_known_without_a_link(alice, bob, root):
     ("name", "says"),
     [
         ("alice-viewer", "is a member already"),
-        ("Alice-Viewer", "a user of this name"),
+        ("Alice-Viewer", "A user with this name"),
         ("no blanks", "valid username"),
     ],
 )
@@ -163,7 +164,7 @@ def test_an_owner_gets_no_password_link_for_who_is_not_theirs_alone(alice, bob, 
 
     answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
 
-    assert "superuser must make the link" in answer.content.decode()
+    assert "superuser must create the link" in answer.content.decode()
     assert "link" not in answer.context
 
 
@@ -185,7 +186,7 @@ def test_an_owner_gets_no_password_link_for_themselves(alice):
     answer = act(client, alice, "link", membership=owner.pk)
 
     assert "link" not in answer.context
-    assert "with the present one" in answer.content.decode()
+    assert "Change your own password" in answer.content.decode()
     assert not LogEntry.objects.filter(additional_data__note__contains="link").exists()
 
 

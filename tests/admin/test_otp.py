@@ -1,7 +1,10 @@
 """Two-step sign-in: a code of the phone, or a recovery code, beside the password."""
 
+from contextlib import ExitStack
+
 import pytest
 from auditlog.models import LogEntry
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.test import Client
 from django.urls import reverse
 from django_otp.oath import totp
@@ -9,9 +12,13 @@ from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from channels_app.sign_in import two_step
+from pushsvc.common import passwords
+from pushsvc.common.passwords import HASHES_AT_ONCE, BoundedHasher, Places
 from tests.admin.support import PASSWORD, said, signed_in
 
 LOGIN = "/admin/login/"
+PICTURE = "<title>QR code</title>"
+NEW_PASSWORD = "another-long-battery-staple"
 
 
 @pytest.fixture
@@ -41,7 +48,7 @@ def test_a_user_sets_it_up_in_the_console(alice, page):
     viewer = alice.members["viewer"]
     client, elsewhere = signed_in(viewer), signed_in(viewer)
     client.post(page, {"do": "begin"})
-    assert "QR code</title>" in client.get(page).content.decode()
+    shown = client.get(page).content.decode()
 
     answer = client.post(page, {"do": "confirm", "code": code_of(viewer)})
 
@@ -53,7 +60,8 @@ def test_a_user_sets_it_up_in_the_console(alice, page):
     again = client.get(page).content.decode()
     assert not any(code in again for code in codes)
     assert TOTPDevice.objects.get().key not in again
-    assert "QR code</title>" not in again
+    assert PICTURE in shown
+    assert PICTURE not in again
 
 
 def test_a_wrong_code_does_not_turn_it_on(alice, page):
@@ -198,6 +206,61 @@ def test_a_superuser_turns_it_off_for_another_and_that_is_noted(alice, root):
     entry = LogEntry.objects.order_by("-id")[0]
     assert (entry.actor, entry.object_repr) == (root, viewer.username)
     assert "superuser" in entry.additional_data["note"]
+
+
+class FullOnceProven(BoundedHasher):
+    """A process whose places are free for the check of a password and taken after it."""
+
+    iterations = 1
+
+    def verify(self, password, encoded):
+        return PBKDF2PasswordHasher().verify(password, encoded)
+
+    def harden_runtime(self, password, encoded):
+        """Nothing: a test's password has few rounds."""
+
+
+def change_password(client, code, new=NEW_PASSWORD):
+    fields = {"password": PASSWORD, "code": code, "new_password": new, "repeated": new}
+    return client.post("/admin/password_change/", fields)
+
+
+def inside(user):
+    """A browser of a user who signed in with a code, and the user's recovery codes."""
+    codes = turned_on(user)
+    client = Client()
+    sign_in(user, code_of(user), client=client)
+    return client, codes
+
+
+def test_a_recovery_code_survives_a_refusal_because_no_password_can_be_hashed(
+    alice, settings, monkeypatch
+):
+    settings.PASSWORD_HASHERS = [f"{__name__}.FullOnceProven"]
+    viewer = alice.members["viewer"]
+    viewer.set_password(PASSWORD)
+    viewer.save()
+    client, codes = inside(viewer)
+    monkeypatch.setattr(passwords, "_places", Places(0))
+
+    with ExitStack() as taken:
+        for who in range(HASHES_AT_ONCE):
+            taken.enter_context(passwords._places.one_for(f"somebody {who}"))
+        assert change_password(client, codes[0]).status_code == 503
+        assert two_step.recovery_codes_left(viewer) == len(codes)
+
+    assert change_password(client, codes[0]).status_code == 302
+    assert two_step.recovery_codes_left(viewer) == len(codes) - 1
+
+
+def test_a_recovery_code_survives_a_new_password_that_is_refused(alice):
+    client, codes = inside(alice.members["viewer"])
+
+    answer = change_password(client, codes[0], new="12345678")
+
+    assert answer.status_code == 400
+    assert "too common" in answer.content.decode()
+    assert two_step.recovery_codes_left(alice.members["viewer"]) == len(codes)
 
 
 def test_a_link_to_set_a_password_does_not_get_around_it(alice):

@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 
-from channels_app.accounts.members import set_password_path
+from channels_app.sign_in.passwords import set_password_path
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.browsing import Browser
 from tests.admin.support import PASSWORD

@@ -17,14 +17,18 @@ from pushsvc.common.errors import Invalid
 
 
 class Command(BaseCommand):
-    help = "Makes one more API key for a channel; it is shown only here."
+    help = "Creates another API key for a channel. The key is shown only here."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("channel_id")
-        parser.add_argument("--scopes", default=",".join(Scope.values), help="such as send,read")
+        parser.add_argument(
+            "--scopes",
+            default=",".join(Scope.values),
+            help="scopes, separated by commas (default: all)",
+        )
         parser.add_argument("--name", default="")
-        parser.add_argument("--expires", help="ISO 8601; without an offset it is UTC")
+        parser.add_argument("--expires", help="ISO 8601 date and time; UTC if it has no offset")
         add_json_option(parser)
 
     @override

@@ -12,12 +12,14 @@ from pushsvc.common.errors import Invalid
 
 
 class Command(BaseCommand):
-    help = "Makes a channel with an API key for everything; the key is shown only here."
+    help = "Creates a channel and an API key with all scopes. The key is shown only here."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("--vapid-subject", help="mailto: or https:, for push services")
+        parser.add_argument(
+            "--vapid-subject", help="mailto: or https: address where push services can reach you"
+        )
         add_json_option(parser)
 
     @override

@@ -10,11 +10,11 @@ from channels_app.services import api_key_revoke
 
 
 class Command(BaseCommand):
-    help = "Revokes an API key: from the next request on it is refused. Safe to repeat."
+    help = "Revokes an API key. It is refused from the next request on. Safe to repeat."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("key", help="the key, or its first 12 characters: psk_ and eight more")
+        parser.add_argument("key", help="the key, or its first 12 characters (psk_ and eight more)")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         if found is None:
             raise CommandError("There is no such API key.")
         was_live = api_key_revoke(api_key=found.api_key)
-        done = "is revoked" if was_live else "had been revoked before"
+        done = "was revoked" if was_live else "was revoked before"
         self.stdout.write(
             f"The key psk_{public_id}_… of channel {found.api_key.channel_id} {done}."
         )

@@ -8,12 +8,14 @@ from pushsvc.common.store.crypto import SecretUnreadable
 
 
 class Command(BaseCommand):
-    help = "Encrypts every stored secret with the first of CREDENTIAL_KEYS. Safe to repeat."
+    help = "Encrypts every stored secret with the first key of CREDENTIAL_KEYS. Safe to repeat."
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             changed = secrets_reencrypt()
         except SecretUnreadable as error:
-            raise CommandError(f"A secret is {error}. Put that key back at the end.") from error
-        self.stdout.write(f"{changed} secrets encrypted anew.")
+            raise CommandError(
+                f"A secret is {error}. Add that key again, at the end of CREDENTIAL_KEYS."
+            ) from error
+        self.stdout.write(f"{changed} secrets were encrypted again.")

@@ -9,7 +9,7 @@ from channels_app.services import vapid_key_rotate
 
 
 class Command(BaseCommand):
-    help = "Gives a channel a new VAPID key; subscriptions of the old one go on being served."
+    help = "Creates a new VAPID key for a channel. The old key still serves its subscriptions."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:

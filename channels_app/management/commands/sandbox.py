@@ -1,4 +1,4 @@
-"""`manage.py sandbox`: the push services' sandboxes, for teams that build against pushsvc."""
+"""`manage.py sandbox` runs the sandboxes of the push services, for teams that build on pushsvc."""
 
 import asyncio
 import signal
@@ -18,35 +18,35 @@ from pushsvc.sandbox.serving import STOP_SECONDS, Sandbox, listen, origin_of
 T = TypeVar("T")
 
 _INTRODUCTION = """\
-Push services' sandboxes, until Ctrl-C:
+The sandboxes of the push services run until Ctrl-C:
   web      {web}
   Android  {fcm}
   iOS      {apns_control} (its APNs: {apns})
 
-Let pushsvc send to them:
+To let pushsvc send to them, set:
   WEBPUSH_TRUSTED_ORIGINS={web}
   FCM_API_BASE={fcm}
   GOOGLE_TOKEN_URI={token_uri}
   APNS_SERVER={apns}
   PROVIDER_CA_FILE={ca_file}
 
-Web: make a device, have its next request throttled, read what it received.
+Web: create a device, let the next request to it be throttled, read what it received.
   curl -X POST {web}/subscriptions
   curl -X PUT {web}/subscriptions/ID/behaviour \\
     -d '{{"mode": "throttled", "times": 1, "retry_after": 5}}'
   curl {web}/subscriptions/ID/messages
-A real Firefox, in about:config:
+To use a real Firefox, set in about:config:
   dom.push.serverURL={browsers}
   dom.push.testing.allowInsecureServerURL=true
 
-Android: the same, and the JSON that fcm_service_account takes.
+Android: the same, after creating the JSON for fcm_service_account.
   curl -X POST {fcm}/projects/demo-app/service-accounts
   curl -X POST {fcm}/projects/demo-app/devices
   curl -X PUT {fcm}/devices/ID/behaviour \\
     -d '{{"mode": "throttled", "times": 1, "retry_after": 5}}'
   curl {fcm}/devices/ID/messages
 
-iOS: the same, and the JSON that apns_key takes.
+iOS: the same, after creating the JSON for apns_key.
   curl -X POST {apns_control}/apns/keys
   curl -X POST {apns_control}/apns/devices
   curl -X PUT {apns_control}/apns/devices/TOKEN/behaviour \\
@@ -56,32 +56,35 @@ iOS: the same, and the JSON that apns_key takes.
 
 
 class Command(BaseCommand):
-    help = "Serve push services for web, Android and iOS with made-up devices, for development."
-    # It needs neither the settings nor the database to be right.
+    help = "Runs push services for web, Android and iOS with simulated devices, for development."
+    # It needs neither working settings nor a database.
     requires_system_checks = ()
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument(
-            "--port", type=int, default=8030, help="of web push (default 8030); 0 is any free port"
+            "--port",
+            type=int,
+            default=8030,
+            help="port of web push (default 8030); 0: any free port",
         )
-        parser.add_argument("--fcm-port", type=int, help="default: the port after --port")
-        parser.add_argument("--apns-port", type=int, help="of APNs itself; default: the second")
+        parser.add_argument("--fcm-port", type=int, help="port of FCM (default: --port + 1)")
+        parser.add_argument("--apns-port", type=int, help="port of APNs (default: --port + 2)")
         parser.add_argument(
             "--apns-control-port",
             type=int,
-            help="of the HTTP interface to APNs' keys and devices; default: the third",
+            help="port of the HTTP interface to APNs' keys and devices (default: --port + 3)",
         )
         parser.add_argument(
             "--state-dir",
             type=Path,
-            help="keep devices and credentials here over restarts (files of mode 600)",
+            help="folder that keeps devices and credentials when it restarts (files of mode 600)",
         )
         parser.add_argument(
             "--ca-file",
             type=Path,
-            help="write the certificate that PROVIDER_CA_FILE takes here; else a temporary file",
+            help="file for the certificate that PROVIDER_CA_FILE names (default: a temporary file)",
         )
 
     @override
@@ -103,7 +106,7 @@ class Command(BaseCommand):
 
 
 class _Sandboxes:
-    """All three, and the HTTP server beside APNs. Raises CommandError where an address is taken."""
+    """All three, and the HTTP server beside APNs. Raises CommandError if a port is in use."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -136,7 +139,7 @@ class _Sandboxes:
         return self._web, self._fcm, self._apns, self._control
 
     def _made(self, make: Callable[..., T], option: str, offset: int, state: str = "") -> T:
-        """On the port of this option, else so many after --port."""
+        """On the port of this option, or else `offset` after --port."""
         host, first, port = (self._options[name] for name in ("host", "port", option))
         if port is None:
             port = first and first + offset
@@ -151,7 +154,7 @@ class _Sandboxes:
 
 
 class _ApnsControl:
-    """APNs' control interface: APNs itself speaks HTTP/2 and nothing but Apple's requests."""
+    """The HTTP interface to APNs' keys and devices. APNs itself serves only Apple's HTTP/2 API."""
 
     def __init__(self, *, host: str, port: int) -> None:
         self._socket = listen(host, port)

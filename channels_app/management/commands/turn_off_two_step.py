@@ -9,7 +9,7 @@ from channels_app.sign_in import two_step
 
 
 class Command(BaseCommand):
-    help = "Lets a user who lost phone and recovery codes sign in with the password alone."
+    help = "Turns two-step sign-in off for a user who lost the phone and the recovery codes."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -19,6 +19,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["username"]).first()
         if user is None:
-            raise CommandError(f"There is no user {options['username']!r}.")
+            raise CommandError(f"User {options['username']!r} does not exist.")
         two_step.turn_off(user=user)
         self.stdout.write(f"Two-step sign-in is off for {user}.")

@@ -13,8 +13,8 @@ def _link(title: str, icon: str, url: str, **more: Any) -> dict[str, Any]:
     return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{url}"), **more}
 
 
-_SUPERUSERS = "channels_app.console.lists.shows_installation"
-_MEMBERS = "channels_app.console.lists.shows_channels"
+_SUPERUSERS = "channels_app.console.navigation.shows_installation"
+_MEMBERS = "channels_app.console.navigation.shows_channels"
 NAVIGATION = [
     {
         "title": "",
@@ -39,7 +39,7 @@ NAVIGATION = [
                 "Accounts",
                 "domain",
                 "channels_app_account_changelist",
-                permission="channels_app.console.lists.shows_accounts",
+                permission="channels_app.console.navigation.shows_accounts",
             ),
             _link("Users", "badge", "auth_user_changelist", permission=_SUPERUSERS),
             _link(

@@ -43,7 +43,7 @@ def test_a_channel_is_made_and_the_lines_for_a_site_are_shown(console, alice, ma
     page.get_by_role("link", name="New channel").click()
     page.get_by_label("Name").fill("Alice's news")
     page.get_by_label("Contact for push services").fill("mailto:alice@example.com")
-    page.get_by_role("button", name="Make the channel").click()
+    page.get_by_role("button", name="Create the channel").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Alice's news")
     made = Channel.objects.get(account=alice.account, name="Alice's news")

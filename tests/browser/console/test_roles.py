@@ -73,7 +73,7 @@ def test_a_viewer_who_posts_anyway_is_refused(console, alice, scheduled):
 def test_a_sender_is_offered_no_form_for_keys_credentials_or_segments(console, alice):
     segment = segment_create(channel=alice.channel, name="Pro", rule=RULE)
     page = console.open(channel_path(alice, "keys"), alice.members["sender"])
-    expect(page.get_by_text("takes the role “manager”")).to_be_visible()
+    expect(page.get_by_text("need the role “manager”")).to_be_visible()
     expect(page.get_by_role("button", name="Issue")).to_have_count(0)
 
     page.goto(channel_path(alice, "credentials"))

@@ -64,7 +64,7 @@ def test_a_wrong_password_is_refused_with_a_message(console, carol):
 
     sign_in(page, carol, password="wrong")
 
-    expect(page.get_by_role("alert")).to_contain_text("That did not fit")
+    expect(page.get_by_role("alert")).to_contain_text("The sign-in failed")
     page.goto("/admin/")
     assert path_of(page) == "login/"
 
@@ -79,7 +79,7 @@ def test_guessing_locks_the_user_out_and_the_page_says_for_how_long(console, car
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Too many wrong tries")
     expect(page.get_by_role("alert")).to_contain_text("another 15 minutes")
-    page.get_by_role("link", name="To the sign-in").click()
+    page.get_by_role("link", name="Go to the sign-in").click()
     sign_in(page, carol)
     expect(page.get_by_role("heading", level=1)).to_have_text("Too many wrong tries")
 
@@ -96,7 +96,7 @@ def test_two_step_sign_in_is_set_up_with_a_phone_and_asked_for_from_then_on(cons
 
     page.goto("/admin/")
     sign_in(page, carol)
-    expect(page.get_by_role("alert")).to_contain_text("That did not fit")
+    expect(page.get_by_role("alert")).to_contain_text("The sign-in failed")
     sign_in(page, carol, code=shown_code(carol))
     expect(page.get_by_role("navigation").first).to_be_visible()
     sign_out(page)

@@ -1,6 +1,7 @@
-"""A user's own sign-in: password, two-step sign-in, and the first password of a new user."""
+"""Pages on which users change their own password and two-step sign-in, or follow a link."""
 
 from base64 import b32encode
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import segno
@@ -9,23 +10,33 @@ from django.contrib import messages
 from django.contrib.auth import authenticate, password_validation, update_session_auth_hash
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import PasswordResetConfirmView
+from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN, PasswordResetConfirmView
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse, reverse_lazy
 from django.utils.safestring import SafeString, mark_safe
 from django_otp import login as note_second_step
+from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 from typing_extensions import override
 
-from channels_app.accounts.members import password_set, set_password_tokens
-from channels_app.console.lists import ConsolePage, chosen_act
+from channels_app.console.pages import ActsPage, ConsolePage, FormPage
 from channels_app.sign_in import two_step
+from channels_app.sign_in.passwords import password_set, set_password_tokens
 from pushsvc.common.console.admin import site
 from pushsvc.common.console.forms import ConsoleForm
 
-_WRONG = "That did not fit. Too many wrong tries lock you out for 15 minutes."
+_WRONG = "The password or the code is wrong. Too many wrong tries lock you out for 15 minutes."
+_WRONG_CODE = (
+    "This is not the code that the phone shows now. Wait for the next one, and check that the "
+    "phone's clock is right."
+)
+
+# The package's pages would show the secrets.
+for model in (TOTPDevice, StaticDevice):
+    site.unregister(model)
 
 
 def _secret(label: str, autocomplete: str, **more: Any) -> forms.CharField:
@@ -45,15 +56,15 @@ class PhoneForm(ConsoleForm):
 
 
 class ProofForm(ConsoleForm):
-    """That it is really the user, not somebody at an unlocked desk."""
+    """Proves that it is the user, and not another person at an unlocked computer."""
 
     password = _secret("Password", "current-password")
-    code = _code(help_text="From your phone, or a recovery code.")
+    code = _code(help_text="The code that your phone shows, or a recovery code.")
 
 
 class OwnPasswordForm(ConsoleForm):
-    password = _secret("Present password", "current-password")
-    code = _code(required=False, help_text="Only with two-step sign-in.")
+    password = _secret("Current password", "current-password")
+    code = _code(required=False, help_text="Needed if you use two-step sign-in.")
     new_password = _secret(
         "New password",
         "new-password",
@@ -65,29 +76,29 @@ class OwnPasswordForm(ConsoleForm):
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or {}
         if given.get("new_password") != given.get("repeated"):
-            self.add_error("repeated", "The two are not the same.")
+            self.add_error("repeated", "The two passwords differ.")
         return given
 
 
 class OwnPage(ConsolePage):
-    """For every member of staff, about nobody else."""
+    """A page of every member of staff about themselves."""
 
     @override
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        """The admin lets staff in; nothing more is asked."""
+        """All staff may open it, and the admin lets only staff in."""
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)
-        context.pop("opts", None)  # no way back to the list of users, which is for superusers
+        context.pop("opts", None)  # no link to the list of users, which only superusers may open
         return context
 
     @property
     def user(self) -> User:
-        return cast(User, self.request.user)  # `admin_view` has made sure
+        return cast(User, self.request.user)  # `admin_view` lets only users in
 
     def is_proven(self, form: forms.Form) -> bool:
-        """Whether password and code are the user's; wrong ones count towards the lock-out."""
+        """Whether password and code are right. Wrong ones count towards the lock-out."""
         found = authenticate(
             self.request,
             username=self.request.user.get_username(),
@@ -99,91 +110,79 @@ class OwnPage(ConsolePage):
         return found is not None
 
 
-class OwnPasswordPage(OwnPage):
+class OwnPasswordPage(OwnPage, FormPage):
     title = "Change password"
     template_name = "console/own/password.html"
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = OwnPasswordForm(request.POST)
-        if not (form.is_valid() and self.is_proven(form) and self._change(form)):
-            return self.render_to_response(self.get_context_data(form=form), status=400)
-        messages.success(request, "The password was changed. Your other sessions have ended.")
-        return HttpResponseRedirect(reverse("admin:index"))
-
-    def _change(self, form: forms.Form) -> bool:
-        user = self.user
-        try:
-            password_set(
-                user=user,
-                password=form.cleaned_data["new_password"],
-                note="The user changed the password.",
-            )
-        except ValidationError as error:
-            form.add_error("new_password", error)
-            return False
-        update_session_auth_hash(self.request, user)
-        return True
+    submit = "Change the password"
+    form_class = OwnPasswordForm
 
     @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        kwargs.setdefault("form", OwnPasswordForm())
-        return super().get_context_data(**kwargs)
+    def accept(self, form: OwnPasswordForm) -> HttpResponseBase:
+        try:
+            # One transaction, so that a code is used up only if the password is changed.
+            with transaction.atomic():
+                if not self.is_proven(form):
+                    return self.refused(form=form)
+                self._change(form.cleaned_data["new_password"])
+        except ValidationError as error:
+            form.add_error("new_password", error)
+            return self.refused(form=form)
+        messages.success(self.request, "The password was changed. Your other sessions have ended.")
+        return HttpResponseRedirect(reverse("admin:index"))
+
+    def _change(self, password: str) -> None:
+        password_set(user=self.user, password=password, note="The user changed the password.")
+        update_session_auth_hash(self.request, self.user)
 
 
-class TwoStepPage(OwnPage):
-    """Every change is a POST whose `do` names it."""
-
+class TwoStepPage(OwnPage, ActsPage):
     title = "Two-step sign-in"
     template_name = "console/own/two_step.html"
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        acts = {
+    @override
+    def own_url(self) -> str:
+        return reverse("admin:two_step")
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {
             "begin": self._begin,
             "confirm": self._confirm,
             "renew": self._renew,
             "off": self._turn_off,
         }
-        return chosen_act(request, acts)(request)
 
-    def _begin(self, request: HttpRequest) -> HttpResponseBase:
+    def _begin(self, data: QueryDict) -> HttpResponseBase:
         if not two_step.is_on(self.user):
             two_step.begin(user=self.user)
-        return self._back()
+        return HttpResponseRedirect(self.own_url())
 
-    def _confirm(self, request: HttpRequest) -> HttpResponseBase:
-        form = PhoneForm(request.POST)
+    def _confirm(self, data: QueryDict) -> HttpResponseBase:
+        form = PhoneForm(data)
         if form.is_valid():
             confirmed = two_step.confirm(user=self.user, code=form.cleaned_data["code"])
             if confirmed is not None:
                 phone, codes = confirmed
-                note_second_step(request, phone)
+                note_second_step(self.request, phone)
                 return self._with_codes(codes)
-            form.add_error(
-                "code",
-                "That is not the code that the phone shows now. Wait for the "
-                "next one, and check that the phone's clock is right.",
-            )
-        return self.render_to_response(self.get_context_data(phone_form=form), status=400)
+            form.add_error("code", _WRONG_CODE)
+        return self.refused(phone_form=form)
 
-    def _renew(self, request: HttpRequest) -> HttpResponseBase:
-        form = ProofForm(request.POST, prefix="renew")
+    def _renew(self, data: QueryDict) -> HttpResponseBase:
+        form = ProofForm(data, prefix="renew")
         if form.is_valid() and self.is_proven(form):
             return self._with_codes(two_step.recovery_codes_renew(user=self.user))
-        return self.render_to_response(self.get_context_data(renew_form=form), status=400)
+        return self.refused(renew_form=form)
 
-    def _turn_off(self, request: HttpRequest) -> HttpResponseBase:
-        form = ProofForm(request.POST, prefix="off")
+    def _turn_off(self, data: QueryDict) -> HttpResponseBase:
+        form = ProofForm(data, prefix="off")
         if form.is_valid() and self.is_proven(form):
             two_step.turn_off(user=self.user)
-            messages.success(request, "Two-step sign-in is off.")
-            return self._back()
-        return self.render_to_response(self.get_context_data(off_form=form), status=400)
+            return self.back("Two-step sign-in is off.")
+        return self.refused(off_form=form)
 
     def _with_codes(self, codes: list[str]) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(codes=codes))
-
-    def _back(self) -> HttpResponseBase:
-        return HttpResponseRedirect(reverse("admin:two_step"))
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -202,18 +201,18 @@ class TwoStepPage(OwnPage):
 
 
 class SetPasswordView(PasswordResetConfirmView):
-    """Where a link to set a password leads; whoever follows it need not be signed in."""
+    """The page that a link to set a password opens. Its user need not be signed in."""
 
     template_name = "console/own/set_password.html"
     token_generator = set_password_tokens
-    reset_url_token = "chosen"  # noqa: S105 - takes the token's place in the address
+    reset_url_token = "chosen"  # noqa: S105 - stands in the address in place of the token
     success_url = reverse_lazy("admin:login")
 
     @override
     def form_valid(self, form: "SetPasswordForm[User]") -> HttpResponse:
         note = "A password was set by a link."
         password_set(user=form.user, password=form.cleaned_data["new_password1"], note=note)
-        del self.request.session["_password_reset_token"]
+        del self.request.session[INTERNAL_RESET_SESSION_TOKEN]
         messages.success(self.request, "The password is set. Sign in with it.")
         return HttpResponseRedirect(str(self.get_success_url()))
 
@@ -224,13 +223,13 @@ class SetPasswordView(PasswordResetConfirmView):
 
 
 def _picture(phone: TOTPDevice) -> SafeString:
-    """The secret as a QR code, dark on white in dark mode too: phones read nothing else."""
+    """The secret as a QR code. It is dark on white in dark mode too, because phones need that."""
     code = segno.make(phone.config_url, error="m")
     drawn: str = code.svg_inline(scale=5, border=4, light="#fff", dark="#000", title="QR code")
     return mark_safe(drawn)  # noqa: S308 - drawn by segno from our own address, squares only
 
 
 def _typed_secret(phone: TOTPDevice) -> str:
-    """For phones that cannot scan: base32, in groups of four."""
+    """The secret in base32, in groups of four, for phones that cannot scan."""
     text = b32encode(phone.bin_key).decode().rstrip("=")
     return " ".join(text[at : at + 4] for at in range(0, len(text), 4))

@@ -1,40 +1,40 @@
 """Accounts, and who belongs to them with which role."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import BadRequest
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.accounts.access import accounts_of, is_superuser, may
 from channels_app.accounts.members import (
     account_create,
     account_rename,
-    check_may_link,
     member_add,
     member_remove,
     member_role_set,
-    set_password_path,
 )
-from channels_app.console.lists import (
-    ConsolePage,
+from channels_app.accounts.users import check_may_link
+from channels_app.console.access import accounts_of, is_superuser, may
+from channels_app.console.pages import (
+    ActsPage,
+    FormPage,
     SuperuserPage,
     WithPages,
-    chosen_act,
     number_or_404,
     require,
 )
 from channels_app.models import Account, Membership, Role
+from channels_app.sign_in.passwords import set_password_path
 from pushsvc.common.console.admin import ReadOnlyAdmin
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.errors import Invalid
 from pushsvc.common.http.origin import own_origin
 
 
@@ -46,20 +46,128 @@ class MemberForm(ConsoleForm):
     username = forms.CharField(
         max_length=150,
         label="User name",
-        help_text="Somebody new gets a link to choose a password, which you pass on.",
+        help_text="A new user gets a link to choose a password. You pass the link on.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     role = forms.ChoiceField(choices=Role.choices)
 
 
+class NewAccountPage(SuperuserPage, FormPage):
+    title = "New account"
+    submit = "Create the account"
+    form_class = AccountForm
+
+    @override
+    def accept(self, form: AccountForm) -> HttpResponseBase:
+        account = account_create(name=form.cleaned_data["name"])
+        messages.success(self.request, f"The account “{account}” was created. Add its owner next.")
+        return HttpResponseRedirect(_members_url(account))
+
+
+class MembersPage(ActsPage):
+    """For owners and superusers."""
+
+    title = "Members"
+    template_name = "console/accounts/members.html"
+    role = Role.OWNER
+    account: Account
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        self.account = get_object_or_404(accounts_of(request.user), pk=kwargs["account_id"])
+        require(may(request.user, self.account.pk, self.role), self.role)
+
+    @override
+    def own_url(self) -> str:
+        return _members_url(self.account)
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {
+            "add": self._add,
+            "role": self._set_role,
+            "remove": self._remove,
+            "link": self._link,
+            "rename": self._rename,
+        }
+
+    def _add(self, data: QueryDict) -> HttpResponseBase:
+        form = MemberForm(data)
+        if form.is_valid():
+            with form.showing_faults():
+                name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
+                membership, is_new = member_add(
+                    account=self.account,
+                    username=name,
+                    role=role,
+                    by=self.request.user,  # type: ignore[arg-type] # staff
+                )
+                if is_new:
+                    return self._with_link(membership)
+                return self.back(f"{name} now belongs to the account.")
+        return self.refused(form=form)
+
+    def _set_role(self, data: QueryDict) -> HttpResponseBase:
+        membership = self._membership(data)
+        role = next((role for role in Role if role.value == data.get("role")), None)
+        if role is None:
+            raise BadRequest("This role does not exist.")
+        member_role_set(membership=membership, role=role)
+        return self.back(f"{membership.user} now has the role “{role.value}”.")
+
+    def _remove(self, data: QueryDict) -> HttpResponseBase:
+        membership = self._membership(data)
+        member_remove(membership=membership)
+        return self.back(f"{membership.user} no longer belongs to the account.")
+
+    def _link(self, data: QueryDict) -> HttpResponseBase:
+        return self._with_link(self._membership(data))
+
+    def _rename(self, data: QueryDict) -> HttpResponseBase:
+        require(is_superuser(self.request.user), Role.OWNER)
+        account_rename(account=self.account, name=data.get("name", ""))
+        return self.back("The account was renamed.")
+
+    def _membership(self, data: QueryDict) -> Membership:
+        number = number_or_404(data.get("membership", ""))
+        own = Membership.objects.filter(account=self.account).select_related("user")
+        return get_object_or_404(own, pk=number)
+
+    def _with_link(self, membership: Membership) -> HttpResponseBase:
+        """Only this answer shows the link. Raises Invalid."""
+        user = membership.user
+        check_may_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
+        path = set_password_path(user=user, account_id=self.account.pk)
+        link = f"{own_origin(self.request)}{path}"
+        context = self.get_context_data(link=link, linked=user)
+        return self.render_to_response(context)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", MemberForm(initial={"role": Role.VIEWER}))
+        members = self.account.memberships.select_related("user").order_by("user__username")
+        return super().get_context_data(
+            account=self.account,
+            members=members[:500],
+            roles=[(role.value, role.label.partition(":")[0]) for role in Role],
+            explained=[role.label.partition(": ")[::2] for role in Role],
+            may_rename=is_superuser(self.request.user),
+            content_title=self.account.name,
+            **kwargs,
+        ) | {"title": f"{self.account.name}: members"}
+
+
 @admin.register(Account)
 class AccountAdmin(WithPages, ReadOnlyAdmin):
-    """The list; an account's page is its members'."""
+    """An account's page shows its members."""
 
-    list_display = ("name", "member_count", "channel_count", "made")
+    list_display = ("name", "member_count", "channel_count", "created")
     search_fields = ("name",)
     search_help_text = "A part of the name."
     ordering = ("name", "id")
+    new_page = NewAccountPage
+    row_page = MembersPage
+    row_name = "account_id"
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -78,8 +186,8 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     def channel_count(self, account: Any) -> int:
         return int(account.channel_count)
 
-    @admin.display(description="Made", ordering="created_at")
-    def made(self, account: Account) -> str:
+    @admin.display(description="Created", ordering="created_at")
+    def created(self, account: Account) -> str:
         return moment(account.created_at)
 
     @override
@@ -96,135 +204,6 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request.user)
 
-    @override
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(NewAccountPage, request)
 
-    @override
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(MembersPage, request, account_id=object_id)
-
-
-class NewAccountPage(SuperuserPage):
-    title = "New account"
-    template_name = "console/accounts/new.html"
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = AccountForm(request.POST)
-        if form.is_valid():
-            with form.showing_faults():
-                account = account_create(name=form.cleaned_data["name"])
-                messages.success(request, f"The account “{account}” was made. Add its owner next.")
-                return _to_members(account)
-        return self.render_to_response(self.get_context_data(form=form), status=400)
-
-    @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        kwargs.setdefault("form", AccountForm())
-        return super().get_context_data(**kwargs)
-
-
-class MembersPage(ConsolePage):
-    """Owners and superusers; every change is a POST whose `do` names it."""
-
-    title = "Members"
-    template_name = "console/accounts/members.html"
-    role = Role.OWNER
-    account: Account
-
-    @override
-    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        self.account = get_object_or_404(accounts_of(request.user), pk=kwargs["account_id"])
-        require(may(request.user, self.account.pk, self.role), self.role)
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        acts = {
-            "add": self._add,
-            "role": self._set_role,
-            "remove": self._remove,
-            "link": self._link,
-            "rename": self._rename,
-        }
-        act = chosen_act(request, acts)
-        try:
-            return act(request.POST)
-        except Invalid as error:
-            messages.error(request, " ".join(fault.detail for fault in error.faults))
-            return _to_members(self.account)
-
-    def _add(self, data: QueryDict) -> HttpResponseBase:
-        form = MemberForm(data)
-        if form.is_valid():
-            with form.showing_faults():
-                name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
-                membership, is_new = member_add(
-                    account=self.account,
-                    username=name,
-                    role=role,
-                    by=self.request.user,  # type: ignore[arg-type] # staff
-                )
-                if is_new:
-                    return self._with_link(membership)
-                return self._back(f"{name} now belongs to the account.")
-        return self.render_to_response(self.get_context_data(form=form), status=400)
-
-    def _set_role(self, data: QueryDict) -> HttpResponseBase:
-        membership = self._membership(data)
-        role = next((role for role in Role if role.value == data.get("role")), None)
-        if role is None:
-            raise BadRequest("There is no such role.")
-        member_role_set(membership=membership, role=role)
-        return self._back(f"{membership.user} is {role.value} now.")
-
-    def _remove(self, data: QueryDict) -> HttpResponseBase:
-        membership = self._membership(data)
-        member_remove(membership=membership)
-        return self._back(f"{membership.user} no longer belongs to the account.")
-
-    def _link(self, data: QueryDict) -> HttpResponseBase:
-        return self._with_link(self._membership(data))
-
-    def _rename(self, data: QueryDict) -> HttpResponseBase:
-        require(is_superuser(self.request.user), Role.OWNER)
-        account_rename(account=self.account, name=data.get("name", ""))
-        return self._back("The account was renamed.")
-
-    def _membership(self, data: QueryDict) -> Membership:
-        number = number_or_404(data.get("membership", ""))
-        own = Membership.objects.filter(account=self.account).select_related("user")
-        return get_object_or_404(own, pk=number)
-
-    def _with_link(self, membership: Membership) -> HttpResponseBase:
-        """The link is in this answer and nowhere else. Raises Invalid."""
-        user = membership.user
-        check_may_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
-        path = set_password_path(user=user, account_id=self.account.pk)
-        link = f"{own_origin(self.request)}{path}"
-        context = self.get_context_data(link=link, linked=user)
-        return self.render_to_response(context)
-
-    def _back(self, message: str) -> HttpResponseBase:
-        messages.success(self.request, message)
-        return _to_members(self.account)
-
-    @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        kwargs.setdefault("form", MemberForm(initial={"role": Role.VIEWER}))
-        members = self.account.memberships.select_related("user").order_by("user__username")
-        return super().get_context_data(
-            account=self.account,
-            members=members[:500],
-            roles=[(role.value, role.label.partition(":")[0]) for role in Role],
-            explained=[role.label.partition(": ")[::2] for role in Role],
-            may_rename=is_superuser(self.request.user),
-            content_title=self.account.name,
-            **kwargs,
-        ) | {"title": f"{self.account.name}: members"}
-
-
-def _to_members(account: Account) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:channels_app_account_change", args=[account.pk]))
+def _members_url(account: Account) -> str:
+    return reverse("admin:channels_app_account_change", args=[account.pk])

@@ -1,6 +1,6 @@
-"""The audit log as staff read it: the entries of their accounts; superusers all. Nobody changes it.
+"""The audit log as staff read it. Staff see the entries of their accounts, superusers see all.
 
-Entries are read by id, newest first, and by account through an index; never counted.
+The list reads entries by id, newest first, and uses an index on the account. It never counts them.
 """
 
 import json
@@ -18,13 +18,13 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.accounts.access import accounts_of, is_superuser, may_anywhere
 from channels_app.audit import SHOWN, Action
+from channels_app.console.access import accounts_of, is_superuser, may_anywhere
 from channels_app.models import Role
 from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin, badge, site
 from pushsvc.common.console.figures import NOTHING, moment
 
-site.unregister(LogEntry)  # its package's page would let superusers see other columns
+site.unregister(LogEntry)  # the package's page shows other columns
 
 _TONES = {Action.CREATE: "good", Action.UPDATE: "busy", Action.DELETE: "bad", Action.ACCESS: ""}
 _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
@@ -166,7 +166,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description="In short")
     def in_short(self, entry: LogEntry) -> str:
-        """The note, else which fields changed."""
+        """The note, or else the names of the fields that changed."""
         if note := (entry.additional_data or {}).get("note"):
             return str(note)
         names = entry.changes if entry.action == Action.UPDATE else {}
@@ -190,12 +190,12 @@ class AuditAdmin(ReadOnlyAdmin):
 
 
 def _text_of(column: str) -> Func:
-    """An address as people write it: compared as such it would be an error for anything else."""
+    """An IP address as text. Compared as an address, any other search term would be an error."""
     return Func(F(column), function="host", output_field=TextField())
 
 
 def _page_of(entry: LogEntry) -> str | None:
-    """The page of what was changed, where every reader may open it; it may be gone, and says so."""
+    """The page of the row that was changed, if every reader may open it. The row may be deleted."""
     kind = entry.content_type
     if kind.app_label == "channels_app":
         channel = (entry.additional_data or {}).get("channel")
@@ -206,7 +206,7 @@ def _page_of(entry: LogEntry) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """As people read it; nothing for what was not there."""
+    """As people read it."""
     match value:
         case None:
             return NOTHING

@@ -1,4 +1,4 @@
-"""Names and addresses that failed to sign in, and clearing a lock-out before it ends by itself."""
+"""User names and addresses that failed to sign in. Superusers can clear a lock-out early."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from pushsvc.common.console.figures import moment
 @admin.register(AccessAttempt)
 class LockOutAdmin(SuperuserAdmin):
     list_name = "lock-outs"
-    empty_help = "Nobody failed to sign in lately."
+    empty_help = "Nobody failed to sign in recently."
     list_display = ("username", "address", "failures_since_start", "last_try", "state")
     list_display_links = None
     search_fields = ("username", "=ip_address")
@@ -45,7 +45,7 @@ class LockOutAdmin(SuperuserAdmin):
 
     @admin.display(description="From", ordering="ip_address")
     def address(self, attempt: AccessAttempt) -> str:
-        """An IPv6 address stands for its network (pushsvc/common/http/client_address.py)."""
+        """An IPv6 address stands for its /64 network (pushsvc/common/http/client_address.py)."""
         network = "/64" if ":" in (attempt.ip_address or "") else ""
         return f"{attempt.ip_address or 'unknown'}{network}"
 
@@ -55,11 +55,11 @@ class LockOutAdmin(SuperuserAdmin):
 
     @admin.display(description="State")
     def state(self, attempt: Any) -> str:
-        return badge("locked out", "bad") if attempt.is_locked else badge("may try", "good")
+        return badge("locked out", "bad") if attempt.is_locked else badge("may try again", "good")
 
-    @admin.action(description="Clear: let them try again at once")
+    @admin.action(description="Clear the lock-out")
     def clear(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         attempts = list(queryset[:500])
         for attempt in attempts:
             lockout_clear(attempt=attempt)
-        messages.success(request, f"Cleared: {len(attempts)}.")
+        messages.success(request, f"{len(attempts)} cleared.")

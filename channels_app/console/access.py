@@ -1,7 +1,7 @@
 """Which accounts and channels a member of staff may see and change.
 
-Every read and every action of the console goes through here. Superusers may do everything; a user
-who is not active staff may do nothing.
+Every read and every action of the console asks here. Superusers may do everything. A user who is
+not active staff may do nothing.
 """
 
 from uuid import UUID
@@ -48,7 +48,7 @@ def _account_ids(user: Person, role: Role) -> list[UUID]:
 
 
 def _roles(user: Person) -> dict[UUID, Role]:
-    """By account. Read once for each user object, which lives as long as its request."""
+    """By account. Read once for each user object, which lives for one request."""
     if not isinstance(user, User) or not (user.is_active and user.is_staff):
         return {}
     known: dict[UUID, Role] | None = user.__dict__.get("_roles_by_account")

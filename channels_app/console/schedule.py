@@ -1,4 +1,4 @@
-"""Beat's schedule, to be seen: each start of beat writes it anew from the settings."""
+"""Shows beat's schedule. Nobody edits it here: beat writes it from the settings when it starts."""
 
 from django.contrib import admin
 from django_celery_beat.models import (
@@ -14,12 +14,12 @@ from pushsvc.common.console.admin import site
 from pushsvc.common.console.figures import moment
 
 for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
-    site.unregister(model)  # their package's pages have another look, and run tasks
+    site.unregister(model)  # the package's pages look different and can run tasks
 
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(SuperuserAdmin):
-    empty_help = "beat writes them whenever it starts."
+    empty_help = "beat writes them when it starts."
     list_display = ("name", "task", "interval", "enabled", "last_run", "total_run_count")
     list_select_related = ("interval",)
     search_fields = ("name", "task")

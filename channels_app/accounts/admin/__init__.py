@@ -1,0 +1,5 @@
+"""The console's pages of accounts, their members, and users."""
+
+from channels_app.accounts.admin import accounts, users
+
+__all__ = ["accounts", "users"]

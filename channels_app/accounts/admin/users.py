@@ -1,0 +1,174 @@
+"""Users of the console. Superusers create and deactivate them; nobody deletes one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from typing_extensions import override
+
+from channels_app.accounts.users import check_may_link, user_change, user_create
+from channels_app.console.access import is_superuser
+from channels_app.console.lists import SuperuserAdmin
+from channels_app.console.pages import ActsPage, FormPage, SuperuserPage, number_or_404
+from channels_app.sign_in import two_step
+from channels_app.sign_in.admin.own import SetPasswordView, TwoStepPage
+from channels_app.sign_in.passwords import set_password_path
+from pushsvc.common.console.admin import badge, site
+from pushsvc.common.console.figures import moment
+from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.http.origin import own_origin
+
+_OWN_SECOND_STEP = "Turn off your own under “Two-step sign-in”, with your password and a code."
+
+# Django's pages would offer permissions, which mean nothing here.
+for model in (User, Group):
+    site.unregister(model)
+
+
+class NewUserForm(ConsoleForm):
+    username = forms.CharField(max_length=150, label="User name")
+    email = forms.EmailField(required=False, label="E-mail")
+    is_superuser = forms.BooleanField(
+        required=False,
+        label="Superuser",
+        help_text="May do everything in all accounts. Other users get a role in an account.",
+    )
+
+
+class UserForm(ConsoleForm):
+    email = forms.EmailField(required=False, label="E-mail")
+    is_active = forms.BooleanField(
+        required=False,
+        label="Active",
+        help_text="If off, the user may not sign in, and all their sessions end at once.",
+    )
+    is_superuser = forms.BooleanField(
+        required=False, label="Superuser", help_text="May do everything in all accounts."
+    )
+
+
+class NewUserPage(SuperuserPage, FormPage):
+    title = "New user"
+    template_name = "console/users/new.html"
+    form_class = NewUserForm
+
+    @override
+    def accept(self, form: NewUserForm) -> HttpResponseBase:
+        user = user_create(**form.cleaned_data)
+        link = f"{own_origin(self.request)}{set_password_path(user=user)}"
+        return self.render_to_response(self.get_context_data(link=link, linked=user))
+
+
+class UserPage(SuperuserPage, ActsPage):
+    title = "User"
+    template_name = "console/users/user.html"
+    shown: User
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        super().check_access(request, **kwargs)
+        self.shown = get_object_or_404(User, pk=kwargs["user_id"])
+
+    @override
+    def own_url(self) -> str:
+        return reverse("admin:auth_user_change", args=[self.shown.pk])
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {"change": self._change, "link": self._link, "reset": self._reset}
+
+    def _change(self, data: QueryDict) -> HttpResponseBase:
+        form = UserForm(data)
+        if form.is_valid():
+            with form.showing_faults():
+                user_change(user=self.shown, by=self.request.user, **form.cleaned_data)  # type: ignore[arg-type] # staff
+                return self.back("The user was changed.")
+        return self.refused(form=form)
+
+    def _link(self, data: QueryDict) -> HttpResponseBase:
+        check_may_link(by=self.request.user, user=self.shown)  # type: ignore[arg-type] # staff
+        link = f"{own_origin(self.request)}{set_password_path(user=self.shown)}"
+        return self.render_to_response(self.get_context_data(link=link))
+
+    def _reset(self, data: QueryDict) -> HttpResponseBase:
+        if self.shown == self.request.user:
+            raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
+        note = "A superuser turned two-step sign-in off."
+        two_step.turn_off(user=self.shown, note=note)
+        return self.back("Two-step sign-in is off. The password alone is enough.")
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        fields = ("email", "is_active", "is_superuser")
+        kwargs.setdefault(
+            "form", UserForm(initial={name: getattr(self.shown, name) for name in fields})
+        )
+        held = self.shown.memberships.select_related("account").order_by("account__name")
+        return super().get_context_data(
+            shown=self.shown,
+            linked=self.shown,
+            is_own=self.shown == self.request.user,
+            memberships=held[:500],
+            has_second_step=two_step.is_on(self.shown),
+            content_title=self.shown.get_username(),
+            **kwargs,
+        ) | {"title": self.shown.get_username()}
+
+
+@admin.register(User)
+class UserAdmin(SuperuserAdmin):
+    list_display = ("username", "email", "state", "rank", "second_step", "signed_in")
+    list_filter = ("is_active", "is_superuser")
+    search_fields = ("username", "email")
+    search_help_text = "A part of the name or of the e-mail address."
+    ordering = ("username",)
+    new_page = NewUserPage
+    row_page = UserPage
+    row_name = "user_id"
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        users: QuerySet[Any] = super().get_queryset(request)
+        annotated: QuerySet[Any] = users.annotate(has_second_step=two_step.IS_ON)
+        return annotated
+
+    @override
+    def read_key(self, text: str) -> int:
+        return number_or_404(text)
+
+    @admin.display(description="State", ordering="is_active")
+    def state(self, user: User) -> str:
+        return badge("active", "good") if user.is_active else badge("deactivated", "bad")
+
+    @admin.display(description="Rank", ordering="is_superuser")
+    def rank(self, user: User) -> str:
+        return badge("superuser", "warn") if user.is_superuser else "member"
+
+    @admin.display(description="Two-step sign-in")
+    def second_step(self, user: Any) -> str:
+        return badge("on", "good") if user.has_second_step else badge("off")
+
+    @override
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request.user)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("two-step/", TwoStepPage, "two_step"),
+            # Without `admin_view`: its user cannot sign in yet.
+            path("set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"),
+        ]
+        return own + super().get_urls()
+
+    @admin.display(description="Last sign-in", ordering="last_login")
+    def signed_in(self, user: User) -> str:
+        return moment(user.last_login)

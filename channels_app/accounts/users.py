@@ -1,0 +1,84 @@
+"""Users of the console. They are deactivated, never deleted, because the audit log names them."""
+
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q
+
+from channels_app import audit
+from channels_app.models import Role
+from pushsvc.common.errors import Fault, Invalid
+
+_OWN_PASSWORD = "Change your own password under “Change password”."  # noqa: S105 - prose
+
+
+@transaction.atomic
+def user_create(
+    *,
+    username: str,
+    email: str = "",
+    is_superuser: bool = False,
+    account_id: UUID | None = None,
+) -> User:
+    """A member of staff without a password. Invalid for a name that is taken or malformed."""
+    if User.objects.filter(username__iexact=username).exists():
+        raise Invalid([Fault("username", "not_a_choice", "A user with this name exists.")])
+    user = User(username=username, email=email, is_staff=True, is_superuser=is_superuser)
+    user.set_unusable_password()
+    try:
+        user.full_clean()
+    except ValidationError as error:
+        faults = [
+            Fault(field, "malformed", detail)
+            for field, details in error.message_dict.items()
+            for detail in details
+        ]
+        raise Invalid(faults) from error
+    user.save()
+    audit.record(user, audit.Action.CREATE, after=audit.fields_of(user), account_id=account_id)
+    return user
+
+
+@transaction.atomic
+def user_change(*, user: User, by: User, email: str, is_active: bool, is_superuser: bool) -> None:
+    """Takes effect at the user's next request.
+
+    Invalid if superusers would lock themselves out, and if `by` is no longer a superuser. So one
+    superuser always remains.
+    """
+    either = Q(pk=user.pk) | Q(is_superuser=True, is_active=True)
+    locked = User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
+    user = locked[user.pk]
+    if by.pk not in locked:
+        raise Invalid([Fault("", "not_a_choice", "You are no longer a superuser.")])
+    if user.pk == by.pk and not (is_active and is_superuser):
+        field = "is_superuser" if is_active else "is_active"
+        raise Invalid([Fault(field, "not_a_choice", "Another superuser must remove this.")])
+    before = audit.fields_of(user)
+    user.email, user.is_active, user.is_superuser = email, is_active, is_superuser
+    user.save(update_fields=["email", "is_active", "is_superuser"])
+    audit.record(user, audit.Action.UPDATE, before, audit.fields_of(user))
+
+
+def check_may_link(*, by: User, user: User) -> None:
+    """Raises Invalid unless `by` may create a link with which `user` sets a password.
+
+    Superusers may do so for everybody else, and an owner for a user whose accounts are all the
+    owner's. Nobody may do so for themselves: otherwise a person at an unlocked computer could take
+    the user over for good.
+    """
+    if user.pk == by.pk:
+        raise Invalid([Fault("", "not_a_choice", _OWN_PASSWORD)])
+    if not (by.is_superuser or _belongs_to_owner(by, user)):
+        detail = f"{user} also belongs to another account: a superuser must create the link."
+        raise Invalid([Fault("", "not_a_choice", detail)])
+
+
+def _belongs_to_owner(owner: User, user: User) -> bool:
+    """Whether all accounts of the user are the owner's."""
+    held = set(user.memberships.values_list("account_id", flat=True))
+    owned = owner.memberships.filter(role=Role.OWNER, account_id__in=held)
+    owned_ids = set(owned.values_list("account_id", flat=True))
+    return not user.is_superuser and user.is_active and bool(held) and held <= owned_ids

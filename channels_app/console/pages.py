@@ -1,0 +1,228 @@
+"""What the console's pages share. No page shows or changes channels of another account."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
+from django.views.generic import TemplateView
+from typing_extensions import override
+
+from channels_app.console.access import channels_of, is_superuser, may, may_anywhere
+from channels_app.models import Channel, Role
+from pushsvc.common.console.admin import ModelAdmin, site
+from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.errors import Invalid
+from pushsvc.common.ids import parse_number, parse_uuid
+
+Row = TypeVar("Row", bound=Model)
+Act = TypeVar("Act")
+
+
+class ConsolePage(TemplateView):
+    """A page for users who have `role` in some account."""
+
+    title: ClassVar[str]
+    role: ClassVar[Role] = Role.VIEWER
+    model_admin: Any = None
+
+    @override
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.check_access(request, **kwargs)
+        return super().dispatch(request, *args, **kwargs)
+
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        """Raises PermissionDenied, or Http404 if the user may not know that the row exists."""
+        require(may_anywhere(request.user, self.role), self.role)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = site.each_context(self.request) | {"title": self.title, "has_heading": True}
+        if self.model_admin is not None:
+            context["opts"] = self.model_admin.model._meta
+            context["list_name"] = self.model_admin.list_name
+        return context | super().get_context_data(**kwargs)
+
+    def refused(self, **context: Any) -> HttpResponseBase:
+        """The page again with status 400, for a form that has faults."""
+        return self.render_to_response(self.get_context_data(**context), status=400)
+
+
+class FormPage(ConsolePage):
+    """A page with one form. A fault that `accept` raises as Invalid is shown in the form.
+
+    `submit` is the text of the form's button.
+    """
+
+    template_name = "console/parts/form_page.html"
+    form_class: ClassVar[type[ConsoleForm]]
+    submit: ClassVar[str] = "Save"
+
+    def make_form(self, data: QueryDict | None = None) -> ConsoleForm:
+        return self.form_class(data)
+
+    def accept(self, form: Any) -> HttpResponseBase:
+        """Does what the valid form asks for. May raise Invalid."""
+        raise NotImplementedError
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = self.make_form(request.POST)
+        if form.is_valid():
+            with form.showing_faults():
+                return self.accept(form)
+        return self.refused(form=form)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs.setdefault("form", self.make_form())
+        return super().get_context_data(submit=self.submit, **kwargs)
+
+
+class ActsPage(ConsolePage):
+    """A page with several forms. Each is a POST whose field `do` names one of `acts`."""
+
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        """May raise Invalid; the page then shows the fault as a message."""
+        raise NotImplementedError
+
+    def own_url(self) -> str:
+        raise NotImplementedError
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        act = chosen_act(request, self.acts())
+        try:
+            return act(request.POST)
+        except Invalid as error:
+            messages.error(request, " ".join(fault.detail for fault in error.faults))
+            return HttpResponseRedirect(self.own_url())
+
+    def back(self, message: str) -> HttpResponseBase:
+        """Redirects to this page, which then shows the message."""
+        messages.success(self.request, message)
+        return HttpResponseRedirect(self.own_url())
+
+
+class SuperuserPage(ConsolePage):
+    """A page about the installation as a whole."""
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        if not is_superuser(request.user):
+            raise PermissionDenied("Only superusers may open this page.")
+
+
+class ChannelPage(ConsolePage):
+    """A page about a channel, or about a row of a channel. `self.channel` is that channel.
+
+    Answers 404 for a channel that the user may not see, as for one that does not exist. GET needs
+    `role`; POST needs `post_role` if it is set.
+    """
+
+    post_role: ClassVar[Role | None] = None
+    channel: Channel
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        self.channel = self.find_channel(request, **kwargs)
+        role = (self.post_role if request.method == "POST" else None) or self.role
+        require(self.may(role), role)
+
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        """The channel that the page's address names. Raises Http404."""
+        return channel_or_404(request, kwargs["channel_id"])
+
+    def may(self, role: Role) -> bool:
+        """Whether the user may do on this channel what `role` may."""
+        return may(self.request.user, self.channel.account_id, role)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(channel=self.channel, **kwargs)
+
+
+def channel_or_404(request: HttpRequest, channel_id: UUID) -> Channel:
+    """The channel, if the user may see it."""
+    seen = channels_of(request.user).select_related("account")
+    return get_object_or_404(seen, pk=channel_id)
+
+
+def own_or_404(model: type[Row], request: HttpRequest, pk: UUID) -> Row:
+    """The row of a model that has a `channel`, if the user may see that channel."""
+    seen = model._default_manager.filter(channel__in=channels_of(request.user))
+    return get_object_or_404(seen.select_related("channel"), pk=pk)
+
+
+def id_or_404(text: str) -> UUID:
+    try:
+        return parse_uuid(text)
+    except ValueError as error:
+        raise Http404 from error
+
+
+def number_or_404(text: str) -> int:
+    """The key of a row in a table of Django or another package."""
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise Http404 from error
+
+
+class WithPages(ModelAdmin):
+    """A model's admin with pages of our own.
+
+    `new_page` and `row_page` take the place of the admin's forms; None leaves them as they are.
+    `row_page` gets the row's key under the name `row_name`.
+    """
+
+    new_page: ClassVar[type[ConsolePage] | None] = None
+    row_page: ClassVar[type[ConsolePage] | None] = None
+    row_name: ClassVar[str] = ""
+
+    def page(self, route: str, view: type[ConsolePage], name: str) -> URLPattern:
+        """A page beside the model's; its address has the name `admin:{name}`."""
+        return path(route, site.admin_view(view.as_view(model_admin=self)), name=name)
+
+    def show(self, view: type[ConsolePage], request: HttpRequest, **ids: str) -> HttpResponse:
+        """The page in place of the admin's form. Raises Http404 for a key that cannot be one."""
+        parsed = {name: self.read_key(text) for name, text in ids.items()}
+        return view.as_view(model_admin=self)(request, **parsed)
+
+    def read_key(self, text: str) -> UUID | int:
+        """The key of a row, as its address has it. Raises Http404."""
+        return id_or_404(text)
+
+    @override
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if self.new_page is None:
+            return super().add_view(request, form_url, extra_context)
+        return self.show(self.new_page, request)
+
+    @override
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if self.row_page is None:
+            return super().change_view(request, object_id, form_url, extra_context)
+        return self.show(self.row_page, request, **{self.row_name: object_id})
+
+
+def chosen_act(request: HttpRequest, acts: Mapping[str, Act]) -> Act:
+    """The one of `acts` that the form's field `do` names. Raises BadRequest."""
+    act = acts.get(request.POST.get("do", ""))
+    if act is None:
+        raise BadRequest("The form does not say what to do.")
+    return act
+
+
+def require(is_allowed: bool, role: Role) -> None:
+    """Raises PermissionDenied, which names the role that is needed."""
+    if not is_allowed:
+        raise PermissionDenied(f"You need the role “{role.value}” in the channel's account.")

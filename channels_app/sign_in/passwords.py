@@ -1,0 +1,54 @@
+"""Passwords that users choose, and links to choose one.
+
+Nobody is given a password. A new user chooses one through a link that works once, for a day.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.db import transaction
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from typing_extensions import override
+
+from channels_app import audit
+
+
+class SetPasswordTokens(PasswordResetTokenGenerator):
+    """A token becomes void when it is used, when the user signs in, and when the user's accounts
+    change. So an owner who still has a link cannot use it to enter an account that the user joined
+    later."""
+
+    key_salt = "channels_app.members.SetPasswordTokens"
+
+    @override
+    def _make_hash_value(self, user: Any, timestamp: int) -> str:
+        held = user.memberships.order_by("account_id").values_list("account_id", flat=True)
+        accounts = ",".join(str(account_id) for account_id in held)
+        return f"{super()._make_hash_value(user, timestamp)}{user.is_superuser}{accounts}"
+
+
+set_password_tokens = SetPasswordTokens()
+
+
+@transaction.atomic
+def set_password_path(*, user: User, account_id: UUID | None = None) -> str:
+    """The path of a page on which the user chooses a password: once, within a day."""
+    note = "A link to set a password was created."
+    audit.record(user, audit.Action.UPDATE, note=note, account_id=account_id)
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    token = set_password_tokens.make_token(user)
+    return reverse("admin:set_password", args=[uid, token])
+
+
+@transaction.atomic
+def password_set(*, user: User, password: str, note: str) -> None:
+    """Ends all of the user's sessions. ValidationError for a password that is easily guessed."""
+    validate_password(password, user)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    audit.record(user, audit.Action.UPDATE, note=note, actor=user)
