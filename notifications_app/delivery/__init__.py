@@ -1,1 +1,1 @@
-"""Transports: values in, outcomes out, no rows and no queue."""
+"""Transports take values and return outcomes. They know neither the database nor the queue."""

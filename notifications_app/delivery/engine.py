@@ -1,8 +1,8 @@
 """The event loop of a worker process, and one pass of calls over a batch.
 
-The loop runs in a thread of its own for as long as the process lives, so that connections are
-looked after between batches too. The task's thread starts a pass, collects its outcomes and says
-which of them are written; the pass starts calls only while few enough are under way or unwritten.
+The loop runs in its own thread as long as the process lives, so that connections stay alive between
+batches. The task's thread starts a pass, collects its outcomes and reports how many it has written.
+The pass limits how many calls are under way and how many outcomes are unwritten.
 """
 
 import asyncio
@@ -24,15 +24,16 @@ R = TypeVar("R")
 
 _LOOK_AGAIN_SECONDS = 0.1
 _BEAT_SECONDS: Final = 0.25
-# More than this between two looks at the clock, and the loop was held up.
+# If more than this passes between two looks at the clock, the loop was held up.
 _HELD_UP_SECONDS: Final = 1.0
 
 
 class PatientLoop(asyncio.SelectorEventLoop):
-    """Its clock stands still while the loop is held up: the process paused, or out of processor.
+    """An event loop whose clock stops while the loop is held up, because the process was paused or
+    got no processor time.
 
-    Answers that came meanwhile are there, unread. By any other clock all calls would be over their
-    time when the loop goes on, and given up, though the push service had taken them.
+    Answers that arrived meanwhile wait to be read. With a normal clock, all calls would time out as
+    soon as the loop goes on, although the push service has taken their messages.
     """
 
     def __init__(self) -> None:
@@ -50,12 +51,12 @@ class PatientLoop(asyncio.SelectorEventLoop):
         return now - self._held_up
 
     def _beat(self) -> None:
-        """So that an idle loop looks at the clock too."""
+        """Makes an idle loop look at the clock too."""
         self.call_later(_BEAT_SECONDS, self._beat)
 
 
 class Engine:
-    """Start it after the fork: neither threads nor loops survive one."""
+    """Create it after the fork: threads and loops do not survive one."""
 
     def __init__(self) -> None:
         self.loop = PatientLoop()
@@ -63,7 +64,7 @@ class Engine:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        """Runs it in the loop and waits for its result."""
+        """Runs the coroutine in the loop and returns its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def stop(self) -> None:
@@ -75,8 +76,8 @@ class Engine:
 class Pass(Generic[T]):
     """Calls `call(target)` once for each target, in order, until `may_start()` says no.
 
-    `call` answers with an Outcome. One that raises all the same has met a fault of ours: that
-    recipient is Rejected as `internal_error`, the others go on.
+    `call` returns an Outcome. If it raises, which is a bug of ours, that recipient is Rejected as
+    `internal_error` and the others go on.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Pass(Generic[T]):
         return self.started == len(self._targets)
 
     def collect(self, *, most: int, seconds: float) -> list[tuple[T, Outcome]]:
-        """Outcomes, as soon as there are `most`, or `seconds` are over, or the pass is."""
+        """Outcomes: returns with `most` of them, after `seconds`, or when the pass is over."""
         until = time.monotonic() + seconds
         collected: list[tuple[T, Outcome]] = []
         while len(collected) < most and not self.is_over:
@@ -125,11 +126,11 @@ class Pass(Generic[T]):
         return collected
 
     def written(self, count: int) -> None:
-        """Makes room for as many further calls."""
+        """Reports that `count` outcomes are written, which makes room for as many calls."""
         self._loop.call_soon_threadsafe(self._make_room, count)
 
     def stop(self) -> None:
-        """Starts no further call; what is under way is still answered."""
+        """Starts no further call. Calls under way still end."""
         self._stopped = True
 
     async def _run(self) -> None:
@@ -144,7 +145,7 @@ class Pass(Generic[T]):
             self._results.put(None)
 
     async def _has_room(self) -> bool:
-        """Waits for room; False once no further call may start."""
+        """Waits for room. False if no further call may start."""
         while self._may_start() and not self._stopped:
             if (
                 len(self._in_flight) < self._most_in_flight

@@ -1,7 +1,7 @@
-"""JSON Web Signatures with ES256 (RFC 7515, RFC 7518 section 3.4), as VAPID and APNs ask for them.
+"""JSON Web Signatures with ES256 (RFC 7515, RFC 7518 section 3.4), for VAPID and APNs.
 
-The signature is deterministic (RFC 6979): every process that signs the same claims with the same
-key presents the same token.
+The signature is deterministic (RFC 6979): the same claims and the same key give the same token in
+every process.
 """
 
 import json
@@ -17,7 +17,7 @@ from pushsvc.common import base64url
 def signed(
     header: Mapping[str, object], claims: Mapping[str, object], key: ec.EllipticCurvePrivateKey
 ) -> str:
-    """The token in its compact form. `key` is on P-256."""
+    """The token in compact form. `key` is on P-256."""
     text = f"{_part(header)}.{_part(claims)}"
     algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
     r, s = decode_dss_signature(key.sign(text.encode(), algorithm))

@@ -5,14 +5,15 @@ Other packages learn of push services here, and import no transport.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from notifications_app.delivery.apns import answers as apns_answers
 from notifications_app.delivery.apns import transport as apns
+from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.fcm import answers as fcm_answers
 from notifications_app.delivery.fcm import transport as fcm
 from notifications_app.delivery.fcm.access_token import ServiceAccount
-from notifications_app.delivery.types import BrowserTarget, Message, Outcome, Target
+from notifications_app.delivery.types import BrowserTarget, Message, Target
 from notifications_app.delivery.webpush import answers as webpush_answers
 from notifications_app.delivery.webpush import transport as webpush
 from notifications_app.delivery.webpush.vapid import VapidKey, VapidKeys
@@ -39,6 +40,8 @@ __all__ = [
     "services_with_breaker",
 ]
 
+# Of some platform. Its `send` takes that platform's targets and credentials, VAPID keys on the web.
+Client: TypeAlias = BaseClient[Any, Any]
 Credentials: TypeAlias = ServiceAccount | apns.AppKey
 
 
@@ -110,18 +113,9 @@ def parse_credentials(platform: Platform, secret: str, version: int) -> Credenti
             raise ValueError("web push has VAPID keys instead")
 
 
-class Client(Protocol):
-    """A platform's connections, made and used inside one event loop. `target` and `credentials`
-    are those of that platform, VAPID keys on the web."""
-
-    async def send(self, message: Message, target: Any, credentials: Any, /) -> Outcome: ...
-
-    async def close(self) -> None: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Connecting:
-    """How an installation reaches the push services. Seconds are those of a whole call."""
+    """How an installation reaches the push services. Seconds limit a whole call."""
 
     trusted_origins: frozenset[str]
     allowed_hosts: tuple[str, ...]
@@ -130,12 +124,12 @@ class Connecting:
     google_token_uri: str
     apns_server: str
     call_seconds: float
-    stranger_call_seconds: float
+    unknown_host_call_seconds: float
     calls_in_flight: int
 
 
 def make_client(platform: Platform, how: Connecting) -> Client:
-    """To be called in the event loop that will use it."""
+    """Call it in the event loop that will use the client."""
     match platform:
         case Platform.WEB:
             return webpush.Client(
@@ -143,7 +137,7 @@ def make_client(platform: Platform, how: Connecting) -> Client:
                 allowed_hosts=how.allowed_hosts,
                 ca_file=how.ca_file,
                 call_timeout=how.call_seconds,
-                other_timeout=how.stranger_call_seconds,
+                unknown_host_timeout=how.unknown_host_call_seconds,
                 connections_per_origin=how.calls_in_flight,
             )
         case Platform.ANDROID:
@@ -163,14 +157,14 @@ def make_client(platform: Platform, how: Connecting) -> Client:
 
 
 def services_with_breaker(platform: Platform, trusted_origins: frozenset[str]) -> list[str]:
-    """The push services of a platform that fail as one: the well-known and the operator's own."""
+    """The push services of a platform that have a breaker: known ones and the operator's own."""
     if platform == Platform.WEB:
         return sorted(WELL_KNOWN_SERVICES | own_services(trusted_origins))
     return [TOKEN_SERVICES[platform]]
 
 
 def is_at(target: Target, service: str, trusted_origins: frozenset[str]) -> bool:
-    """Whether what calls the target calls the service, as the lists of hosts are now."""
+    """Whether a call to the target reaches the service, by the present lists of hosts."""
     if not isinstance(target, BrowserTarget):
         return True
     return service_of(target.address, trusted_origins) == service

@@ -1,4 +1,4 @@
-"""What goes into a transport and what comes out of it: the same for every platform."""
+"""What transports take and return: the same for every platform."""
 
 import json
 import math
@@ -17,17 +17,17 @@ MAX_RETRY_AFTER: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The push service took the message; whether the device shows it is not known."""
+    """The push service took the message. Whether the device shows it is not known."""
 
     provider_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Worth another attempt, not before `retry_after` seconds where given.
+    """Another attempt may succeed, not before `retry_after` seconds if given.
 
-    `outage`: the service is ailing (5xx, timeouts, resets), which a breaker counts; being asked to
-    slow down is not that.
+    `outage` means that the push service fails (5xx, timeouts, resets), which breakers count. A
+    request to slow down is not an outage.
     """
 
     code: str
@@ -38,7 +38,7 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """This message to this device will never be taken; the device itself is not in doubt."""
+    """The push service will never take this message for this device. The device is not in doubt."""
 
     code: str
     detail: str = ""
@@ -46,9 +46,10 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """This endpoint is dead since `as_of` (aware), or since now.
+    """The address is dead since `as_of` (aware), or since now.
 
-    `suspect`: an error of ours can look the same, so many of them at once expire nobody.
+    `suspect` means that an error of ours could look the same, so that many of them at once expire
+    no subscription.
     """
 
     code: str
@@ -82,6 +83,11 @@ class Message:
     content: Content
     expires_at: float
 
+    def time_to_live(self, now: float) -> int:
+        """Whole seconds that are left, at least one; 0 if the content's ttl is 0. `now` is on the
+        clock of `expires_at`."""
+        return max(1, math.ceil(self.expires_at - now)) if self.content.ttl else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -105,28 +111,28 @@ class BrowserTarget(Target):
 
 
 def stored_texts(secret: str, names: Iterable[str]) -> dict[str, str]:
-    """Those texts of the JSON object that credentials are stored as. Raises ValueError, whose words
-    hold nothing of the secret."""
+    """The named texts of a stored JSON object. Raises ValueError, whose text does not contain the
+    secret."""
     try:
         values = json.loads(secret)
         texts = {name: values[name] for name in names}
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise ValueError("no JSON object with these names") from None
+        raise ValueError("not a JSON object with these names") from None
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("not texts")
     return texts
 
 
 def clean_text(text: str) -> str:
-    """A stranger's text, fit for a text column and a page of ours: on one line, without control
-    characters, lone surrogates and invisible marks, at most MAX_TEXT characters."""
+    """A push service's text, made safe to store and to show: one line of at most MAX_TEXT
+    characters, without control characters, lone surrogates and invisible marks."""
     line = " ".join(text.split())
     return "".join(character for character in line if character.isprintable())[:MAX_TEXT]
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds from 0 to MAX_RETRY_AFTER that a Retry-After header asks for (RFC 9110 section
-    10.2.3), or None if it is missing or says nothing. `now` is aware."""
+    """The seconds that a Retry-After header asks for (RFC 9110 section 10.2.3), from 0 to
+    MAX_RETRY_AFTER; None if it is missing or malformed. `now` is aware."""
     if value is None:
         return None
     seconds = _seconds(value, now)
@@ -134,7 +140,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 
 
 def _seconds(value: str, now: datetime) -> float:
-    """NaN where the value says nothing."""
+    """NaN if the value is malformed."""
     try:
         return float(value)
     except ValueError:

@@ -1,11 +1,30 @@
-"""Writing an answer, and noting in the receipt whether it went out."""
+"""Answers, and the receipt that says whether one was written."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from pushsvc.sandbox.receipts import Receipt
-from pushsvc.sandbox.webpush.answers import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer. `taken`: with it the service takes the message over for the device."""
+
+    status: int
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    taken: bool = False
+
+
+class RefusedError(Exception):
+    """The request breaks a rule of the protocol; `answer` is what the sender gets."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.body)
+        self.answer = answer
 
 
 async def write_answer(request: web.Request, receipt: Receipt, answer: Answer) -> web.Response:

@@ -2,10 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import ParamSpec, Protocol, TypeVar
+
+from aiohttp import web
 
 # How long a stop waits for requests at hand, before it cuts those that hang.
 STOP_SECONDS = 0.2
@@ -17,8 +20,54 @@ class Sandbox(Protocol):
     async def stop(self) -> None: ...
 
 
+P = ParamSpec("P")
+S = TypeVar("S", bound=Sandbox)
+
+
+def running(make: Callable[P, S]) -> Callable[P, AbstractContextManager[S]]:
+    """A context manager with the arguments of `make`: what that makes serves in a thread of its
+    own until the block ends."""
+
+    @contextmanager
+    def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[S]:
+        sandbox = make(*args, **kwargs)
+        with _served(sandbox):
+            yield sandbox
+
+    return run
+
+
+class HttpServer:
+    """A server over HTTP/1.1 on one address, with TLS if `ssl_context` is given.
+
+    It takes the address at once and raises OSError if that is in use; port 0 is any free one.
+    Requests are answered from `start` to `stop`.
+    """
+
+    def __init__(self, host: str, port: int, ssl_context: ssl.SSLContext | None) -> None:
+        self._socket = listen(host, port)
+        self._ssl_context = ssl_context
+        self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=ssl_context is not None)
+        self.application = web.Application()
+        self._runner = web.AppRunner(
+            self.application,
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=STOP_SECONDS,
+        )
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket, ssl_context=self._ssl_context).start()
+
+    async def stop(self) -> None:
+        """Answers what is at hand, cuts what hangs, and frees the address."""
+        await self._runner.cleanup()
+        self._socket.close()
+
+
 @contextmanager
-def served(sandbox: Sandbox) -> Iterator[None]:
+def _served(sandbox: Sandbox) -> Iterator[None]:
     """The sandbox serves in a thread of its own until the block ends."""
     with _loop_in_thread() as loop:
         asyncio.run_coroutine_threadsafe(sandbox.start(), loop).result()

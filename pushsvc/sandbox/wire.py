@@ -1,6 +1,6 @@
 """Misbehaviour below HTTP: what a mode does to the connection instead of answering.
 
-Each act returns only by cancellation: aiohttp cancels a handler whose connection is lost.
+Each of these acts ends only by cancellation: aiohttp cancels a handler whose connection is lost.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ from pushsvc.sandbox.behaviours import Behaviour, is_success
 from pushsvc.sandbox.receipts import Receipt
 
 Act = Callable[[web.Request, Behaviour, Receipt], Awaitable[NoReturn]]
+
+SLOW = "slow"
 
 _CHUNK = b"x" * 16_384
 _GARBAGE = b"\x16\x03\x01\x00\xff these bytes are no HTTP \x00\r\n\r\n"
@@ -75,10 +77,19 @@ def _transport(request: web.Request) -> asyncio.Transport:
 
 
 # By the mode, which has the same name in every sandbox that has it.
-ACTS: Mapping[str, Act] = {
+_ACTS: Mapping[str, Act] = {
     "hang": _hang,
     "reset": _reset,
     "close_after_accept": _close_after_accept,
     "garbage": _garbage,
     "endless_body": _endless_body,
 }
+
+
+async def act(request: web.Request, behaviour: Behaviour, receipt: Receipt) -> None:
+    """Returns when the request is to be answered: at once, or later if the mode is slow."""
+    misbehave = _ACTS.get(behaviour.mode)
+    if misbehave is not None:
+        await misbehave(request, behaviour, receipt)
+    if behaviour.mode == SLOW:
+        await asyncio.sleep(behaviour.seconds)

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.models import ProviderCredential
+from notifications_app.delivery.answers import AnswerClass
 from notifications_app.delivery.apns import answers as apns_answers
 from notifications_app.delivery.fcm import answers as fcm_answers
 from notifications_app.delivery.webpush import answers as webpush_answers
@@ -227,7 +228,7 @@ def test_outcomes_over_time_are_all_there_in_few_steps(alice, days):
     [("web", webpush_answers), ("android", fcm_answers), ("ios", apns_answers)],
 )
 def test_every_answer_that_bounces_a_recipient_has_words(platform, answers):
-    rejecting = {answers.Verdict.REJECTED, answers.Verdict.GONE, answers.Verdict.SUSPECT}
+    rejecting = {AnswerClass.REJECTED, AnswerClass.GONE, AnswerClass.SUSPECT}
     rows = [*answers.TABLE.values(), *answers.FALLBACK.values()]
     for code in {code for verdict, code in rows if verdict in rejecting}:
         words = bounce_reasons.words_for(platform, code)

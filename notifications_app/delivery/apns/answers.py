@@ -1,88 +1,77 @@
-"""What an answer of APNs means. The table is tested row by row; docs/apns.md shows it."""
+"""What an answer of APNs means. Tests check the table row by row; docs/apns.md shows it."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import Enum, auto
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from notifications_app.delivery.types import (
-    Accepted,
-    Deferred,
-    Gone,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    clean_text,
-    parse_retry_after,
+from notifications_app.delivery.answers import (
+    ACCEPTED,
+    ANY,
+    AnswerClass,
+    Fallback,
+    Row,
+    Table,
+    json_object,
+    look_up,
+    outcome_of,
+    suspect_codes,
 )
+from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
+_BAD_REQUEST: Final = Row(AnswerClass.REJECTED, "bad_request")
+_KEY_REFUSED: Final = Row(AnswerClass.MISCONFIGURED, "key_refused")
+_WRONG_ENVIRONMENT: Final = Row(AnswerClass.MISCONFIGURED, "key_for_other_environment")
+_OTHER_TOPIC: Final = Row(AnswerClass.MISCONFIGURED, "key_for_other_topic")
+_TOPIC_REFUSED: Final = Row(AnswerClass.MISCONFIGURED, "topic_refused")
+_UNREGISTERED: Final = Row(AnswerClass.GONE, "unregistered")
+_OUTAGE: Final = Row(AnswerClass.OUTAGE, "service_error")
 
-class Verdict(Enum):
-    ACCEPTED = auto()
-    LATER = auto()
-    OUTAGE = auto()
-    REJECTED = auto()
-    GONE = auto()
-    SUSPECT = auto()
-    MISCONFIGURED = auto()
-
-
-_BAD_REQUEST: Final = (Verdict.REJECTED, "bad_request")
-_KEY_REFUSED: Final = (Verdict.MISCONFIGURED, "key_refused")
-_WRONG_ENVIRONMENT: Final = (Verdict.MISCONFIGURED, "key_for_other_environment")
-_OTHER_TOPIC: Final = (Verdict.MISCONFIGURED, "key_for_other_topic")
-_TOPIC_REFUSED: Final = (Verdict.MISCONFIGURED, "topic_refused")
-_UNREGISTERED: Final = (Verdict.GONE, "unregistered")
-_OUTAGE: Final = (Verdict.OUTAGE, "service_error")
-
-# By status and reason, "" for any (Apple, "Handling notification responses from APNs").
-TABLE: Final[Mapping[tuple[int, str], tuple[Verdict, str]]] = {
-    (200, ""): (Verdict.ACCEPTED, ""),
-    (400, ""): _BAD_REQUEST,
-    # Also what a token of the other environment gets, and then it is the credential that is wrong.
-    (400, "BadDeviceToken"): (Verdict.SUSPECT, "bad_device_token"),
-    # Also what all tokens get where the credential names the wrong app.
-    (400, "DeviceTokenNotForTopic"): (Verdict.SUSPECT, "device_token_not_for_topic"),
-    # The topic is the credential's; nothing that a device does can cause these.
+# Apple's documents spell the ends of these reasons differently, so only the beginning counts.
+_BEGINNINGS: Final = ("BadEnvironmentKey", "UnrelatedKeyId")
+# By status and reason (Apple, "Handling notification responses from APNs").
+TABLE: Final[Table] = {
+    (200, ANY): ACCEPTED,
+    (400, ANY): _BAD_REQUEST,
+    # A token of the other environment is answered so too; then the credential is wrong.
+    (400, "BadDeviceToken"): Row(AnswerClass.SUSPECT, "bad_device_token"),
+    # If the credential names the wrong app, every token is answered so.
+    (400, "DeviceTokenNotForTopic"): Row(AnswerClass.SUSPECT, "device_token_not_for_topic"),
+    # The topic belongs to the credential: no device can cause these.
     (400, "BadTopic"): _TOPIC_REFUSED,
     (400, "TopicDisallowed"): _TOPIC_REFUSED,
-    (400, "IdleTimeout"): (Verdict.LATER, "idle_timeout"),
-    # No device has a part in what 403 is about: certificate, token, topic.
-    (403, ""): _KEY_REFUSED,
-    # Tokens are made on a grid and never too old, unless the clock is wrong here.
-    (403, "ExpiredProviderToken"): (Verdict.LATER, "provider_token_expired"),
-    (404, ""): _BAD_REQUEST,
-    (405, ""): _BAD_REQUEST,
-    (410, ""): _UNREGISTERED,
-    (410, "ExpiredToken"): (Verdict.GONE, "expired_token"),
-    (413, ""): (Verdict.REJECTED, "payload_too_large"),
-    (429, ""): (Verdict.LATER, "throttled"),
-    (429, "TooManyProviderTokenUpdates"): (Verdict.LATER, "provider_token_updates"),
-}
-# Apple spells these differently in different places: the beginning decides.
-PREFIXES: Final[Mapping[tuple[int, str], tuple[Verdict, str]]] = {
+    (400, "IdleTimeout"): Row(AnswerClass.THROTTLED, "idle_timeout"),
+    # 403 is about certificate, provider token and topic: no device can cause it.
+    (403, ANY): _KEY_REFUSED,
+    # Our provider tokens are never too old unless this machine's clock is wrong.
+    (403, "ExpiredProviderToken"): Row(AnswerClass.THROTTLED, "provider_token_expired"),
     (403, "BadEnvironmentKey"): _WRONG_ENVIRONMENT,
     (403, "UnrelatedKeyId"): _OTHER_TOPIC,
+    (404, ANY): _BAD_REQUEST,
+    (405, ANY): _BAD_REQUEST,
+    (410, ANY): _UNREGISTERED,
+    (410, "ExpiredToken"): Row(AnswerClass.GONE, "expired_token"),
+    (413, ANY): Row(AnswerClass.REJECTED, "payload_too_large"),
+    (429, ANY): Row(AnswerClass.THROTTLED, "throttled"),
+    (429, "TooManyProviderTokenUpdates"): Row(AnswerClass.THROTTLED, "provider_token_updates"),
 }
-# By the status's hundreds, where the table has no row. What is outside 100 to 599 counts as 5xx.
-FALLBACK: Final[Mapping[int, tuple[Verdict, str]]] = {
-    1: (Verdict.REJECTED, "unexpected_answer"),
-    2: (Verdict.REJECTED, "unexpected_answer"),
-    3: (Verdict.REJECTED, "unexpected_answer"),
-    4: (Verdict.REJECTED, "refused"),
+# By the hundreds of a status that the table does not have.
+FALLBACK: Final[Fallback] = {
+    1: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    2: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    3: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    4: Row(AnswerClass.REJECTED, "refused"),
     5: _OUTAGE,
 }
-# Seconds to wait where APNs names none. After 5xx Apple advises 15 minutes; but most pass in
-# seconds, and growing pauses between attempts and the circuit breaker spare it as well.
+# Seconds to wait if APNs names none. Apple advises 15 minutes after a 5xx. Most failures pass in
+# seconds, and growing waits and the breaker keep the load on APNs low.
 WAITS: Final[Mapping[str, float]] = {
     "service_error": 10.0,
     "provider_token_expired": 60.0,
     "provider_token_updates": 300.0,
 }
 
-# What a delivery's `code` can be on iOS, for docs/apns.md.
+# The codes of outcomes on iOS, with their meaning. docs/apns.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "bad_device_token": "APNs knows no such device token in this environment.",
     "bad_request": "The request is malformed, by our check or by that of APNs (400, 404, 405).",
@@ -113,49 +102,24 @@ CODES: Final[Mapping[str, str]] = {
 }
 
 # Codes of a Gone that is `suspect`.
-SUSPECT_CODES: Final = frozenset({"bad_device_token", "device_token_not_for_topic"})
-# APNs was not asked, or nobody knows whether it was.
+SUSPECT_CODES: Final = suspect_codes(TABLE)
+# Codes of calls that APNs did not get, or that it is not known to have got.
 NEVER_ASKED_CODES: Final = frozenset({"key_unreadable", "malformed_token", "unexpected_error"})
 
 
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
-    said = _json(response.body)
+    said = json_object(response.body)
     reason = _reason(said)
-    verdict, code = _verdict(response.status, reason)
-    detail = clean_text(f"{response.status} {reason or response.body.decode('utf-8', 'replace')}")
-    match verdict:
-        case Verdict.ACCEPTED:
-            return Accepted(clean_text(response.headers.get("apns-id", "")))
-        case Verdict.LATER:
-            return Deferred(code, detail, _wait(response, code, now))
-        case Verdict.OUTAGE:
-            return Deferred(code, detail, _wait(response, code, now), outage=True)
-        case Verdict.REJECTED:
-            return Rejected(code, detail)
-        case Verdict.GONE:
-            return Gone(code, detail, _moment(said.get("timestamp"), now))
-        case Verdict.SUSPECT:
-            return Gone(code, detail, suspect=True)
-        case Verdict.MISCONFIGURED:
-            return Misconfigured(code, detail)
-        case _:
-            assert_never(verdict)
-
-
-def _verdict(status: int, reason: str) -> tuple[Verdict, str]:
-    return (
-        TABLE.get((status, reason))
-        or _by_prefix(status, reason)
-        or TABLE.get((status, ""))
-        or FALLBACK.get(status // 100, FALLBACK[5])
-    )
-
-
-def _by_prefix(status: int, reason: str) -> tuple[Verdict, str] | None:
-    rows = PREFIXES.items()
-    return next(
-        (row for (code, begin), row in rows if code == status and reason.startswith(begin)), None
+    row = look_up(TABLE, FALLBACK, response.status, _known(reason))
+    if row == ACCEPTED:
+        return Accepted(clean_text(response.headers.get("apns-id", "")))
+    words = reason or response.body.decode("utf-8", "replace")
+    return outcome_of(
+        row,
+        clean_text(f"{response.status} {words}"),
+        wait=_wait(response, row.code, now),
+        as_of=_moment(said.get("timestamp"), now),
     )
 
 
@@ -164,15 +128,8 @@ def _reason(said: Mapping[str, Any]) -> str:
     return reason if isinstance(reason, str) else ""
 
 
-def _json(body: bytes) -> Mapping[str, Any]:
-    """The object in the body, or an empty one."""
-    if not body.lstrip().startswith(b"{"):
-        return {}
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):  # RecursionError: 4 KiB of brackets
-        return {}
-    return said if isinstance(said, dict) else {}
+def _known(reason: str) -> str:
+    return next((begin for begin in _BEGINNINGS if reason.startswith(begin)), reason)
 
 
 def _wait(response: Response, code: str, now: datetime) -> float | None:
@@ -181,8 +138,10 @@ def _wait(response: Response, code: str, now: datetime) -> float | None:
 
 
 def _moment(timestamp: object, now: datetime) -> datetime | None:
-    """When the token was last found dead, from milliseconds since the epoch; None if it does not
-    say. Never later than now, or it would outlive a registration that is to come."""
+    """When APNs last found the token dead, from milliseconds since the epoch; None if unknown.
+
+    Never later than `now`: a later moment would end registrations that are still to come.
+    """
     if not isinstance(timestamp, int | float):
         return None
     try:

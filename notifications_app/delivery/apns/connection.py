@@ -1,10 +1,10 @@
 """One HTTP/2 connection to APNs, on h2.
 
-It stands in for the connection layer of aioapns 4.0, of whose protocol class nothing could have
-been kept: it acknowledges no DATA, finds answers by a header that may be missing, parses single
-DATA frames as JSON, knows neither RST_STREAM nor answers without a body, closes under requests that
-are slower than ten seconds, and loses count of its streams when SETTINGS change their number.
-tests/delivery/apns/test_faults.py shows each fault with the library and its absence here.
+It replaces the connections of aioapns 4.0, which have these faults: they acknowledge no DATA, match
+answers by a header that may be missing, parse each DATA frame as JSON, ignore RST_STREAM and
+answers without a body, close while requests wait for more than ten seconds, and miscount streams
+when SETTINGS change the limit. tests/delivery/apns/test_faults.py shows each fault with the library
+and its absence here.
 """
 
 import asyncio
@@ -37,20 +37,20 @@ from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
 
 logger = logging.getLogger(__name__)
 
-# Where the server allows more; Apple's SETTINGS say 1,000.
+# The most requests at once, even if the server allows more. Apple's SETTINGS allow 1,000.
 MAX_STREAMS: Final = 1_000
-# RFC 9113 section 5.1.1. Long before, a connection has run for days.
+# RFC 9113 section 5.1.1. A connection reaches it only after days.
 LAST_STREAM_ID: Final = 2**31 - 1
-# For so long the first answer of a connection is worth waiting for.
+# How long a pool waits for a connection's first answer before it makes another connection.
 PROOF_SECONDS: Final = 2.0
-# After so many seconds of silence the next request goes out with a PING,
+# After this much silence, the next request goes out together with a PING.
 DOUBTFUL_SECONDS: Final = 30.0
-# without requests one goes out after once or twice these, before load balancers and NATs forget the
-# connection,
+# An idle connection sends a PING after one or two of these periods, so that load balancers and NATs
+# do not forget it.
 IDLE_SECONDS: Final = 150.0
-# and the connection is given up if it is not answered within these.
+# A connection whose PING is not answered within this time is closed.
 PING_SECONDS: Final = 5.0
-# Without a request for so long a connection is closed.
+# A connection that had no request for this time is closed.
 UNUSED_SECONDS: Final = 3_600.0
 
 _PING: Final = b"pushsvc?"
@@ -59,15 +59,15 @@ Headers: TypeAlias = Sequence[HeaderTuple]
 
 
 class NotProcessedError(Exception):
-    """The server has not looked at the request, and says so: it may be sent again at once."""
+    """The server says that it did not process the request. It may be sent again at once."""
 
 
-class ConnectionLostError(Exception):
-    """The connection ended before the answer: what became of the request is not known."""
+class ConnectionLostError(ConnectionError):
+    """The connection ended before the answer. Whether the request was processed is not known."""
 
 
 class StreamResetError(Exception):
-    """The server gave up this request alone, for the HTTP/2 error code in `args`."""
+    """The server reset this request and no other. `args` has the HTTP/2 error code."""
 
 
 @dataclass(slots=True)
@@ -83,16 +83,16 @@ class _Stream:
 
 
 class Connection(asyncio.Protocol):
-    """Give it to `create_connection` with TLS and ALPN h2; then `post` as long as there is `room`.
+    """A protocol for `create_connection` with TLS and ALPN h2. Call `post` only if there is `room`.
 
-    `on_change` is called whenever there may be more room, or less. A request that is cancelled or
-    reset leaves all others as they are. Nothing is ever sent twice.
+    It calls `on_change` whenever `room` may have changed. A request that is cancelled or reset does
+    not affect the others. It never sends a request twice.
     """
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
-        # Normalising would keep `authorization` out of HPACK's table, and it is long.
+        # Normalising would keep the long `authorization` out of HPACK's table.
         self._h2 = H2Connection(
             H2Configuration(header_encoding=None, normalize_outbound_headers=False)
         )
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether requests may begin, now or when there is room."""
+        """Whether it takes requests, now or once there is room."""
         transport = self._transport
         return transport is not None and not (self.is_draining or transport.is_closing())
 
@@ -124,15 +124,15 @@ class Connection(asyncio.Protocol):
 
     @property
     def waits_for_proof(self) -> bool:
-        """The first request is under way, and its answer may soon open the connection for more."""
+        """Whether the first request is under way. Its answer may soon make room for others."""
         return not self.is_proven and self._loop.time() - self._used_at < PROOF_SECONDS
 
     @property
     def room(self) -> int:
         """How many requests may begin now.
 
-        With a token APNs allows one until it has seen a valid one (Apple, "Sending notification
-        requests to APNs"), whatever SETTINGS say, or before they have come.
+        Until APNs has seen a valid provider token it allows one, whatever SETTINGS say (Apple,
+        "Sending notification requests to APNs").
         """
         if not self.is_usable:
             return 0
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         return max(0, min(allowed, MAX_STREAMS) - len(self._streams))
 
     async def post(self, headers: Headers, body: bytes) -> Response:
-        """The answer, its body cut to MAX_RESPONSE_BODY. Needs `room`.
+        """The answer, with at most MAX_RESPONSE_BODY bytes of its body. Needs `room`.
 
         Raises NotProcessedError, ConnectionLostError or StreamResetError.
         """
@@ -152,12 +152,12 @@ class Connection(asyncio.Protocol):
             raise
 
     def close(self) -> None:
-        """Begins nothing new, and ends when what is under way is answered."""
+        """Takes no more requests, and ends once those under way are answered."""
         self.is_draining = True
         self._end_if_drained()
 
     async def wait_closed(self, seconds: float) -> None:
-        """Waits for the end, and brings it about after `seconds`."""
+        """Waits until it has ended, and aborts it after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._heard_at = self._loop.time()
         try:
             others, goaways = self._goaways.feed(data)
-            for frame in others:  # h2 keeps the answers before a bad frame to itself
+            for frame in others:  # in one call, h2 would lose the answers before a bad frame
                 for event in self._h2.receive_data(frame):
                     self._take(event)
             for goaway in goaways:
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
         return stream_id, stream
 
     def _send_bodies(self) -> None:
-        """As far as flow control allows (RFC 9113 section 5.2); the rest when it allows more."""
+        """Sends what flow control allows (RFC 9113 section 5.2), and the rest later."""
         for stream_id, stream in list(self._unsent.items()):
             while size := self._sendable(stream_id, stream):
                 part, stream.unsent = stream.unsent[:size], stream.unsent[size:]
@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
         return max(0, min(len(stream.unsent), window, self._h2.max_outbound_frame_size))
 
     def _give_up(self, stream_id: int) -> None:
-        """Nobody waits for the answer any more. Perhaps because there is nobody to give one."""
+        """Resets a request that its caller gave up. The server may be dead, so a PING asks."""
         if self._remove(stream_id) is None or self._is_closing():
             return
         self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
         stream.status = int(status) if status.isdecimal() else 0
         self.is_proven = self.is_proven or stream.status != 403
         if stream.status == 200 and not stream.answer.done():
-            # Whatever becomes of the stream now, the notification was taken.
+            # APNs took the notification, whatever becomes of the stream.
             stream.answer.set_result(stream.response())
 
     def _take_body(self, event: DataReceived) -> None:
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
         stream = self._remove(stream_id)
         if stream is None:
             return
-        if stream.unsent:  # answered without having read everything
+        if stream.unsent:  # the server answered before it had read the whole body
             self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
         if not stream.answer.done():
             stream.answer.set_result(stream.response())
@@ -311,8 +311,8 @@ class Connection(asyncio.Protocol):
     # The end
 
     def _drain(self, goaway: GoAwayFrame) -> None:
-        """RFC 9113 section 6.8: streams up to the last one named may still be answered, those
-        above were not looked at."""
+        """RFC 9113 section 6.8: streams up to the last one named may still be answered; later ones
+        were not processed."""
         logger.info(
             "apns.goaway",
             extra={
@@ -339,7 +339,7 @@ class Connection(asyncio.Protocol):
     def _is_closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
-    # Whether anybody is there
+    # Whether the server still answers
 
     def _ping(self) -> None:
         if self._ping_deadline is None:

@@ -1,7 +1,7 @@
-"""GOAWAY, kept away from h2.
+"""Hides GOAWAY frames from h2.
 
-Once a server has said GOAWAY, h2 (4.4.1) takes nothing more from it and sends nothing more, though
-the server goes on answering what it began before (RFC 9113 section 6.8).
+After GOAWAY, a server still answers the requests that it has begun (RFC 9113 section 6.8). But h2
+(4.4.1) neither reads nor sends anything after that frame.
 """
 
 from typing import Final, cast
@@ -12,15 +12,15 @@ _HEADER: Final = 9
 
 
 class GoawayFilter:
-    """Parts GOAWAY frames from the others in what a server sends."""
+    """Separates GOAWAY frames from the other frames that a server sends."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> tuple[list[bytes], list[GoAwayFrame]]:
-        """The other frames that are whole by now, one by one, and the GOAWAY frames.
+        """The other frames that are complete, one by one, and the complete GOAWAY frames.
 
-        Raises HyperframeError where one of these is malformed.
+        Raises HyperframeError for a malformed GOAWAY.
         """
         self._held += data
         others, goaways = [], []

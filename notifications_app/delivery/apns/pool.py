@@ -1,4 +1,4 @@
-"""The connections over which the notifications with one provider token go to one server."""
+"""The connections to one server that share one provider token."""
 
 import asyncio
 import logging
@@ -11,9 +11,9 @@ from pushsvc.common.egress import Response
 
 logger = logging.getLogger(__name__)
 
-# A request that the server says it has not looked at goes out anew at most so often in one call.
+# How often one call sends a request that the server says it did not process.
 MAX_TRIES: Final = 3
-# Seconds between connections that fail, or end before they answered anything, doubled each time.
+# Seconds to wait after a connection that failed or gave no answer. Doubled each time.
 FIRST_WAIT: Final = 0.1
 MAX_DOUBLINGS: Final = 3
 CLOSE_SECONDS: Final = 1.0
@@ -22,15 +22,18 @@ Connect: TypeAlias = Callable[[Callable[[], None]], Awaitable[Connection]]
 
 
 class NoConnectionError(Exception):
-    """No connection could be made, for `__cause__`; nothing was sent."""
+    """Nothing was sent, because no connection could be made. `cause` says why."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(type(cause).__name__)
+        self.cause = cause
 
 
 class Pool:
-    """Connects when a request needs it, again when a connection was lost, and to up to
-    `max_connections` where the others are full.
+    """Connects when a request needs a connection, up to `max_connections` if the others are full.
 
-    `connect` makes a connection that calls what it is given when its room changes. Requests that
-    find no room wait in line, without polling.
+    `connect` makes a connection; its argument is called whenever the connection's room changes.
+    Requests without room wait in line.
     """
 
     def __init__(self, connect: Connect, max_connections: int) -> None:
@@ -51,7 +54,7 @@ class Pool:
         return not busy and all(connection.is_idle for connection in self._connections)
 
     async def post(self, headers: Headers, body: bytes) -> Response:
-        """One request, sent again only where the server has not looked at it.
+        """One request. It is sent again only if the server says that it did not process it.
 
         Raises NoConnectionError, NotProcessedError, ConnectionLostError or StreamResetError.
         """
@@ -63,7 +66,7 @@ class Pool:
         return await (await self._with_room()).post(headers, body)
 
     async def close(self) -> None:
-        """Lets what is under way end, for CLOSE_SECONDS; whatever waits is refused."""
+        """Refuses requests in line, and gives those under way CLOSE_SECONDS to end."""
         self._is_closed = True
         if self._connecting:
             self._connecting.cancel()
@@ -75,7 +78,7 @@ class Pool:
         await asyncio.gather(*closing)
 
     async def _with_room(self) -> Connection:
-        """A connection that takes a request now: until the caller awaits, nobody else gets it."""
+        """A connection with room. No other request can take the room until the caller awaits."""
         connection = None if self._waiting or self._called else self._first_with_room()
         while connection is None:
             await self._wait_in_line()
@@ -83,7 +86,7 @@ class Pool:
         return connection
 
     def _first_with_room(self) -> Connection | None:
-        """The first, so that the later ones fall idle and end."""
+        """The first one, so that later ones become idle and are closed."""
         return next((each for each in self._connections if each.room), None)
 
     async def _wait_in_line(self) -> None:
@@ -96,13 +99,13 @@ class Pool:
             self._waiting.pop(turn, None)
             if turn in self._called:
                 self._called.discard(turn)
-                self._wake()  # the next one's turn, then
+                self._wake()  # gives the turn to the next in line
             raise
         finally:
             self._called.discard(turn)
 
     def _wake(self) -> None:
-        """Gives as many turns as there is room for. Called whenever that may have changed."""
+        """Gives turns to those in line, as many as there is room. Call it when room may change."""
         self._count_losses()
         room = sum(connection.room for connection in self._connections) - len(self._called)
         waiting = (turn for turn in self._waiting if not turn.done())
@@ -123,7 +126,7 @@ class Pool:
             self._failures, self._newest = 0, None
 
     def _grow(self) -> None:
-        """One more connection, unless one is coming or about to have room."""
+        """Makes one more connection, unless one is being made or will soon have room."""
         usable = [each for each in self._connections if each.is_usable]
         is_soon = any(each.room or each.waits_for_proof for each in usable)
         is_enough = is_soon or len(usable) >= self._max_connections
@@ -136,7 +139,7 @@ class Pool:
                 await asyncio.sleep(FIRST_WAIT * 2 ** min(self._failures - 1, MAX_DOUBLINGS))
             self._newest = await self._connect(self._wake)
             self._connections.append(self._newest)
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait learn of it
+        except Exception as error:  # noqa: BLE001 - the requests in line get whatever it is
             self._failures += 1
             logger.info("apns.no_connection", extra={"error": type(error).__name__})
             if not any(each.is_usable for each in self._connections):
@@ -149,6 +152,4 @@ class Pool:
         waiting, self._waiting = self._waiting, {}
         for turn in waiting:
             if not turn.done():
-                refusal = NoConnectionError()
-                refusal.__cause__ = cause
-                turn.set_exception(refusal)
+                turn.set_exception(NoConnectionError(cause))

@@ -1,9 +1,8 @@
 """The provider token by which APNs knows a team: one for each key, the same in every process.
 
-Apple takes a token for 60 minutes from its `iat`, and wants no other within 20 minutes (Apple,
-"Establishing a token-based connection to APNs"). Here `iat` lies on a grid of 40 minutes that all
-processes share, and the signature is deterministic (RFC 6979), so that they all present the same
-string without telling each other.
+Apple accepts a token for 60 minutes after its `iat`, and refuses a second one within 20 minutes
+(Apple, "Establishing a token-based connection to APNs"). All processes round `iat` to the same grid
+of 40 minutes and sign deterministically (RFC 6979), so they present the same token.
 """
 
 from dataclasses import dataclass, field
@@ -17,14 +16,14 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from notifications_app.delivery import es256
 
 GRID: Final = 40 * 60
-# A token comes into use at this age and goes out of it at LEAST_AGE + GRID, 50 minutes: a clock of
-# ours may be ten minutes wrong, either way, before Apple finds `iat` in the future or too old.
+# A token is used from this age to LEAST_AGE + GRID, 50 minutes. So our clock may be ten minutes
+# fast or slow before Apple finds `iat` in the future or too old.
 LEAST_AGE: Final = 10 * 60
 MAX_CACHED: Final = 1_000
 
 
 class ApnsKeyUnreadableError(ValueError):
-    """The stored private key is no P-256 key."""
+    """The stored private key is not a P-256 key."""
 
 
 @dataclass(frozen=True, slots=True)

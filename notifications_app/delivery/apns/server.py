@@ -1,4 +1,4 @@
-"""Where APNs is, and how a connection to it is made."""
+"""The address of APNs, and how to connect to it."""
 
 import asyncio
 import re
@@ -12,10 +12,10 @@ from aiohappyeyeballs import AddrInfoType, start_connection
 from typing_extensions import Buffer, override
 
 from notifications_app.delivery.apns.connection import Connection
+from notifications_app.delivery.client import CONNECT_TIMEOUT
 from pushsvc.common.egress import tls_context
 
-CONNECT_TIMEOUT: Final = 5.0
-# RFC 8305 section 5: how long one address may keep the next one waiting.
+# How long to wait for one address before the next one is tried too (RFC 8305 section 5).
 NEXT_ADDRESS_SECONDS: Final = 0.25
 
 _HOST_AND_PORT: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
@@ -40,7 +40,7 @@ class Server:
         return host if self.port == 443 else f"{host}:{self.port}"
 
     async def connect(self, tls: ssl.SSLContext, on_change: Callable[[], None]) -> Connection:
-        """A new connection, its name resolved anew. Raises OSError or TimeoutError."""
+        """A new connection. The name is resolved each time. Raises OSError or TimeoutError."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_TIMEOUT):
             dialled = await start_connection(
@@ -55,11 +55,11 @@ class Server:
 
 
 class SocketReadToItsEnd(socket.socket):
-    """Sends into nothing once the server has closed or reset the connection.
+    """Ignores that a send fails because the server has closed or reset the connection.
 
-    What it wrote before is still there: answers, whose notifications would go out again. asyncio
-    ends a connection at the first send that fails, and leaves them unread; so here the end is
-    learned by reading only, which comes to it after them.
+    The server may have answered before it closed, and those answers wait to be read. asyncio would
+    end the connection at the failed send, without reading them, and their notifications would be
+    sent again. So only reading finds the end, after all answers.
     """
 
     @override
@@ -71,7 +71,7 @@ class SocketReadToItsEnd(socket.socket):
 
     @override
     def sendmsg(self, buffers: Iterable[Buffer], /, *others: Any) -> int:
-        """What asyncio sends the rest with, from Python 3.12 on."""
+        """Used by asyncio from Python 3.12 on."""
         whole = list(buffers)
         try:
             return super().sendmsg(whole, *others)
@@ -85,7 +85,7 @@ def _socket(address: AddrInfoType) -> socket.socket:
 
 
 def tls_for_http2(ca_file: str = "") -> ssl.SSLContext:
-    """`tls_context`, offering HTTP/2 and nothing else. Raises OSError."""
+    """A `tls_context` that offers only HTTP/2. Raises OSError."""
     context = tls_context(ca_file)
     context.set_alpn_protocols(["h2"])
     return context

@@ -1,12 +1,11 @@
 """Access tokens of Google service accounts (RFC 7523; Google, "Using OAuth 2.0 for server to server
 applications").
 
-firebase-admin holds the key and signs; the request is ours, so that nothing blocks the event loop,
-follows a redirect or looks anything else up.
+firebase-admin loads the key and signs. We make the request, so that nothing blocks the event loop,
+follows a redirect or makes other requests.
 """
 
 import asyncio
-import json
 import math
 import re
 import time
@@ -21,6 +20,7 @@ import aiohttp
 import google.auth.jwt
 from firebase_admin.credentials import Certificate
 
+from notifications_app.delivery.answers import json_object
 from notifications_app.delivery.types import (
     Deferred,
     Misconfigured,
@@ -33,17 +33,17 @@ from pushsvc.common.egress import Response, post
 TOKEN_URI: Final = "https://oauth2.googleapis.com/token"  # noqa: S105
 SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-# Of assertions and of access tokens, in seconds: the longest that Google allows.
+# Of assertions and access tokens, in seconds. Google allows no more.
 LIFETIME: Final = 3_600
-# How long before its end a token is replaced; one with a short life in the middle of it.
+# A token is replaced this long before its end, or at half of its life if that is later.
 EARLY: Final = 300.0
-# After a refresh that failed, so that a batch of recipients does not try it once for each.
+# The wait after a failed refresh, so that not every recipient of a batch tries it again.
 REST: Final = 5.0
 MAX_CACHED: Final = 1_000
 RETRY_AFTER_THROTTLED: Final = 60.0
 RETRY_AFTER_OUTAGE: Final = 10.0
 
-# Said with 400 or 401 too, and worth another try all the same (google-auth 2.62, _client.py).
+# Errors that are worth another try even with 400 or 401 (google-auth 2.62, _client.py).
 _TRANSIENT: Final = frozenset({"internal_failure", "server_error", "temporarily_unavailable"})
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _FIELDS: Final = ("project_id", "client_email", "private_key", "private_key_id")
@@ -52,12 +52,12 @@ Failure = Misconfigured | Deferred
 
 
 class AccountUnreadableError(ValueError):
-    """Stored credentials are no service account, or its key is no RSA key."""
+    """The stored text is not a service account, or its key is not an RSA key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """A Google service account, as it was stored; `version` counts the channel's credentials."""
+    """A Google service account as it was stored. `version` counts the channel's credentials."""
 
     project_id: str
     client_email: str
@@ -67,7 +67,7 @@ class ServiceAccount:
 
     @classmethod
     def parse(cls, secret: str, version: int) -> "ServiceAccount":
-        """From the JSON object that is stored. Raises AccountUnreadableError."""
+        """From the stored JSON. Raises AccountUnreadableError."""
         try:
             return cls(**stored_texts(secret, _FIELDS), version=version)
         except ValueError:
@@ -84,7 +84,7 @@ class Granted:
 
 @dataclass(slots=True)
 class _Entry:
-    """What is known of one account's token; times are on the monotonic clock."""
+    """One account's token. Times are on the monotonic clock."""
 
     token: str = ""
     good_until: float = -math.inf
@@ -96,9 +96,8 @@ class _Entry:
 class AccessTokens:
     """The current access token of each account. For one event loop.
 
-    `limits` are those of one request to `token_uri`. At most one is under way for an account: who
-    has a token that is still good does not wait for it, the others do, and it goes on when they
-    leave.
+    `limits` apply to one request to `token_uri`. Each account has at most one request under way. A
+    call waits for it only if there is no valid token. The request goes on if the call is cancelled.
     """
 
     def __init__(
@@ -110,8 +109,8 @@ class AccessTokens:
         self._entries: OrderedDict[ServiceAccount, _Entry] = OrderedDict()
 
     async def get(self, account: ServiceAccount) -> str | Failure:
-        """A token that is still good, or why there is none: Misconfigured if Google refuses the
-        account, Deferred if it cannot be asked."""
+        """A valid token, or the reason why there is none: Misconfigured if Google refuses the
+        account, Deferred if Google cannot be asked."""
         entry = self._entry(account)
         if entry.refresh is None and time.monotonic() >= entry.refresh_at:
             entry.refresh = asyncio.create_task(self._refresh(entry, account))
@@ -120,13 +119,13 @@ class AccessTokens:
         return entry.token if time.monotonic() < entry.good_until else entry.failure
 
     def refuse(self, account: ServiceAccount, token: str) -> None:
-        """It was refused where it was used; unless it has been replaced already, it will be."""
+        """Drops a token that FCM refused, unless a newer one has replaced it."""
         entry = self._entry(account)
         if entry.token == token:
             entry.good_until = entry.refresh_at = -math.inf
 
     async def close(self) -> None:
-        """Gives up refreshes that are under way."""
+        """Cancels the refreshes under way."""
         tasks = [entry.refresh for entry in self._entries.values() if entry.refresh]
         for task in tasks:
             task.cancel()
@@ -155,7 +154,7 @@ class AccessTokens:
 
     async def _request(self, account: ServiceAccount) -> Granted | Failure:
         try:
-            # Loading the key takes tens of milliseconds of CPU.
+            # Loading the key takes tens of milliseconds of processor time.
             signed = await asyncio.to_thread(assertion, account, int(time.time()))
             response = await post(
                 self._session,
@@ -172,7 +171,7 @@ class AccessTokens:
 
 
 def assertion(account: ServiceAccount, now: int) -> str:
-    """A signed request for an access token; `now` in seconds since the epoch.
+    """A signed request for an access token. `now` is in seconds since the epoch.
 
     Raises AccountUnreadableError.
     """
@@ -181,7 +180,7 @@ def assertion(account: ServiceAccount, now: int) -> str:
         "project_id": account.project_id,
         "client_email": account.client_email,
         "private_key": account.private_key,
-        # Not every stored account has one; an empty one would be looked up.
+        # Some stored accounts have none. The library would look an empty one up.
         "private_key_id": account.private_key_id or None,
         "token_uri": TOKEN_URI,
         "universe_domain": "googleapis.com",
@@ -202,12 +201,12 @@ def assertion(account: ServiceAccount, now: int) -> str:
 
 
 def classify_grant(response: Response, now: datetime) -> Granted | Failure:
-    """What the token endpoint's answer means. Total; `now` is aware.
+    """What the token endpoint's answer means. Total. `now` is aware.
 
-    Only what is said in OAuth's own words (RFC 6749 section 5.2) is a refusal, because a proxy's
-    400 or 403 must not stop a channel; 401 says it by itself.
+    A 400 or 403 is a refusal only with an OAuth error (RFC 6749 section 5.2), because a proxy's 400
+    or 403 must not stop a channel. A 401 always is one.
     """
-    said = _json(response.body)
+    said = json_object(response.body)
     token, error = said.get("access_token"), said.get("error")
     if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
         return Granted(token, _lifetime(said.get("expires_in")))
@@ -230,19 +229,10 @@ def _unavailable(detail: str, retry_after: float | None) -> Deferred:
 
 
 def _lifetime(seconds: object) -> float:
-    """RFC 6749 section 5.1 only recommends to tell it."""
+    """RFC 6749 section 5.1 recommends the field but does not require it."""
     if isinstance(seconds, int | float) and 0 < seconds <= LIFETIME:
         return float(seconds)
     return float(LIFETIME)
-
-
-def _json(body: bytes) -> Mapping[str, Any]:
-    """The object in the body, or an empty one."""
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _detail(response: Response, said: Mapping[str, Any]) -> str:

@@ -1,85 +1,73 @@
-"""What FCM's answer means. The table is tested row by row; docs/fcm.md shows it.
+"""What an answer of FCM means. Tests check the table row by row; docs/fcm.md shows it.
 
 https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
 https://firebase.google.com/docs/cloud-messaging/scale-fcm.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from notifications_app.delivery.types import (
-    Accepted,
-    Deferred,
-    Gone,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    clean_text,
-    parse_retry_after,
+from notifications_app.delivery.answers import (
+    ACCEPTED,
+    ANY,
+    AnswerClass,
+    Fallback,
+    Row,
+    Table,
+    json_object,
+    look_up,
+    outcome_of,
+    suspect_codes,
 )
+from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
-
-class Verdict(Enum):
-    ACCEPTED = auto()
-    THROTTLED = auto()
-    OUTAGE = auto()
-    REJECTED = auto()
-    GONE = auto()
-    SUSPECT = auto()
-    MISCONFIGURED = auto()
-
-
-# Instead of an FcmError's code: there is none, or whatever it is.
+# The reason of an answer that has no FcmError.
 NONE: Final = ""
-ANY: Final = "*"
-# INVALID_ARGUMENT that is about the registration token and nothing else.
+# An INVALID_ARGUMENT that is only about the registration token.
 INVALID_TOKEN: Final = "INVALID_ARGUMENT message.token"  # noqa: S105
 UNAUTHENTICATED: Final = "unauthenticated"
 
-# Seconds to wait where FCM does not say (scale-fcm, "Handling retries").
-RETRY_AFTER_THROTTLED: Final = 60.0
-RETRY_AFTER_OUTAGE: Final = 10.0
+# Seconds to wait if FCM does not say how long (scale-fcm, "Handling retries").
+WAITS: Final = {AnswerClass.THROTTLED: 60.0, AnswerClass.OUTAGE: 10.0}
 
 # By status and by the code of the FcmError among the details.
-TABLE: Final[Mapping[tuple[int, str], tuple[Verdict, str]]] = {
-    (200, ANY): (Verdict.ACCEPTED, ""),
-    (400, "INVALID_ARGUMENT"): (Verdict.REJECTED, "invalid_argument"),
-    (400, INVALID_TOKEN): (Verdict.GONE, "token_invalid"),
-    # Google's frontend cannot read the request: the error has no FcmError then.
-    (400, NONE): (Verdict.REJECTED, "invalid_argument"),
-    # The access token: expired, or the account's key was revoked.
-    (401, NONE): (Verdict.MISCONFIGURED, UNAUTHENTICATED),
-    # The app is one for iOS or the web, and the Firebase project lacks Apple's or the web push key.
-    # Anyone may subscribe such a token, hence never a fault of the channel.
-    (401, "THIRD_PARTY_AUTH_ERROR"): (Verdict.REJECTED, "third_party_auth"),
-    (401, "APNS_AUTH_ERROR"): (Verdict.REJECTED, "third_party_auth"),  # its name until 2019
+TABLE: Final[Table] = {
+    (200, ANY): ACCEPTED,
+    (400, "INVALID_ARGUMENT"): Row(AnswerClass.REJECTED, "invalid_argument"),
+    (400, INVALID_TOKEN): Row(AnswerClass.GONE, "token_invalid"),
+    # Google's frontend cannot parse the request. FCM did not see it, so there is no FcmError.
+    (400, NONE): Row(AnswerClass.REJECTED, "invalid_argument"),
+    # The access token has expired, or the account's key was revoked.
+    (401, NONE): Row(AnswerClass.MISCONFIGURED, UNAUTHENTICATED),
+    # The token belongs to an iOS or web app, and the Firebase project has no key for those. Anyone
+    # may subscribe such a token, so it does not blame the channel's credentials.
+    (401, "THIRD_PARTY_AUTH_ERROR"): Row(AnswerClass.REJECTED, "third_party_auth"),
+    (401, "APNS_AUTH_ERROR"): Row(AnswerClass.REJECTED, "third_party_auth"),  # its name until 2019
     # The API is switched off, or the account lacks the permission cloudmessaging.messages.create.
-    (403, NONE): (Verdict.MISCONFIGURED, "permission_denied"),
-    # A token of another project: for ever, unless it was we who mixed up the credentials.
-    (403, "SENDER_ID_MISMATCH"): (Verdict.SUSPECT, "sender_id_mismatch"),
-    (404, "UNREGISTERED"): (Verdict.GONE, "unregistered"),
-    (408, ANY): (Verdict.OUTAGE, "timeout"),
-    (413, ANY): (Verdict.REJECTED, "payload_too_large"),
-    (429, ANY): (Verdict.THROTTLED, "throttled"),
-    (500, "INTERNAL"): (Verdict.OUTAGE, "service_error"),
-    (503, "UNAVAILABLE"): (Verdict.OUTAGE, "service_error"),
+    (403, NONE): Row(AnswerClass.MISCONFIGURED, "permission_denied"),
+    # The token belongs to another project. Or the channel's credentials are the wrong ones.
+    (403, "SENDER_ID_MISMATCH"): Row(AnswerClass.SUSPECT, "sender_id_mismatch"),
+    (404, "UNREGISTERED"): Row(AnswerClass.GONE, "unregistered"),
+    (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
+    (413, ANY): Row(AnswerClass.REJECTED, "payload_too_large"),
+    (429, ANY): Row(AnswerClass.THROTTLED, "throttled"),
+    (500, "INTERNAL"): Row(AnswerClass.OUTAGE, "service_error"),
+    (503, "UNAVAILABLE"): Row(AnswerClass.OUTAGE, "service_error"),
 }
-# By the status's hundreds, where the table has no row (RFC 9110 section 15). What is outside 100 to
-# 599 counts as 5xx there. FCM never redirects: whatever does stands between it and us.
-FALLBACK: Final[Mapping[int, tuple[Verdict, str]]] = {
-    1: (Verdict.REJECTED, "unexpected_answer"),
-    2: (Verdict.REJECTED, "unexpected_answer"),
-    3: (Verdict.OUTAGE, "redirected"),
-    4: (Verdict.REJECTED, "refused"),
-    5: (Verdict.OUTAGE, "service_error"),
+# By the hundreds of a status that the table does not have. FCM never redirects: a 3xx comes from
+# something between FCM and us.
+FALLBACK: Final[Fallback] = {
+    1: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    2: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    3: Row(AnswerClass.OUTAGE, "redirected"),
+    4: Row(AnswerClass.REJECTED, "refused"),
+    5: Row(AnswerClass.OUTAGE, "service_error"),
 }
 
-# What a delivery's `code` can be on Android, for docs/fcm.md.
+# The codes of outcomes on Android, with their meaning. docs/fcm.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "connection_failed": "No connection, or it broke off before an answer.",
     "invalid_argument": "FCM found a field of the message invalid (400).",
@@ -105,24 +93,24 @@ CODES: Final[Mapping[str, str]] = {
 }
 
 # Codes of a Gone that is `suspect`.
-SUSPECT_CODES: Final = frozenset({"sender_id_mismatch"})
-# FCM was not asked, or nobody knows whether it was.
+SUSPECT_CODES: Final = suspect_codes(TABLE)
+# Codes of calls that FCM did not get, or that it is not known to have got.
 NEVER_ASKED_CODES: Final = frozenset({"key_unreadable", "unexpected_error"})
-# Codes that blame the channel's keys, each with the event to log when FCM gives it to many. One
-# token proves nothing: anyone may subscribe one that is answered so.
+# Codes that blame the channel's credentials if many recipients get them, with the event to log. One
+# proves nothing: anyone may subscribe a token that is answered so.
 REFUSAL_EVENTS: Final = {"third_party_auth": "fcm.third_party_auth_by_many"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Google's error object, as far as it is one."""
+    """Google's error object, as far as the body has one."""
 
     message: str
     details: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def of(cls, body: bytes) -> "_Said":
-        error = _object(_json(body).get("error"))
+        error = _object(json_object(body).get("error"))
         message, details = error.get("message"), error.get("details")
         return cls(
             message if isinstance(message, str) else "",
@@ -131,7 +119,7 @@ class _Said:
 
     @property
     def code(self) -> str:
-        """Of the FcmError, NONE without one."""
+        """The FcmError's code, or NONE."""
         codes = (each.get("errorCode") for each in self._of_type("google.firebase.fcm.v1.FcmError"))
         code = next((code for code in codes if isinstance(code, str)), NONE)
         may_name = code in {NONE, "INVALID_ARGUMENT"}
@@ -157,50 +145,24 @@ class _Said:
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
     said = _Said.of(response.body)
-    verdict, code = _verdict(response.status, said.code)
+    row = look_up(TABLE, FALLBACK, response.status, said.code)
+    if row == ACCEPTED:
+        return Accepted(_provider_id(response.body))
     words = said.message or response.body.decode("utf-8", "replace")
-    detail = clean_text(f"{response.status} {words}")
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
-    match verdict:
-        case Verdict.ACCEPTED:
-            return Accepted(_provider_id(response.body))
-        case Verdict.THROTTLED:
-            return Deferred(code, detail, RETRY_AFTER_THROTTLED if wait is None else wait)
-        case Verdict.OUTAGE:
-            return Deferred(code, detail, RETRY_AFTER_OUTAGE if wait is None else wait, outage=True)
-        case Verdict.REJECTED:
-            return Rejected(code, detail)
-        case Verdict.GONE:
-            return Gone(code, detail)
-        case Verdict.SUSPECT:
-            return Gone(code, detail, suspect=True)
-        case Verdict.MISCONFIGURED:
-            return Misconfigured(code, detail)
-        case _:
-            assert_never(verdict)
-
-
-def _verdict(status: int, code: str) -> tuple[Verdict, str]:
-    return (
-        TABLE.get((status, code))
-        or TABLE.get((status, ANY))
-        or FALLBACK.get(status // 100, FALLBACK[5])
+    return outcome_of(
+        row,
+        clean_text(f"{response.status} {words}"),
+        wait=WAITS.get(row.answer_class) if wait is None else wait,
     )
 
 
 def _provider_id(body: bytes) -> str:
     """The last part of the message's name, `projects/…/messages/…`."""
-    name = _json(body).get("name")
+    name = json_object(body).get("name")
     return clean_text(name.rsplit("/", 1)[-1]) if isinstance(name, str) else ""
 
 
-def _json(body: bytes) -> Mapping[str, Any]:
-    try:
-        return _object(json.loads(body))
-    except (ValueError, RecursionError):  # RecursionError: 4 KiB of brackets
-        return {}
-
-
 def _object(value: object) -> Mapping[str, Any]:
-    """The JSON object, or an empty one where the value is none."""
+    """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}

@@ -1,18 +1,23 @@
 """Web push (RFC 8030, 8291, 8292): one POST for each message and browser."""
 
-import json
-import logging
-import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
 import aiohttp
 from pywebpush import WebPusher
+from typing_extensions import override
 
+from notifications_app.delivery.client import (
+    KEEPALIVE,
+    PayloadTooLargeError,
+    Request,
+    call_limits,
+    compact_json,
+    without_empty,
+)
+from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
     BrowserTarget,
     Deferred,
@@ -42,7 +47,6 @@ __all__ = [
     "CODES",
     "MAX_PAYLOAD",
     "Client",
-    "Request",
     "VapidKey",
     "VapidKeys",
     "build_request",
@@ -50,37 +54,21 @@ __all__ = [
     "payload",
 ]
 
-logger = logging.getLogger(__name__)
-
-# RFC 8291 section 4: a body of 4,096 bytes less header (86), delimiter (1) and tag (16).
+# RFC 8291 section 4: 4,096 bytes less header (86), delimiter (1) and tag (16).
 MAX_PAYLOAD: Final = 3_993
 # WNS answers 400 to a TTL of 0.
 MIN_TTL_WNS: Final = 60
-CONNECT_TIMEOUT: Final = 5.0
-# Idle connections: long enough for the next batch to find them, but to strangers, who may be many
-# different ones, only so long that a batch finds its own.
-KEEPALIVE: Final = 30.0
-KEEPALIVE_OTHER: Final = 1.0
+# Unknown hosts may be many, so an idle connection to one is kept only for the batch at hand.
+KEEPALIVE_UNKNOWN_HOST: Final = 1.0
 RESOLVER_THREADS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    url: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-
-
 class BadKeysError(ValueError):
-    """The subscription's keys are no P-256 point and 16 bytes (RFC 8291 section 3)."""
-
-
-class PayloadTooLargeError(ValueError):
-    """More than MAX_PAYLOAD bytes."""
+    """The subscription's keys are not a P-256 point and 16 bytes (RFC 8291 section 3)."""
 
 
 def payload(message: Message, token: str) -> bytes:
-    """What the service worker gets, before encryption: a JSON object without absent fields."""
+    """What the service worker gets, before encryption, as JSON without absent fields."""
     fields = {
         "notification_id": str(message.notification_id),
         "title": message.content.title,
@@ -91,17 +79,16 @@ def payload(message: Message, token: str) -> bytes:
         "data": dict(message.content.data),
         "token": token,
     }
-    given = {name: value for name, value in fields.items() if value}
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return compact_json(without_empty(fields))
 
 
 def build_request(
     message: Message, target: BrowserTarget, endpoint: Endpoint, signed: str, now: float
 ) -> Request:
-    """The request for `target`, whose checked endpoint is `endpoint`, with VAPID header `signed`;
-    encrypted with a fresh key (RFC 8291 section 2). `now` is on the clock of `message.expires_at`.
+    """The request for `target`, encrypted with a new key (RFC 8291 section 2).
 
-    Raises BadKeysError or PayloadTooLargeError.
+    `endpoint` is the target's checked endpoint, `signed` the VAPID header. `now` is on the clock of
+    `message.expires_at`. Raises BadKeysError or PayloadTooLargeError.
     """
     headers = {
         "Authorization": signed,
@@ -116,29 +103,29 @@ def build_request(
 
 
 def _ttl(message: Message, vendor: str, now: float) -> int:
-    left = max(1, math.ceil(message.expires_at - now)) if message.content.ttl else 0
+    left = message.time_to_live(now)
     return max(left, MIN_TTL_WNS) if vendor == "wns" else left
 
 
 def _topic(topic: str, vendor: str) -> str:
-    """Apple decodes topics, and answers 400 where a length cannot be base64url."""
+    """Apple decodes topics, and answers 400 to a length that base64url cannot have."""
     if vendor == "apple" and len(topic) % 4 == 1:
         return base64url.encode(sha256(topic.encode()).digest()[:24])
     return topic
 
 
 def _length(key: str) -> int:
-    """In bytes, of a key with or without padding. Raises ValueError."""
+    """The length in bytes of a key with or without padding. Raises ValueError."""
     return len(base64url.decode(key.rstrip("=")))
 
 
 def encrypt(plaintext: bytes, target: BrowserTarget) -> bytes:
     """An aes128gcm body of one record (RFC 8291). Raises BadKeysError or PayloadTooLargeError."""
     if len(plaintext) > MAX_PAYLOAD:
-        raise PayloadTooLargeError
+        raise PayloadTooLargeError(MAX_PAYLOAD)
     keys = {"p256dh": target.p256dh, "auth": target.auth}
     try:
-        # The library checks neither (pywebpush 2.5.0).
+        # The library does not check the lengths (pywebpush 2.5.0).
         if _length(target.p256dh) != 65 or _length(target.auth) != 16:
             raise BadKeysError
         pusher = WebPusher({"endpoint": target.address, "keys": keys})
@@ -147,14 +134,16 @@ def encrypt(plaintext: bytes, target: BrowserTarget) -> bytes:
         raise BadKeysError from error
 
 
-class Client:
-    """Connections to push services. Made and used inside one running event loop.
+class Client(BaseClient[BrowserTarget, VapidKeys]):
+    """Connections to web push services.
 
-    `trusted_origins` and `allowed_hosts` as in `check_endpoint`; `ca_file`: authorities trusted
-    beside the system's. Timeouts are in seconds and span a whole call; `other_timeout` is for push
-    services that are neither known nor trusted. A call that finds `connections_per_origin` others
-    under way to its origin waits for one to end, within its own timeout, so callers keep below.
+    `trusted_origins` and `allowed_hosts` are those of `check_endpoint`. `ca_file` names authorities
+    that are trusted beside the system's. Timeouts are in seconds and limit a whole call;
+    `unknown_host_timeout` is for unknown hosts. Callers keep fewer than `connections_per_origin`
+    calls under way; more to one origin would wait, within their timeouts.
     """
+
+    unexpected_event = "web.unexpected_error"
 
     def __init__(
         self,
@@ -163,40 +152,35 @@ class Client:
         allowed_hosts: tuple[str, ...],
         ca_file: str = "",
         call_timeout: float = 10.0,
-        other_timeout: float = 5.0,
+        unknown_host_timeout: float = 5.0,
         connections_per_origin: int = 100,
     ) -> None:
         self._trusted_origins = trusted_origins
         self._allowed_hosts = allowed_hosts
-        self._limits = _limits(call_timeout)
-        self._other_limits = _limits(other_timeout)
-        self._other_resolver = SeparateResolver(RESOLVER_THREADS, other_timeout)
+        self._limits = call_limits(call_timeout)
+        self._unknown_host_limits = call_limits(unknown_host_timeout)
+        self._resolver = SeparateResolver(RESOLVER_THREADS, unknown_host_timeout)
         tls = tls_context(ca_file)
         self._known = guarded_session(
             tls, connections_per_origin=connections_per_origin, keepalive=KEEPALIVE
         )
-        self._other = guarded_session(
+        self._unknown_hosts = guarded_session(
             tls,
             connections_per_origin=connections_per_origin,
-            keepalive=KEEPALIVE_OTHER,
-            resolver=self._other_resolver,
+            keepalive=KEEPALIVE_UNKNOWN_HOST,
+            resolver=self._resolver,
         )
         self._trusted = plain_session(
             tls, connections_per_origin=connections_per_origin, keepalive=KEEPALIVE
         )
 
-    async def send(self, message: Message, target: BrowserTarget, keys: VapidKeys) -> Outcome:
-        """One attempt, one outcome. Raises nothing but CancelledError."""
-        try:
-            return await self._send(message, target, keys)
-        except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
-            return _outcome_of(error)
-
+    @override
     async def close(self) -> None:
-        for session in (self._known, self._other, self._trusted):
+        for session in (self._known, self._unknown_hosts, self._trusted):
             await session.close()
-        await self._other_resolver.close()
+        await self._resolver.close()
 
+    @override
     async def _send(self, message: Message, target: BrowserTarget, keys: VapidKeys) -> Outcome:
         endpoint = check_endpoint(
             target.address,
@@ -218,37 +202,19 @@ class Client:
         if endpoint.is_trusted:
             return self._trusted, self._limits
         if endpoint.service == OTHER:
-            return self._other, self._other_limits
+            return self._unknown_hosts, self._unknown_host_limits
         return self._known, self._limits
 
-
-def _limits(total: float) -> aiohttp.ClientTimeout:
-    # By default aiohttp rounds timeouts over 5 s up to whole seconds of the loop's clock.
-    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, ceil_threshold=math.inf)
-
-
-def _outcome_of(error: Exception) -> Outcome:
-    """What it means that there is no answer."""
-    match error:
-        case EndpointNotAllowed():
-            return Rejected("endpoint_not_allowed", error.reason)
-        case BadKeysError():
-            return Rejected("bad_keys")
-        case PayloadTooLargeError():
-            return Rejected("payload_too_large", f"more than {MAX_PAYLOAD} bytes")
-        case VapidKeyUnreadableError():
-            return Deferred("vapid_key_unreadable")
-        case _ if is_refusal(error):
-            return Rejected("endpoint_not_allowed", "The host's address is not public.")
-        case TimeoutError():
-            return Deferred("timeout", outage=True)
-        case aiohttp.ClientConnectorDNSError():
-            return Deferred("name_not_resolved", outage=True)
-        case aiohttp.ClientSSLError():
-            return Deferred("tls_failed", outage=True)
-        case aiohttp.ClientError() | OSError():
-            return Deferred("connection_failed", type(error).__name__, outage=True)
-        case _:
-            # Neither text nor traceback: they may hold the endpoint.
-            logger.error("web.unexpected_error", extra={"error": type(error).__name__})
-            return Deferred("unexpected_error", type(error).__name__)
+    @override
+    def _own_outcome(self, error: Exception) -> Outcome | None:
+        match error:
+            case EndpointNotAllowed():
+                return Rejected("endpoint_not_allowed", error.reason)
+            case _ if is_refusal(error):
+                return Rejected("endpoint_not_allowed", "The host's address is not public.")
+            case BadKeysError():
+                return Rejected("bad_keys")
+            case VapidKeyUnreadableError():
+                return Deferred("vapid_key_unreadable")
+            case _:
+                return None

@@ -1,4 +1,4 @@
-"""VAPID (RFC 8292): who is asking a push service to deliver."""
+"""VAPID (RFC 8292): identifies the channel to push services."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,36 +12,35 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from notifications_app.delivery import es256
 from pushsvc.common import base64url
 
-# A token is made for a window of time that all processes agree on, and signed deterministically
-# (RFC 6979), so that every process, restarted or not, presents the same one: Apple asks for no new
-# token within an hour.
+# All processes share windows of this length and sign deterministically (RFC 6979), so they present
+# the same token, even after a restart. Apple wants no new token within an hour.
 WINDOW: Final = 3 * 3_600
-# From the window's beginning. RFC 8292 section 2 allows 24 hours; half leaves room for odd clocks.
+# From the window's beginning. RFC 8292 section 2 allows 24 hours; half allows for wrong clocks.
 LIFETIME: Final = 12 * 3_600
-# Strangers choose the origins, so there may be any number of them.
+# Subscribers choose the origins, so their number has no bound.
 MAX_CACHED: Final = 10_000
 
 
 class VapidKeyUnreadableError(ValueError):
-    """A stored private key is missing or no P-256 key."""
+    """The stored private key is missing or not a P-256 key."""
 
 
 @dataclass(frozen=True, slots=True)
 class VapidKey:
-    """`private_key`: the 32 bytes of a P-256 private key, base64url; `subject`: a mailto: or https:
-    URL under which the push service finds a person."""
+    """`private_key` is base64url of the 32 bytes of a P-256 private key. `subject` is a mailto: or
+    https: URL by which the push service can reach a person."""
 
     private_key: str = field(repr=False)
     subject: str
 
 
-# A channel's, by id: a subscription goes on needing the key that it was made with.
+# A channel's keys by id. A subscription needs the key with which it was made.
 VapidKeys: TypeAlias = Mapping[UUID, VapidKey]
 
 
 def authorization(key: VapidKey, origin: str, now: float) -> str:
-    """The Authorization header, `vapid t=…, k=…`, for all endpoints of `origin`; `now` in seconds
-    since the epoch. Raises VapidKeyUnreadableError."""
+    """The Authorization header for all endpoints of `origin`. `now` is in seconds since the epoch.
+    Raises VapidKeyUnreadableError."""
     return _signed(key, origin, int(now // WINDOW) * WINDOW)
 
 

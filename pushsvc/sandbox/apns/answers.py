@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from pushsvc.sandbox.webpush.answers import Answer, RefusedError
+from pushsvc.sandbox.answering import Answer, RefusedError
 
 STATUSES: Final[Mapping[str, int]] = {
     "BadCollapseId": 400,

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Final
 
+from pushsvc.sandbox.answering import Answer
 from pushsvc.sandbox.apns.answers import error_answer
 from pushsvc.sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
-from pushsvc.sandbox.webpush.answers import Answer
 
 
 class ApnsMode(StrEnum):

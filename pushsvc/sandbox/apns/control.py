@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from typing_extensions import override
 
 from pushsvc.sandbox.apns.devices import (
     DEFAULT_TEAM,
@@ -29,8 +30,8 @@ from pushsvc.sandbox.apns.devices import (
     ApnsReceipt,
     ApnsRegistry,
 )
+from pushsvc.sandbox.control import DeviceControl
 from pushsvc.sandbox.control_json import (
-    all_totals_json,
     bad_request,
     checked_count,
     not_found,
@@ -41,10 +42,13 @@ from pushsvc.sandbox.control_json import (
 )
 
 
-class ApnsControlApi:
+class ApnsControlApi(DeviceControl[ApnsDevice]):
     """`facts` are what `GET /apns` says."""
 
+    id_name = "token"
+
     def __init__(self, registry: ApnsRegistry, facts: Mapping[str, str]) -> None:
+        super().__init__(registry)
         self._registry = registry
         self._facts = facts
 
@@ -54,10 +58,8 @@ class ApnsControlApi:
             web.post("/apns/keys", self.add_key),
             web.put("/apns/keys/{key_id}/behaviour", self.behave_key),
             web.post("/apns/devices", self.add_devices),
-            web.put("/apns/devices/{token}/behaviour", self.behave),
-            web.get("/apns/devices/{token}/messages", self.messages),
             web.delete("/apns/devices/{token}", self.delete),
-            web.get("/apns/messages", self.totals),
+            *self.device_routes("/apns/devices", "/apns/messages"),
             web.post("/apns/reset", self.reset),
         ]
 
@@ -88,33 +90,19 @@ class ApnsControlApi:
         devices = [self._registry.add_device(topic) for _ in range(checked_count(count))]
         return web.json_response({"devices": [_device_json(each) for each in devices]}, status=201)
 
-    async def behave(self, request: web.Request) -> web.Response:
-        device = self._device(request.match_info["token"])
-        set_behaviour(device, await read_object(request))
-        return web.Response(status=204)
-
-    async def messages(self, request: web.Request) -> web.Response:
-        device = self._device(request.match_info["token"])
-        return web.json_response({"messages": [_receipt_json(each) for each in device.receipts]})
-
     async def delete(self, request: web.Request) -> web.Response:
-        self._registry.delete(self._device(request.match_info["token"]), time.time())
+        self._registry.delete(self.device_of(request), time.time())
         return web.Response(status=204)
-
-    async def totals(self, request: web.Request) -> web.Response:
-        wanted = request.query.getall("token", list(self._registry.devices))
-        of_each = {token: self._device(token).totals() for token in wanted}
-        return web.json_response(all_totals_json(of_each))
 
     async def reset(self, _request: web.Request) -> web.Response:
         self._registry.clear()
         return web.Response(status=204)
 
-    def _device(self, token: str) -> ApnsDevice:
-        device = self._registry.devices.get(token.lower())
-        if device is None:
-            raise not_found("no such device")
-        return device
+    @override
+    def receipt_json(self, receipt: ApnsReceipt) -> dict[str, object]:
+        payload = receipt.payload
+        text = None if payload is None else payload.decode("utf-8", "backslashreplace")
+        return receipt_json(receipt) | {"payload": text, "connection": receipt.connection}
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
@@ -126,9 +114,3 @@ def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
 
 def _device_json(device: ApnsDevice) -> dict[str, str]:
     return {"token": device.token, "topic": device.topic}
-
-
-def _receipt_json(receipt: ApnsReceipt) -> dict[str, object]:
-    payload = receipt.payload
-    text = None if payload is None else payload.decode("utf-8", "backslashreplace")
-    return receipt_json(receipt) | {"payload": text, "connection": receipt.connection}

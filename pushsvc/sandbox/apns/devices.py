@@ -101,6 +101,13 @@ class ApnsRegistry:
         self._note({"token": device.token, "topic": topic})
         return device
 
+    def find(self, device_id: str) -> ApnsDevice | None:
+        """By its token, in either case."""
+        return self.devices.get(device_id.lower())
+
+    def ids(self) -> list[str]:
+        return list(self.devices)
+
     def delete(self, device: ApnsDevice, now: float) -> None:
         """The app was deleted: from now on 410 Unregistered. Safe to repeat."""
         if device.deleted_at is None:

@@ -9,13 +9,13 @@ import time
 import uuid
 from dataclasses import dataclass
 
+from pushsvc.sandbox.answering import Answer, RefusedError
 from pushsvc.sandbox.apns.answers import error_answer, refused
 from pushsvc.sandbox.apns.behaviours import ApnsMode, answer_of
 from pushsvc.sandbox.apns.checks import ApnsRequest, check_headers, check_payload, device_token
 from pushsvc.sandbox.apns.devices import ApnsDevice, ApnsReceipt, ApnsRegistry
 from pushsvc.sandbox.apns.tokens import Identity
 from pushsvc.sandbox.behaviours import Behaviour
-from pushsvc.sandbox.webpush.answers import Answer, RefusedError
 
 
 @dataclass(frozen=True, slots=True)

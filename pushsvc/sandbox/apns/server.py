@@ -4,11 +4,10 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from aiohttp import web
+from typing_extensions import override
 
 from pushsvc.sandbox.apns.control import ApnsControlApi
 from pushsvc.sandbox.apns.devices import (
@@ -22,10 +21,11 @@ from pushsvc.sandbox.apns.devices import (
 from pushsvc.sandbox.apns.send import ApnsResource
 from pushsvc.sandbox.apns.wire import STREAMS, ApnsConnection
 from pushsvc.sandbox.certificate import server_tls
-from pushsvc.sandbox.serving import listen, served
+from pushsvc.sandbox.devices import Inbox
+from pushsvc.sandbox.serving import listen, running
 
 
-class ApnsSandbox:
+class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
     """An APNs server on one address, `server`, which is what `APNS_SERVER` takes.
 
     The address is taken at once (OSError if it is in use; port 0 is any free one). Its certificate
@@ -73,6 +73,11 @@ class ApnsSandbox:
         if self._has_own_file:
             self.ca_file.unlink(missing_ok=True)
 
+    @property
+    @override
+    def registry(self) -> ApnsRegistry:
+        return self._registry
+
     def key(self, team_id: str = DEFAULT_TEAM, topic: str = DEFAULT_TOPIC) -> ApnsKey:
         """A new key of a team, good for the app `topic`; as `credential` it fits `apns_key`."""
         return self._registry.add_key(team_id, topic)
@@ -96,17 +101,8 @@ class ApnsSandbox:
         """Forget every key, device and message."""
         self._registry.clear()
 
-    def messages(self, token: str) -> list[ApnsReceipt]:
-        """Every request to the device, oldest first; raises KeyError for an unknown one."""
-        return list(self._registry.devices[token].receipts)
-
-    def accepted_count(self, token: str | None = None) -> int:
-        """How many messages the device, or all devices together, accepted."""
-        devices = self.devices() if token is None else [self._registry.devices[token]]
-        return sum(device.totals().accepted for device in devices)
-
     def control_routes(self) -> list[web.RouteDef]:
-        """For an HTTP server beside it, see `apns_control`; in the loop that serves the sandbox."""
+        """The routes of `pushsvc.sandbox.apns.control`, for an HTTP server in the same loop."""
         facts = {"server": self.server, "ca_file": str(self.ca_file), "ca_pem": self.ca_pem}
         return ApnsControlApi(self._registry, facts).routes()
 
@@ -127,24 +123,4 @@ def _write(pem: str, path: Path | None) -> Path:
     return Path(name)
 
 
-@contextmanager
-def running_apns_sandbox(
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    ca_file: Path | None = None,
-    streams: int = STREAMS,
-    keep_content: bool = True,
-    state_file: Path | None = None,
-) -> Iterator[ApnsSandbox]:
-    """A sandbox that serves in a thread of its own until the block ends."""
-    sandbox = ApnsSandbox(
-        host=host,
-        port=port,
-        ca_file=ca_file,
-        streams=streams,
-        keep_content=keep_content,
-        state_file=state_file,
-    )
-    with served(sandbox):
-        yield sandbox
+running_apns_sandbox = running(ApnsSandbox)

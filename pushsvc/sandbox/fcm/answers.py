@@ -8,7 +8,7 @@ endpoint are OAuth's (RFC 6749 section 5.2). Texts are the ones that senders rep
 import json
 from collections.abc import Mapping
 
-from pushsvc.sandbox.webpush.answers import Answer
+from pushsvc.sandbox.answering import Answer
 
 _TYPES = "type.googleapis.com"
 _JSON = {"Content-Type": "application/json; charset=UTF-8"}

@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from pushsvc.common import base64url
+from pushsvc.sandbox.answering import RefusedError
 from pushsvc.sandbox.fcm import answers
 from pushsvc.sandbox.fcm.accounts import ServiceAccount
-from pushsvc.sandbox.webpush.answers import RefusedError
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 GOOGLE_AUDIENCE = "https://oauth2.googleapis.com/token"

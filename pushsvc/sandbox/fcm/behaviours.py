@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from pushsvc.sandbox.answering import Answer
 from pushsvc.sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
 from pushsvc.sandbox.fcm import answers
-from pushsvc.sandbox.webpush.answers import Answer
 
 
 class FcmMode(StrEnum):

@@ -20,9 +20,10 @@ A fault of the caller is 400 or 404 with `{"error": …}`.
 """
 
 from aiohttp import web
+from typing_extensions import override
 
+from pushsvc.sandbox.control import DeviceControl
 from pushsvc.sandbox.control_json import (
-    all_totals_json,
     bad_request,
     checked_count,
     not_found,
@@ -36,8 +37,9 @@ from pushsvc.sandbox.fcm.devices import FcmDevice, FcmReceipt, Project, Registry
 _LIMITS = frozenset({"quota_per_minute", "token_lifetime"})
 
 
-class FcmControlApi:
+class FcmControlApi(DeviceControl[FcmDevice]):
     def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
         self._registry = registry
 
     def routes(self) -> list[web.RouteDef]:
@@ -49,10 +51,8 @@ class FcmControlApi:
             web.put("/projects/{project}/messaging/behaviour", self.behave_messaging),
             web.delete("/projects/{project}/access-tokens", self.expire),
             web.post("/projects/{project}/devices", self.register),
-            web.put("/devices/{id}/behaviour", self.behave),
-            web.get("/devices/{id}/messages", self.messages),
             web.delete("/devices/{id}", self.unregister),
-            web.get("/messages", self.totals),
+            *self.device_routes("/devices", "/messages"),
             web.post("/reset", self.reset),
         ]
 
@@ -100,23 +100,9 @@ class FcmControlApi:
         devices = [_device_json(self._registry.add(project)) for _ in range(count)]
         return web.json_response({"devices": devices}, status=201)
 
-    async def behave(self, request: web.Request) -> web.Response:
-        set_behaviour(self._device(request.match_info["id"]), await read_object(request))
-        return web.Response(status=204)
-
-    async def messages(self, request: web.Request) -> web.Response:
-        device = self._device(request.match_info["id"])
-        return web.json_response({"messages": [_receipt_json(each) for each in device.receipts]})
-
     async def unregister(self, request: web.Request) -> web.Response:
-        self._registry.unregister(self._device(request.match_info["id"]))
+        self._registry.unregister(self.device_of(request))
         return web.Response(status=204)
-
-    async def totals(self, request: web.Request) -> web.Response:
-        wanted = request.query.getall("id", [])
-        devices = [self._device(each) for each in wanted] if wanted else self._registry.all()
-        of_each = {device.id: device.totals() for device in devices}
-        return web.json_response(all_totals_json(of_each))
 
     async def reset(self, _request: web.Request) -> web.Response:
         self._registry.clear()
@@ -125,16 +111,10 @@ class FcmControlApi:
     def _project(self, request: web.Request) -> Project:
         return self._registry.project(request.match_info["project"])
 
-    def _device(self, device_id: str) -> FcmDevice:
-        device = self._registry.by_id(device_id)
-        if device is None:
-            raise not_found("no such device")
-        return device
+    @override
+    def receipt_json(self, receipt: FcmReceipt) -> dict[str, object]:
+        return receipt_json(receipt) | {"message": receipt.message}
 
 
 def _device_json(device: FcmDevice) -> dict[str, str]:
     return {"id": device.id, "project": device.project, "token": device.token}
-
-
-def _receipt_json(receipt: FcmReceipt) -> dict[str, object]:
-    return receipt_json(receipt) | {"message": receipt.message}

@@ -119,8 +119,11 @@ class Registry:
     def by_token(self, token: str) -> FcmDevice | None:
         return self._by_token.get(token)
 
-    def by_id(self, device_id: str) -> FcmDevice | None:
+    def find(self, device_id: str) -> FcmDevice | None:
         return self._by_id.get(device_id)
+
+    def ids(self) -> list[str]:
+        return list(self._by_id)
 
     def all(self) -> list[FcmDevice]:
         return list(self._by_id.values())

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pushsvc.sandbox.answering import RefusedError
 from pushsvc.sandbox.fcm import answers
 from pushsvc.sandbox.fcm.schema import DURATION, snake
-from pushsvc.sandbox.webpush.answers import RefusedError
 
 MAX_PAYLOAD = 4_096
 MAX_TTL = 2_419_200

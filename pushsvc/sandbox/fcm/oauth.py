@@ -1,19 +1,17 @@
 """Google's token endpoint: `POST /token` (RFC 7523; RFC 6749 section 5)."""
 
-import asyncio
 import time
 
 from aiohttp import web
 
-from pushsvc.sandbox.answering import response_of, write_answer
+from pushsvc.sandbox.answering import Answer, RefusedError, response_of, write_answer
 from pushsvc.sandbox.fcm import answers
 from pushsvc.sandbox.fcm.accounts import ServiceAccount
 from pushsvc.sandbox.fcm.assertion import GOOGLE_AUDIENCE, GRANT_TYPE, Assertion, checked_scopes
-from pushsvc.sandbox.fcm.behaviours import TokenMode, token_answer
+from pushsvc.sandbox.fcm.behaviours import token_answer
 from pushsvc.sandbox.fcm.devices import Registry
 from pushsvc.sandbox.receipts import Receipt
-from pushsvc.sandbox.webpush.answers import Answer, RefusedError
-from pushsvc.sandbox.wire import ACTS
+from pushsvc.sandbox.wire import act
 
 
 class TokenResource:
@@ -58,11 +56,7 @@ class TokenResource:
         scopes = checked_scopes(assertion, account, audiences=self._audiences, now=now)
         endpoint = self._registry.project(account.project).tokens
         behaviour = endpoint.next_behaviour()
-        act = ACTS.get(behaviour.mode)
-        if act is not None:
-            await act(request, behaviour, receipt)
-        if behaviour.mode == TokenMode.SLOW:
-            await asyncio.sleep(behaviour.seconds)
+        await act(request, behaviour, receipt)
         return token_answer(behaviour, now=now) or self._issue(account, scopes, endpoint.lifetime)
 
     def _issue(self, account: ServiceAccount, scopes: frozenset[str], lifetime: int) -> Answer:

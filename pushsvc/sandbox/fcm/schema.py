@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pushsvc.sandbox.answering import RefusedError
 from pushsvc.sandbox.fcm import answers
-from pushsvc.sandbox.webpush.answers import RefusedError
 
 # Raises RefusedError unless the value at the path has the type.
 Check = Callable[[object, str], None]

@@ -6,7 +6,6 @@ the registration token (400), whether it is known (404) and of this project (403
 Only a message that passes them all meets its device's behaviour and uses up one of its `times`.
 """
 
-import asyncio
 import json
 import math
 import re
@@ -16,14 +15,13 @@ from typing import Any
 
 from aiohttp import web
 
-from pushsvc.sandbox.answering import write_answer
+from pushsvc.sandbox.answering import Answer, RefusedError, write_answer
 from pushsvc.sandbox.fcm import answers, message, schema
 from pushsvc.sandbox.fcm.accounts import AccessToken
-from pushsvc.sandbox.fcm.behaviours import FcmMode, device_answer, project_answer
+from pushsvc.sandbox.fcm.behaviours import device_answer, project_answer
 from pushsvc.sandbox.fcm.devices import FcmDevice, FcmReceipt, Project, Registry
 from pushsvc.sandbox.fcm.message import SendRequest
-from pushsvc.sandbox.webpush.answers import Answer, RefusedError
-from pushsvc.sandbox.wire import ACTS
+from pushsvc.sandbox.wire import act
 
 SCOPES = frozenset(
     {
@@ -96,11 +94,7 @@ class SendResource:
         self, request: web.Request, device: FcmDevice, sent: SendRequest, receipt: FcmReceipt
     ) -> web.StreamResponse:
         behaviour = device.next_behaviour()
-        act = ACTS.get(behaviour.mode)
-        if act is not None:
-            await act(request, behaviour, receipt)
-        if behaviour.mode == FcmMode.SLOW:
-            await asyncio.sleep(behaviour.seconds)
+        await act(request, behaviour, receipt)
         accepted = _accepted(device.project, is_dry_run=sent.is_dry_run)
         answer = device_answer(behaviour, accepted=accepted, now=time.time())
         return await write_answer(request, receipt, answer)

@@ -4,21 +4,20 @@ Senders need two settings: FCM's base (`origin`) and the token endpoint (`token_
 """
 
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from aiohttp import web
+from typing_extensions import override
 
+from pushsvc.sandbox.devices import Inbox
 from pushsvc.sandbox.fcm.control import FcmControlApi
 from pushsvc.sandbox.fcm.devices import QUOTA_PER_MINUTE, FcmDevice, FcmReceipt, Project, Registry
 from pushsvc.sandbox.fcm.oauth import TokenResource
 from pushsvc.sandbox.fcm.send import SendResource
 from pushsvc.sandbox.lines import LineFile
-from pushsvc.sandbox.serving import STOP_SECONDS, listen, origin_of, served
+from pushsvc.sandbox.serving import HttpServer, running
 
 
-class FcmSandbox:
+class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
     """FCM on one address, for any number of projects.
 
     The address is taken at once (OSError if it is in use; port 0 is any free one), so that
@@ -37,33 +36,19 @@ class FcmSandbox:
         state_file: Path | None = None,
         quota_per_minute: int = QUOTA_PER_MINUTE,
     ) -> None:
-        self._socket = listen(host, port)
-        self._ssl_context = ssl_context
-        port = self._socket.getsockname()[1]
-        self.origin = origin_of(host, port, is_tls=ssl_context is not None)
+        super().__init__(host, port, ssl_context)
         self.token_uri = f"{self.origin}/token"
         file = LineFile(state_file) if state_file else None
         self._registry = Registry(self.token_uri, file, quota_per_minute)
-        application = web.Application()
         oauth = TokenResource(self._registry, self.token_uri)
         send = SendResource(self._registry, keep_content=keep_content)
         control = FcmControlApi(self._registry)
-        application.add_routes([*oauth.routes(), *send.routes(), *control.routes()])
-        self._runner = web.AppRunner(
-            application,
-            access_log=None,
-            handler_cancellation=True,
-            shutdown_timeout=STOP_SECONDS,
-        )
+        self.application.add_routes([*oauth.routes(), *send.routes(), *control.routes()])
 
-    async def start(self) -> None:
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._socket, ssl_context=self._ssl_context).start()
-
-    async def stop(self) -> None:
-        """Answer what is at hand, cut what hangs, and free the address."""
-        await self._runner.cleanup()
-        self._socket.close()
+    @property
+    @override
+    def registry(self) -> Registry:
+        return self._registry
 
     def service_account(self, project: str) -> dict[str, str]:
         """A new account that may send in the project: the key file that Google's console
@@ -100,40 +85,5 @@ class FcmSandbox:
         """Forget devices, messages and behaviours, but not the service accounts."""
         self._registry.clear()
 
-    def messages(self, device_id: str) -> list[FcmReceipt]:
-        """Every request to the device, oldest first; raises KeyError for an unknown one."""
-        return list(self._device(device_id).receipts)
 
-    def accepted_count(self, device_id: str | None = None) -> int:
-        """How many messages the device, or all devices together, accepted."""
-        devices = self.devices() if device_id is None else [self._device(device_id)]
-        return sum(device.totals().accepted for device in devices)
-
-    def _device(self, device_id: str) -> FcmDevice:
-        device = self._registry.by_id(device_id)
-        if device is None:
-            raise KeyError(device_id)
-        return device
-
-
-@contextmanager
-def running_fcm_sandbox(
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    ssl_context: ssl.SSLContext | None = None,
-    keep_content: bool = True,
-    state_file: Path | None = None,
-    quota_per_minute: int = QUOTA_PER_MINUTE,
-) -> Iterator[FcmSandbox]:
-    """A sandbox that serves in a thread of its own until the block ends."""
-    sandbox = FcmSandbox(
-        host=host,
-        port=port,
-        ssl_context=ssl_context,
-        keep_content=keep_content,
-        state_file=state_file,
-        quota_per_minute=quota_per_minute,
-    )
-    with served(sandbox):
-        yield sandbox
+running_fcm_sandbox = running(FcmSandbox)

@@ -6,28 +6,11 @@ autoendpoint/src/error.rs); faults that it has no number for carry `errno: null`
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from pushsvc.sandbox.answering import Answer, RefusedError
+
 _MORE_INFO = "http://autopush.readthedocs.io/en/latest/http.html#error-codes"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One HTTP answer. `taken`: with it the service takes the message over for the device."""
-
-    status: int
-    body: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    taken: bool = False
-
-
-class RefusedError(Exception):
-    """The request breaks a rule of the protocol; `answer` is what the sender gets."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.body)
-        self.answer = answer
 
 
 def refused(

@@ -4,9 +4,10 @@ from enum import StrEnum
 
 from multidict import CIMultiDict
 
+from pushsvc.sandbox.answering import Answer
 from pushsvc.sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
 from pushsvc.sandbox.webpush import answers
-from pushsvc.sandbox.webpush.answers import Answer, error_answer
+from pushsvc.sandbox.webpush.answers import error_answer
 
 MAX_BODY = 4096
 

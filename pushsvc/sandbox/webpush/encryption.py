@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from pushsvc.sandbox.webpush.answers import RefusedError, refused
+from pushsvc.sandbox.answering import RefusedError
+from pushsvc.sandbox.webpush.answers import refused
 
 _SALT_LENGTH = 16
 _KEY_ID_START = 21

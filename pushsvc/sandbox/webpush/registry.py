@@ -4,11 +4,11 @@ import secrets
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pushsvc.sandbox.journal import Journal
 from pushsvc.sandbox.webpush import vapid
 from pushsvc.sandbox.webpush.browsers import Browser, BrowserDevice
 from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer, Subscriber
 from pushsvc.sandbox.webpush.encryption import UserAgentKeys
+from pushsvc.sandbox.webpush.journal import Journal
 
 _AUTH_LENGTH = 16
 
@@ -57,6 +57,9 @@ class Devices:
 
     def find(self, device_id: str) -> Subscriber | None:
         return self._by_id.get(device_id)
+
+    def ids(self) -> list[str]:
+        return list(self._by_id)
 
     def all(self) -> list[Subscriber]:
         return list(self._by_id.values())

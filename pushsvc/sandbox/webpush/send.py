@@ -5,23 +5,22 @@ size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400
 that passes them all meets the device's behaviour and uses up one of its `times`.
 """
 
-import asyncio
 import logging
 import secrets
 import time
 
 from aiohttp import StreamReader, web
 
-from pushsvc.sandbox.answering import response_of, write_answer
+from pushsvc.sandbox.answering import Answer, RefusedError, response_of, write_answer
 from pushsvc.sandbox.webpush import answers
-from pushsvc.sandbox.webpush.answers import Answer, RefusedError, refused
-from pushsvc.sandbox.webpush.behaviours import MAX_BODY, Mode, answer_of
+from pushsvc.sandbox.webpush.answers import refused
+from pushsvc.sandbox.webpush.behaviours import MAX_BODY, answer_of
 from pushsvc.sandbox.webpush.devices import MismatchAnswer, PushMessage, Subscriber, WebReceipt
 from pushsvc.sandbox.webpush.encryption import parse_record
 from pushsvc.sandbox.webpush.headers import check_headers
 from pushsvc.sandbox.webpush.registry import Devices
 from pushsvc.sandbox.webpush.vapid import check_restriction, check_vapid
-from pushsvc.sandbox.wire import ACTS
+from pushsvc.sandbox.wire import act
 
 logger = logging.getLogger(__name__)
 
@@ -98,11 +97,7 @@ class PushResource:
         self, request: web.Request, device: Subscriber, message: PushMessage
     ) -> web.StreamResponse:
         behaviour = device.next_behaviour()
-        act = ACTS.get(behaviour.mode)
-        if act is not None:
-            await act(request, behaviour, message.receipt)
-        if behaviour.mode is Mode.SLOW:
-            await asyncio.sleep(behaviour.seconds)
+        await act(request, behaviour, message.receipt)
         answer = answer_of(behaviour, accepted=self._accepted(message), now=time.time())
         return await write_answer(request, message.receipt, answer)
 

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from pushsvc.common import base64url
-from pushsvc.sandbox.webpush.answers import RefusedError, refused
+from pushsvc.sandbox.answering import RefusedError
+from pushsvc.sandbox.webpush.answers import refused
 
 MAX_LIFETIME = 24 * 3600
 

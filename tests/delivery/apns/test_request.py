@@ -16,11 +16,11 @@ from notifications_app.delivery.apns.transport import (
     AppKey,
     MalformedFieldError,
     MalformedTokenError,
-    PayloadTooLargeError,
     build_request,
     encode,
     payload,
 )
+from notifications_app.delivery.client import PayloadTooLargeError
 from notifications_app.delivery.types import Target
 from tests.delivery.support import make_message
 

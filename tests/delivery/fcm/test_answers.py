@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.fcm.answers import FALLBACK, SUSPECT_CODES, TABLE, Verdict
+from notifications_app.delivery.answers import AnswerClass
+from notifications_app.delivery.fcm.answers import FALLBACK, SUSPECT_CODES, TABLE
 from notifications_app.delivery.fcm.transport import CODES, classify
 from notifications_app.delivery.types import (
     Accepted,
@@ -171,7 +172,7 @@ def test_every_code_is_explained():
 
 
 def test_every_suspicion_is_held_for_the_mass_failure_rule():
-    codes = {code for verdict, code in TABLE.values() if verdict is Verdict.SUSPECT}
+    codes = {code for answer_class, code in TABLE.values() if answer_class is AnswerClass.SUSPECT}
     assert codes == {"sender_id_mismatch"}
     assert codes <= SUSPECT_CODES
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifications_app.delivery.client import PayloadTooLargeError
 from notifications_app.delivery.fcm.transport import (
     MAX_PAYLOAD,
-    PayloadTooLargeError,
     build_request,
     payload,
     unusable_data_names,

@@ -4,10 +4,10 @@ import http_ece
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from notifications_app.delivery.client import PayloadTooLargeError
 from notifications_app.delivery.webpush.transport import (
     MAX_PAYLOAD,
     BadKeysError,
-    PayloadTooLargeError,
     build_request,
     encrypt,
     payload,

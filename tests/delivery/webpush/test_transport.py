@@ -179,7 +179,7 @@ def test_unknown_hosts_whose_names_are_not_resolved_do_not_delay_a_known_service
     names["fcm.googleapis.com"] = "127.0.0.1"
 
     async def deliver():
-        client = make_client(call_timeout=3.0, other_timeout=1.0)
+        client = make_client(call_timeout=3.0, unknown_host_timeout=1.0)
         sends = [
             asyncio.ensure_future(
                 client.send(make_message(), Browser().target(f"https://{host}/"), CREDENTIALS)

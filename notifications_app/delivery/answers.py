@@ -1,0 +1,95 @@
+"""What the answer of a push service can mean, and the outcome of each meaning.
+
+Each transport has a table of its own in its `answers` module, from a status and a reason to a row.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never
+
+from notifications_app.delivery.types import (
+    Accepted,
+    Deferred,
+    Gone,
+    Misconfigured,
+    Outcome,
+    Rejected,
+)
+
+
+class AnswerClass(Enum):
+    """The outcome that an answer leads to. OUTAGE and THROTTLED are both Deferred; only OUTAGE
+    counts against the push service. SUSPECT is a Gone that an error of ours could also cause."""
+
+    ACCEPTED = auto()
+    THROTTLED = auto()
+    OUTAGE = auto()
+    REJECTED = auto()
+    GONE = auto()
+    SUSPECT = auto()
+    MISCONFIGURED = auto()
+
+
+class Row(NamedTuple):
+    """What an answer means. `code` is the outcome's, empty where the message was accepted."""
+
+    answer_class: AnswerClass
+    code: str
+
+
+# By status, and by the push service's own reason for it or ANY.
+Table: TypeAlias = Mapping[tuple[int, str], Row]
+# By the hundreds of a status that the table does not have (RFC 9110 section 15).
+Fallback: TypeAlias = Mapping[int, Row]
+
+ANY: Final = "*"
+ACCEPTED: Final = Row(AnswerClass.ACCEPTED, "")
+
+
+def look_up(table: Table, fallback: Fallback, status: int, reason: str) -> Row:
+    """Total: a status outside of 100 to 599 counts as 5xx."""
+    return (
+        table.get((status, reason))
+        or table.get((status, ANY))
+        or fallback.get(status // 100, fallback[5])
+    )
+
+
+def suspect_codes(table: Table) -> frozenset[str]:
+    return frozenset(row.code for row in table.values() if row.answer_class is AnswerClass.SUSPECT)
+
+
+def outcome_of(
+    row: Row, detail: str, *, wait: float | None = None, as_of: datetime | None = None
+) -> Outcome:
+    """`wait` is for a Deferred, `as_of` for a Gone."""
+    match row.answer_class:
+        case AnswerClass.ACCEPTED:
+            return Accepted()
+        case AnswerClass.THROTTLED:
+            return Deferred(row.code, detail, wait)
+        case AnswerClass.OUTAGE:
+            return Deferred(row.code, detail, wait, outage=True)
+        case AnswerClass.REJECTED:
+            return Rejected(row.code, detail)
+        case AnswerClass.GONE:
+            return Gone(row.code, detail, as_of)
+        case AnswerClass.SUSPECT:
+            return Gone(row.code, detail, suspect=True)
+        case AnswerClass.MISCONFIGURED:
+            return Misconfigured(row.code, detail)
+        case _:
+            assert_never(row.answer_class)
+
+
+def json_object(body: bytes) -> Mapping[str, Any]:
+    """The JSON object in the body, or an empty one."""
+    if not body.lstrip().startswith(b"{"):
+        return {}
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):  # RecursionError: 4 KiB of brackets
+        return {}
+    return value if isinstance(value, dict) else {}

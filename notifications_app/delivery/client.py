@@ -1,0 +1,109 @@
+"""What the clients of the three transports share: the promise of `send`, the limits of a call, and
+the outcome of a call that got no answer."""
+
+import json
+import logging
+import math
+import socket
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import aiohttp
+
+from notifications_app.delivery.types import Deferred, Message, Outcome, Rejected, Target
+
+logger = logging.getLogger(__name__)
+
+TargetT = TypeVar("TargetT", bound=Target, contravariant=True)
+KeysT = TypeVar("KeysT", contravariant=True)
+
+CONNECT_TIMEOUT: Final = 5.0
+# An idle connection is kept long enough for the next batch to use it.
+KEEPALIVE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One POST over HTTP/1.1."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+class PayloadTooLargeError(ValueError):
+    """The payload has more than `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class Client(ABC, Generic[TargetT, KeysT]):
+    """The connections of one platform. Made and used inside one running event loop."""
+
+    # The event to log for an error that should not occur.
+    unexpected_event: ClassVar[str]
+    # Seconds to wait after a call without an answer. None leaves it to the pipeline.
+    outage_wait: ClassVar[float | None] = None
+
+    async def send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome:
+        """One attempt, one outcome. `keys` is what the push service wants to see from the channel.
+
+        Raises only CancelledError.
+        """
+        try:
+            return await self._send(message, target, keys)
+        except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
+            return self._own_outcome(error) or self._without_answer(error)
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    async def _send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome: ...
+
+    def _own_outcome(self, _error: Exception) -> Outcome | None:
+        """The outcome of an error that only this transport has, else None."""
+        return None
+
+    def _without_answer(self, error: Exception) -> Outcome:
+        match error:
+            case PayloadTooLargeError():
+                return Rejected("payload_too_large", f"more than {error.limit} bytes")
+            case TimeoutError():
+                return self._outage("timeout")
+            case aiohttp.ClientConnectorDNSError() | socket.gaierror():
+                return self._outage("name_not_resolved")
+            case aiohttp.ClientSSLError() | ssl.SSLError():
+                return self._outage("tls_failed")
+            case aiohttp.ClientError() | OSError():
+                return self._outage("connection_failed", type(error).__name__)
+            case _:
+                # Neither text nor traceback is logged: both may contain the address.
+                name = type(error).__name__
+                logger.error(self.unexpected_event, extra={"error": name})
+                return Deferred("unexpected_error", name)
+
+    def _outage(self, code: str, detail: str = "") -> Deferred:
+        return Deferred(code, detail, self.outage_wait, outage=True)
+
+
+def call_limits(seconds: float) -> aiohttp.ClientTimeout:
+    """Limits for one call of aiohttp, its wait for a connection included."""
+    # By default aiohttp rounds timeouts over 5 s up to whole seconds of the loop's clock.
+    return aiohttp.ClientTimeout(
+        total=seconds, sock_connect=CONNECT_TIMEOUT, ceil_threshold=math.inf
+    )
+
+
+def compact_json(value: object) -> bytes:
+    """UTF-8 without spaces: payloads have a limit in bytes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
