@@ -23,6 +23,7 @@ from tests.sandbox.webpush.sender import request
 
 ROOT = Path(__file__).parents[2]
 CURLS = 11
+PATIENCE = 300  # seconds for a process to start or to end, on a busy machine
 PORTS = ("--port", "--fcm-port", "--apns-port", "--apns-control-port")
 # Its Django set up as manage.py does it.
 PROGRAM = (
@@ -50,7 +51,7 @@ def serving(*arguments):
             yield shown_by(process)
         finally:
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=PATIENCE)
 
 
 def shown_by(process):
@@ -191,7 +192,7 @@ def test_it_serves_until_a_signal_even_with_hanging_requests(signum):
     with serving("--port", "0") as shown:
         web, android = _hanging_browser(shown.settings), _hanging_phone(shown.settings)
         shown.process.send_signal(signum)
-        _, errors = shown.process.communicate(timeout=10)
+        _, errors = shown.process.communicate(timeout=PATIENCE)
         web.close()
         android.join()
     assert (shown.process.returncode, errors) == (0, "")
@@ -241,7 +242,7 @@ def test_it_says_in_one_line_that_a_port_is_taken(option):
         port = str(taken.getsockname()[1])
         others = [word for other in PORTS if other != option for word in (other, "0")]
         with start(*others, option, port) as process:
-            output, errors = process.communicate(timeout=30)
+            output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert output == ""
     assert errors.startswith(f"CommandError: Cannot serve on 127.0.0.1:{port}: ")
