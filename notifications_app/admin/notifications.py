@@ -194,7 +194,7 @@ _UNFINISHED: Final = {"running", "scheduled"}
 _OPEN_STATUSES: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 
 _PROGRESS: Final = (
-    '<span class="ps-bar pn-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
+    '<span class="ps-bar ps-notification-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
     '<i data-tone="bad" style="width:{}"></i></span>'
-    '<small class="pn-rates">{} · {}</small>'
+    '<small class="ps-notification-rates">{} · {}</small>'
 )

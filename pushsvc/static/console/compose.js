@@ -76,7 +76,7 @@
   function picture(name, address) {
     for (const place of document.querySelectorAll(`[data-preview="${name}"]`)) {
       const usable = /^https:\/\/./.test(address);
-      if (place.classList.contains("pc-picture")) place.hidden = !usable;
+      if (place.classList.contains("ps-compose-picture")) place.hidden = !usable;
       if (place.dataset.address === address) continue;
       place.dataset.address = address;
       place.replaceChildren();
@@ -151,9 +151,9 @@
   function reach(platforms, faults) {
     const total = platforms.reduce((sum, each) => sum + each.audience, 0);
     const about = platforms.some((each) => each.estimated) ? "about " : "";
-    const parts = [text("p", `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`, "pc-total")];
+    const parts = [text("p", `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`, "ps-compose-total")];
     for (const each of platforms) {
-      const line = text("div", "", "pc-platform");
+      const line = text("div", "", "ps-compose-platform");
       const badge = text("span", each.name, "ps-badge");
       badge.dataset.tone = each.platform;
       const size = each.payload_bytes === null ? "" : `${each.payload_bytes.toLocaleString("en")} of ${each.most_bytes.toLocaleString("en")} bytes`;

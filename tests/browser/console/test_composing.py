@@ -81,9 +81,10 @@ def test_characters_bytes_and_preview_follow_what_is_written(console, alice, sen
     expect(page.locator("#check")).to_contain_text("7 subscribers")
     expect(page.locator("#check")).to_contain_text(re.compile(r"\d+ of 3,993 bytes"))
     for device in ("chrome", "android", "ios"):
-        expect(page.locator(f".pc-{device} [data-preview=title]")).to_have_text("Brötchen 🥐")
-        expect(page.locator(f".pc-{device} [data-preview=body]")).to_have_text("Frisch")
-    expect(page.locator(".pc-chrome [data-preview=host]")).to_have_text("shop.example")
+        preview = page.locator(f".ps-compose-{device}")
+        expect(preview.locator("[data-preview=title]")).to_have_text("Brötchen 🥐")
+        expect(preview.locator("[data-preview=body]")).to_have_text("Frisch")
+    expect(page.locator(".ps-compose-chrome [data-preview=host]")).to_have_text("shop.example")
 
 
 def test_the_audience_is_that_of_the_platforms_and_the_segment(console, alice, sender, devices):
@@ -92,7 +93,7 @@ def test_the_audience_is_that_of_the_platforms_and_the_segment(console, alice, s
     segment_create(channel=alice.channel, name="Pro", rule=rule)
     page = console.open(COMPOSE, sender)
 
-    total = page.locator(".pc-total")
+    total = page.locator(".ps-compose-total")
     expect(total).to_have_text("6 subscribers")
     page.get_by_role("checkbox", name="Android").uncheck()
     expect(total).to_have_text("5 subscribers")
@@ -138,9 +139,9 @@ def test_a_schedule_is_the_browsers_time_and_stored_as_utc(console, alice, sende
 
     review(page)
     expect(page.locator("#review")).to_have_text("Schedule this notification?")
-    expect(page.locator(".pc-review")).to_contain_text("18:30")
-    expect(page.locator(".pc-review")).to_contain_text(f"{in_utc:%H:%M} UTC")
-    expect(page.locator(".pc-review")).to_contain_text("3 subscribers")
+    expect(page.locator(".ps-compose-review")).to_contain_text("18:30")
+    expect(page.locator(".ps-compose-review")).to_contain_text(f"{in_utc:%H:%M} UTC")
+    expect(page.locator(".ps-compose-review")).to_contain_text("3 subscribers")
     page.get_by_role("button", name="Schedule it").click()
 
     expect(page.get_by_text("It is scheduled.")).to_be_visible()
@@ -161,7 +162,7 @@ def test_a_double_click_on_the_confirmation_sends_once(console, alice, sender, d
     page.get_by_role("button", name="Send it to 3").dblclick()
 
     expect(page.get_by_text("The notification is stored")).to_be_visible()
-    expect(page.locator(".pn-figures dd")).to_have_text(["3", "3", "0", "0"])
+    expect(page.locator(".ps-notification-figures dd")).to_have_text(["3", "3", "0", "0"])
     assert only_one(alice).recipient_count == 3
     assert messages_of(devices) == [1, 1, 1]
 
@@ -217,7 +218,7 @@ def test_an_earlier_one_is_the_start_of_a_new_one(console, alice, sender):
     expect(page.get_by_label("Title")).to_have_value("Spring sale")
     expect(page.locator("[name=data_value]").first).to_have_value("green")
     review(page)
-    expect(page.locator(".pc-review")).to_contain_text("Twenty per cent off")
+    expect(page.locator(".ps-compose-review")).to_contain_text("Twenty per cent off")
 
 
 # --- sending --------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ def test_progress_is_watched_until_it_is_sent_and_its_log_is_downloaded(
     review(page)
     page.get_by_role("button", name="Send it to 3").click()
 
-    figures = page.locator(".pn-figures dd")
+    figures = page.locator(".ps-notification-figures dd")
     expect(figures).to_have_text(["3", "2", "0", "0"])
     expect(page.get_by_text("wait for another attempt")).to_be_visible()
     assert messages_of(devices) == [0, 1, 1]
