@@ -20,6 +20,8 @@ from cryptography.fernet import Fernet
 from pushsvc.local import embedded
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -29,9 +31,14 @@ _CHANNELS = 20
 _DAYS = 400  # of hourly rows
 _MOST_QUERIES = 25
 _TIMES = 7
-_BIG = ("subscriptions_app_subscription", "notifications_app_delivery")
-_BIG += ("notifications_app_notification", "notifications_app_hourlystat")
-_BIG += ("notifications_app_outcomeminute", "notifications_app_batch")
+_BIG = (
+    "subscriptions_app_subscription",
+    "notifications_app_delivery",
+    "notifications_app_notification",
+    "notifications_app_hourlystat",
+    "notifications_app_outcomeminute",
+    "notifications_app_batch",
+)
 _SCAN = re.compile(rf"Seq Scan on ({'|'.join(_BIG)})\b")
 _SECRETS = {
     "SECRET_KEY": "only-for-the-bench-" + "0123456789" * 4,
@@ -91,7 +98,7 @@ def _fill(subscribers: int, notifications: int) -> "Channel":
     with connection.cursor() as cursor:
         for position, channel in enumerate(channels):
             share = 0.9 if position == 0 else 0.1 / (_CHANNELS - 1)
-            numbers = {
+            numbers: dict[str, UUID | int] = {
                 "channel": channel.pk,
                 "subscribers": int(subscribers * share),
                 "notifications": notifications // _CHANNELS,

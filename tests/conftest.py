@@ -28,7 +28,7 @@ def _empty_tables(_case):
     database.ops.execute_sql_flush(database.ops.sql_flush(no_style(), emptied))
 
 
-TransactionTestCase._fixture_teardown = _empty_tables
+TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
 
 
 # A process's transports are made with the settings of the moment, and kept. Where push services are

@@ -37,7 +37,7 @@ def review(client, form):
 
 
 def key_of(page):
-    return re.search(r'name="key" value="([^"]+)"', page.content.decode())[1]
+    return re.search(r'name="key" value="([^"]+)"', page.content.decode()).group(1)
 
 
 def confirm(client, form, key):

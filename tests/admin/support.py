@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.test import Client
@@ -23,6 +24,8 @@ class House:
     account: Account
     channel: Channel
     members: dict[str, User] = field(default_factory=dict)
+    # What stands in the console's addresses, by its kind.
+    rows: dict[str, Any] = field(default_factory=dict)
 
 
 def make_house(name: str) -> House:

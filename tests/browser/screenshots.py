@@ -11,6 +11,7 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet
 from playwright.sync_api import sync_playwright
@@ -21,7 +22,7 @@ from pushsvc.local.embedded.server import free_port
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PICTURES = CHECKOUT / "docs" / "screenshots"
 MOST_BYTES = 150_000
-MODES = {
+MODES: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 760}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 760}},
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
@@ -110,8 +111,7 @@ def _photograph(address, paths, session):
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for mode, options in MODES.items():
             context = browser.new_context(timezone_id="Europe/Berlin", **options)
-            cookie = {"name": "sessionid", "value": session, "url": address}
-            context.add_cookies([cookie])
+            context.add_cookies([{"name": "sessionid", "value": session, "url": address}])
             context.set_default_timeout(60_000)
             page = context.new_page()
             for name, path in paths.items():

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -94,7 +95,7 @@ def seconds_for(code):
 class PushService:
     """An HTTP/1.1 server of one `behave(reader, writer)` for each request it has read."""
 
-    behave: object
+    behave: Callable[..., Awaitable[None]]
     tls: object = None
     connections: int = 0
     received: list[Received] = field(default_factory=list)

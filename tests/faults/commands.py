@@ -23,4 +23,8 @@ def make_channels(count):
 
 if __name__ == "__main__":
     django.setup()
-    {"migrate": migrate, "make_channels": make_channels}[sys.argv[1]](*sys.argv[2:])
+    command, *arguments = sys.argv[1:]
+    if command == "migrate":
+        migrate()
+    else:
+        make_channels(*arguments)

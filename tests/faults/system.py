@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -63,7 +64,7 @@ class System:
         self._database = None
         self._channels = []
         self._one_stop_at_a_time = threading.Lock()
-        self.redis = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
+        self.redis: Any = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
 
     # A test
 
@@ -202,7 +203,7 @@ class System:
     def restart_postgres(self, how=signal.SIGINT):
         """SIGINT ends sessions and writes a checkpoint; SIGQUIT is a crash, and is recovered."""
         server = self.servers.servers["DATABASE_URL"]
-        server.stop_signals = (how, signal.SIGQUIT)
+        server.stop_signals = (how, signal.SIGQUIT)  # type: ignore[misc]
         server.stop(seconds=20)
         self.servers.revive()
 
@@ -291,7 +292,7 @@ class System:
         """Each of them said so in Redis since it was started."""
         return all(
             any(
-                float(said.split(":")[0]) > self._started_at[f"worker-{queue}"]
+                float(said.partition(":")[0]) > self._started_at[f"worker-{queue}"]
                 for said in self.redis.hgetall(f"pushsvc:workers:{queue}").values()
             )
             for queue in ("plan", *PLATFORMS)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from django.utils import timezone
 
@@ -55,7 +56,7 @@ class Cast:
 
 def make_cast(seed: int) -> Cast:
     """Committed to the database, so that a server that runs beside the test knows it."""
-    limits = {"subscribes_per_minute": _MANY, "sends_per_second": _MANY}
+    limits: dict[str, Any] = {"subscribes_per_minute": _MANY, "sends_per_second": _MANY}
     own = make_channel(android_enabled=True, ios_enabled=True, **limits)
     other = make_channel(name="Bob's news")
     _, tokens = reached(owner_of(own), 5, url="https://shop.example/")

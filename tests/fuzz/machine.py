@@ -55,7 +55,7 @@ def machine_of(schema, cast, tally, between=lambda: None):
     operations = [found.ok() for found in schema.get_all_operations()]
     operations.sort(key=lambda each: each.method != "post")  # the first is drawn most
 
-    class Flow(schema.as_state_machine()):
+    class Flow(schema.as_state_machine()):  # type: ignore[misc]
         @rule(data=st.data())
         def call_any(self, data):
             """What no link leads to is reached too; ids are known ones, mostly."""

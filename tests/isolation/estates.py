@@ -86,8 +86,11 @@ def make_estate(name: str, word: str) -> Estate:
     _rename(house, word)
     channel = house.channel
     fill_hours(channel, days=1)
-    stored = {"fcm_service_account": json.dumps(GOOGLE | {"project_id": f"{word}-1"})}
-    provider_credentials_store(channel=channel, apns_key=json.dumps(APPLE), **stored)
+    provider_credentials_store(
+        channel=channel,
+        fcm_service_account=json.dumps(GOOGLE | {"project_id": f"{word}-1"}),
+        apns_key=json.dumps(APPLE),
+    )
     channel.refresh_from_db()
     devices = _devices(channel, word)
     segment = Segment.objects.create(channel=channel, name=word, rule=_rule(word))
@@ -102,7 +105,7 @@ def make_estate(name: str, word: str) -> Estate:
         "notification": _pending(channel, word, segment),
         "sent": sent,
     }
-    house.rows = rows  # for the console's addresses
+    house.rows = rows
     owner_of(channel).send({"body": word}, **{"Idempotency-Key": f"order-{word}"})
     return Estate(house, _ids(rows), _things(house, rows, devices, word))
 

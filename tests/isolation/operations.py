@@ -176,9 +176,9 @@ def operations():
         if isinstance(pattern, URLPattern) and view is not None:
             for method in view.http_method_names:
                 if hasattr(view, method):
-                    yield Operation(method.upper(), pattern.pattern._route, view)
+                    yield Operation(method.upper(), str(pattern.pattern), view)
             if hasattr(view, "get"):
-                yield Operation("HEAD", pattern.pattern._route, view)
+                yield Operation("HEAD", str(pattern.pattern), view)
 
 
 ALL = list(operations())

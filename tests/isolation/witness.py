@@ -44,8 +44,10 @@ class Trace(NamedTuple):
 
 def difference(one, other):
     """Lines of the one trace that the other has not, and the other way round; none of two alike."""
-    lines = [[str(line) for part in trace for line in _lines(part)] for trace in (one, other)]
-    return [line for line in difflib.ndiff(*lines) if line[0] in "+-"]
+    before, after = (
+        [str(line) for part in trace for line in _lines(part)] for trace in (one, other)
+    )
+    return [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
 
 
 def _lines(part):
@@ -147,7 +149,11 @@ def _headers(answer):
 
 def _messages(answer):
     cookie = answer.cookies.get(CookieStorage.cookie_name)
-    given = CookieStorage(answer.wsgi_request)._decode(cookie.value) if cookie else None
+    given = (
+        CookieStorage(answer.wsgi_request)._decode(cookie.value)  # type: ignore[attr-defined]
+        if cookie
+        else None
+    )
     return [str(message) for message in given or []]
 
 

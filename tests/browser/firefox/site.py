@@ -55,7 +55,7 @@ class Site:
 @contextmanager
 def serving(service_url, channel_id):
     """The site of a channel, on `localhost`, which is a secure context."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server = _Server(("127.0.0.1", 0), _Handler)
     server.site = Site(f"http://localhost:{server.server_port}/", service_url, channel_id)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -67,7 +67,12 @@ def serving(service_url, channel_id):
         thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    site: Site
+
+
 class _Handler(BaseHTTPRequestHandler):
+    server: _Server
     # One request a connection: none that Firefox keeps open holds up the end.
     protocol_version = "HTTP/1.0"
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import uuid
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,7 +19,8 @@ class AutopushBrowser:
     def __init__(self, sandbox) -> None:
         self._sandbox = sandbox
         self._loop = asyncio.new_event_loop()
-        self._session = self._socket = None
+        self._session: Any = None
+        self._socket: Any = None
         self.uaid = None
 
     def __enter__(self):
@@ -88,8 +90,9 @@ class Letters:
 
     def send(self, body=None, **changes):
         """The answer, and the body that was sent."""
-        body = encrypted(self) if body is None else body
-        return post(self.endpoint, self.sender.headers(self, **changes), body), body
+        device: Any = self  # it has what is asked of one
+        body = encrypted(device) if body is None else body
+        return post(self.endpoint, self.sender.headers(device, **changes), body), body
 
     @property
     def id(self):

@@ -80,7 +80,7 @@ def encrypted(device: Device, text: bytes = TEXT, **options) -> bytes:
 
 def request(method: str, url: str, body: bytes = b"", headers=(), timeout: float = 10) -> Answered:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=timeout)
     try:
         connection.request(method, url[url.index(parts.path) :], body, dict(headers))
         response = connection.getresponse()
