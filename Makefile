@@ -3,10 +3,12 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pg16 lint format audit sbom requirements openapi \
+.PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
 	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-console screenshots
 
 BIN := .venv/bin
+# What takes minutes: whole deployments, killed processes, browsers, generated requests.
+LONG_TESTS := browser faults fuzz ops proxy
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
 	--generate-hashes --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command "make requirements"
@@ -17,18 +19,33 @@ help: ## this list
 run: .venv/run.stamp ## start everything on this machine, until Ctrl-C
 	@exec $(BIN)/python -m pushsvc.local.run
 
-test: .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word")
+test: say-what .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word")
 	@exec $(BIN)/python -m pytest -n logical $(ARGS)
+
+test-fast: .venv/dev.stamp ## run the tests without browsers, faults, deployments and fuzzing
+	@exec $(BIN)/python -m pytest -n logical $(LONG_TESTS:%=--ignore=tests/%) $(ARGS)
+
+# How long it takes stands in README.md, and nowhere else.
+say-what:
+	@$(if $(ARGS),echo "make test: runs only what ARGS names",sed -n 's/^make test  *# /make test: /p' README.md)
+
+coverage: .venv/dev.stamp ## run the tests and print which branches of the code they take
+	@mkdir -p var/coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n logical $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
 
 test-pg16: .venv/dev.stamp ## run the tests on PostgreSQL 16 instead of 18
 	@PGSERVER_POSTGRES_VERSION=16 exec $(BIN)/python -m pytest -n logical $(ARGS)
 
-lint: .venv/dev.stamp ## check style, types, imports, migrations, settings, OpenAPI
+lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, scripts, templates, spelling
 	@.ci/lint
 
-format: .venv/dev.stamp ## put the code into the form that lint asks for
+format: .venv/dev.stamp .venv/node.stamp ## put the code into the form that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@.ci/node biome check --write .
 
 audit: .venv/audit.stamp .venv/base.stamp ## check what is installed: licences, known vulnerabilities (ARGS="--ignore-vuln ID")
 	@.venv/audit/bin/pip-licenses --python .venv/base/bin/python
@@ -65,8 +82,12 @@ screenshots: .venv/dev.stamp ## make the pictures of the console in docs/screens
 openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
-requirements: .venv/dev.stamp ## pin requirements/*.txt anew from *.in
-	@for name in uv base run dev audit; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt anew from *.in, and .ci/javascript
+	@for name in uv base run dev audit node; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@cd .ci/javascript && npm_config_omit_lockfile_registry_resolved=true PATH="$(CURDIR)/.venv/node/bin:$$PATH" \
+		npm install --package-lock-only --silent --no-audit --no-fund
+
+.venv/node.stamp: .ci/javascript/package-lock.json
 
 .venv/%.stamp: requirements/uv.txt requirements/%.txt
 	@.ci/install $*

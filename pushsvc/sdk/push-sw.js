@@ -14,28 +14,42 @@
   const CALL_MS = 10_000;
   const REPORTS_A_CALL = 20;
   const REPORTS_KEPT = 100;
+  /** @type {Kept} */
   const NOBODY = {}; // what is known before push.js said anything
 
+  /**
+   * @typedef {{ baseUrl?: string, channel?: string, endpoint?: string, id?: string, reports?: Report[] }} Kept
+   * @typedef {{ token: string, event: string }} Report
+   */
+
+  /** @param {unknown} value */
   const text = (value) => (typeof value === "string" ? value : undefined);
 
   // --- what is kept: { baseUrl, channel, endpoint, id, reports }, one record for each scope ---
 
   let memory = NOBODY; // where IndexedDB is blocked
 
-  const stored = (mode, act) => new Promise((resolve, reject) => {
-    const opening = indexedDB.open("pushsvc", 1);
-    opening.onupgradeneeded = () => opening.result.createObjectStore("scopes");
-    opening.onerror = () => reject(opening.error);
-    opening.onsuccess = () => {
-      const database = opening.result;
-      const transaction = database.transaction("scopes", mode);
-      const request = act(transaction.objectStore("scopes"));
-      transaction.oncomplete = () => resolve(request.result);
-      transaction.onabort = () => reject(transaction.error);
-      database.close(); // once the transaction is over
-    };
-  });
+  /**
+   * @param {IDBTransactionMode} mode
+   * @param {(store: IDBObjectStore) => IDBRequest} act
+   * @returns {Promise<any>}
+   */
+  const stored = (mode, act) =>
+    new Promise((resolve, reject) => {
+      const opening = indexedDB.open("pushsvc", 1);
+      opening.onupgradeneeded = () => opening.result.createObjectStore("scopes");
+      opening.onerror = () => reject(opening.error);
+      opening.onsuccess = () => {
+        const database = opening.result;
+        const transaction = database.transaction("scopes", mode);
+        const request = act(transaction.objectStore("scopes"));
+        transaction.oncomplete = () => resolve(request.result);
+        transaction.onabort = () => reject(transaction.error);
+        database.close(); // once the transaction is over
+      };
+    });
 
+  /** @returns {Promise<Kept>} */
   const load = async () => {
     try {
       return (await stored("readonly", (store) => store.get(registration.scope))) ?? memory;
@@ -44,6 +58,7 @@
     }
   };
 
+  /** @param {Kept} record */
   const save = async (record) => {
     memory = record;
     await stored("readwrite", (store) => store.put(record, registration.scope)).catch(() => {});
@@ -51,7 +66,11 @@
 
   let last = Promise.resolve();
 
-  /** Runs `act` after what was given before it, so that no two change the record at once. */
+  /**
+   * Runs `act` after what was given before it, so that no two change the record at once.
+   *
+   * @param {() => Promise<void>} act
+   */
   const inTurn = (act) => {
     last = last.then(act).catch(() => {});
     return last;
@@ -59,19 +78,37 @@
 
   // --- calls of the service ---
 
-  const call = (url, request) => fetch(url, {
-    credentials: "omit", cache: "no-store", signal: AbortSignal.timeout?.(CALL_MS), ...request,
-  });
+  /**
+   * @param {string} url
+   * @param {RequestInit} request
+   */
+  const call = (url, request) =>
+    fetch(url, {
+      credentials: "omit",
+      cache: "no-store",
+      signal: AbortSignal.timeout?.(CALL_MS),
+      ...request,
+    });
 
-  /** What could not be sent goes with the next report. text/plain needs no preflight. */
-  const report = (token, event) => inTurn(async () => {
-    const record = await load();
-    if (!text(token) || !record.baseUrl) return;
-    const reports = [...(record.reports ?? []), { token, event }].slice(-REPORTS_KEPT);
-    const left = await sent(record.baseUrl, reports);
-    if (left.length || record.reports?.length) await save({ ...record, reports: left });
-  });
+  /**
+   * What could not be sent goes with the next report. text/plain needs no preflight.
+   *
+   * @param {string} token
+   * @param {string} event
+   */
+  const report = (token, event) =>
+    inTurn(async () => {
+      const record = await load();
+      if (!text(token) || !record.baseUrl) return;
+      const reports = [...(record.reports ?? []), { token, event }].slice(-REPORTS_KEPT);
+      const left = await sent(record.baseUrl, reports);
+      if (left.length || record.reports?.length) await save({ ...record, reports: left });
+    });
 
+  /**
+   * @param {string} baseUrl
+   * @param {Report[]} reports
+   */
   const sent = async (baseUrl, reports) => {
     try {
       const { ok, status } = await call(`${baseUrl}/events`, {
@@ -87,40 +124,60 @@
     }
   };
 
-  /** The site's open pages may want to know, too. */
+  /**
+   * The site's open pages may want to know, too.
+   *
+   * @param {string} event
+   * @param {object} notification
+   */
   const tell = async (event, notification) => {
     const { channel } = await load();
     const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
     for (const page of pages) page.postMessage({ pushsvc: event, channel, notification });
   };
 
-  /** `data` is what `show` put into the notification. It never rejects. */
-  const announce = (event, { token, pushsvc, ...notification }) => Promise.allSettled([
-    report(token, event), tell(event, notification),
-  ]);
+  /**
+   * `data` is what `show` put into the notification. It never rejects.
+   *
+   * @param {string} event
+   * @param {any} data
+   */
+  const announce = (event, { token, pushsvc, ...notification }) =>
+    Promise.allSettled([report(token, event), tell(event, notification)]);
 
   // --- showing ---
 
-  /** The payload as an object, whatever came. */
+  /**
+   * The payload as an object, whatever came.
+   *
+   * @param {PushMessageData | null} data
+   */
   const read = (data) => {
     try {
-      const message = data.json();
+      const message = data?.json();
       return typeof message === "object" && message !== null ? message : {};
     } catch {
       return { body: data?.text() };
     }
   };
 
-  /** Shown first, reported after. A push that shows nothing costs a site its permission. */
+  /**
+   * Shown first, reported after. A push that shows nothing costs a site its permission.
+   *
+   * @param {any} message
+   */
   const show = async (message) => {
     const title = text(message.title) || location.hostname;
     const body = text(message.body) ?? (text(message.title) ? "" : "You have a new message.");
+    /** @type {any} */
     const data = { pushsvc: true, title, body, data: message.data };
     for (const name of ["notification_id", "url", "token"]) data[name] = text(message[name]);
     const options = { body, data, tag: data.notification_id }; // a repeat replaces itself
     try {
       await registration.showNotification(title, {
-        ...options, icon: text(message.icon), image: text(message.image),
+        ...options,
+        icon: text(message.icon),
+        image: text(message.image),
       });
     } catch {
       await registration.showNotification(title, options);
@@ -130,7 +187,11 @@
 
   // --- opening ---
 
-  /** The page to open: the notification's, if it is http or https, else the site's own. */
+  /**
+   * The page to open: the notification's, if it is http or https, else the site's own.
+   *
+   * @param {string} url
+   */
   const target = (url) => {
     try {
       const { protocol, href } = new URL(url);
@@ -141,6 +202,7 @@
     return registration.scope;
   };
 
+  /** @param {string} href */
   const open = async (href) => {
     const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
     const page = pages.find(({ url }) => url === href);
@@ -153,16 +215,20 @@
   /**
    * Subscribes anew, says which endpoint this replaces, and proves it by what only this browser was
    * told. What fails here, push.js mends.
+   *
+   * @param {PushSubscription | null} before
    */
   const resubscribe = async (before) => {
     const { baseUrl, channel, endpoint, id } = await load();
-    if (!baseUrl) return;
+    if (!baseUrl || !channel) return;
     await navigator.locks.request(`pushsvc:${channel}`, async () => {
       const headers = { "X-Channel-ID": channel, "Content-Type": "application/json" };
       const answer = await call(`${baseUrl}/web-push-key`, { headers });
       const { public_key: key } = await answer.json();
-      const subscription = await registration.pushManager.subscribe(
-        { userVisibleOnly: true, applicationServerKey: key });
+      const subscription = await registration.pushManager.subscribe({
+        userVisibleOnly: true,
+        applicationServerKey: key,
+      });
       const subscribed = await call(`${baseUrl}/subscribe`, {
         method: "POST",
         headers,
@@ -179,7 +245,7 @@
         endpoint: subscription.endpoint,
         id: (await subscribed.json()).subscriptionId,
       };
-      await inTurn(async () => save({ ...await load(), ...known }));
+      await inTurn(async () => save({ ...(await load()), ...known }));
     });
   };
 
@@ -213,6 +279,6 @@
     const about = event.data?.pushsvc;
     if (!about?.baseUrl) return;
     event.ports[0]?.postMessage("here");
-    event.waitUntil(inTurn(async () => save({ ...await load(), ...about })));
+    event.waitUntil(inTurn(async () => save({ ...(await load()), ...about })));
   });
 })();

@@ -45,6 +45,7 @@ export class PushError extends Error {
   readonly problem?: Problem;
   /** It is remembered and tried again when the network is back and at the next visit. */
   readonly willRetry: boolean;
+  constructor(code: ErrorCode, about?: { cause?: unknown; problem?: Problem; willRetry?: boolean });
 }
 
 /** A notification as the worker saw it; `data` is the sender's. */
@@ -98,7 +99,7 @@ export interface PushClient extends EventTarget {
 export function init(options: Options): PushClient;
 
 declare global {
-  const pushsvc: {
+  var pushsvc: {
     init: typeof init;
     PushError: typeof PushError;
     origin: string | undefined;

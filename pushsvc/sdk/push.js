@@ -12,6 +12,17 @@
 (() => {
   "use strict";
 
+  /**
+   * @typedef {import("./push").Attributes} Attributes
+   * @typedef {import("./push").ErrorCode} ErrorCode
+   * @typedef {import("./push").Events} Events
+   * @typedef {import("./push").Options} Options
+   * @typedef {import("./push").Problem} Problem
+   * @typedef {import("./push").Subscribed} Subscribed
+   * @typedef {{ id?: string, endpoint?: string, attributes?: Attributes, isWanted?: boolean,
+   *   isPending?: boolean, settledAt?: number }} State what localStorage holds for a channel
+   */
+
   // A visit tells the service again after so long, in case it took the browser for gone.
   const SETTLED_FOR_MS = 12 * 3600 * 1000;
   const CALL_MS = 15_000;
@@ -39,7 +50,12 @@
   };
 
   class PushError extends Error {
-    /** `problem`: what the service answered (RFC 9457). `willRetry`: nothing needs to be done. */
+    /**
+     * `problem`: what the service answered (RFC 9457). `willRetry`: nothing needs to be done.
+     *
+     * @param {ErrorCode} code
+     * @param {{ cause?: any, problem?: Problem, willRetry?: boolean }} about
+     */
     constructor(code, { cause, problem, willRetry = false } = {}) {
       const words = problem?.detail ?? cause?.message;
       super(words ? `${TODO[code]} (${words})` : TODO[code], { cause });
@@ -50,23 +66,39 @@
     }
   }
 
-  /** The code of what keeps this page from push whatever the user says, or undefined. */
+  /**
+   * The code of what keeps this page from push whatever the user says, or undefined.
+   *
+   * @returns {ErrorCode | undefined}
+   */
   const obstacle = () => {
     if (!isSecureContext) return "insecure_context";
     const hasWorkers = "serviceWorker" in navigator;
     if (hasWorkers && "PushManager" in window && "Notification" in window) return undefined;
     // An iPad says that it is a Mac, but no Mac has a touch screen.
-    const isIos = /iP(hone|ad|od)/.test(navigator.userAgent) ||
+    const isIos =
+      /iP(hone|ad|od)/.test(navigator.userAgent) ||
       (navigator.platform === "MacIntel" && navigator.maxTouchPoints > 1);
     if (isIos && !navigator.standalone) return "ios_needs_install";
     return !hasWorkers && /Firefox\//.test(navigator.userAgent) ? "private_mode" : "unsupported";
   };
 
-  /** `promise`, or a rejection with these words after so long. */
-  const within = (ms, promise, words) => Promise.race([
-    promise,
-    new Promise((_, reject) => { setTimeout(reject, ms, new Error(words)); }),
-  ]);
+  /**
+   * `promise`, or a rejection with these words after so long.
+   *
+   * @template T
+   * @param {number} ms
+   * @param {Promise<T>} promise
+   * @param {string} words
+   * @returns {Promise<T>}
+   */
+  const within = (ms, promise, words) =>
+    Promise.race([
+      promise,
+      new Promise((_, reject) => {
+        setTimeout(reject, ms, new Error(words));
+      }),
+    ]);
 
   const askPermission = async () => {
     const { permission } = Notification;
@@ -75,30 +107,57 @@
     if (answer !== "granted") throw new PushError("permission_dismissed");
   };
 
-  /** The worker that push needs; `ready` would wait for ever on a page outside of its scope. */
-  const activeWorker = (registration) => new Promise((resolve, reject) => {
-    const worker = registration.active ?? registration.waiting ?? registration.installing;
-    const look = () => {
-      if (registration.active) resolve(registration.active);
-      else if (worker.state === "redundant") reject(new Error("It failed to install."));
-    };
-    worker.addEventListener("statechange", look);
-    look();
-  });
+  /**
+   * The worker that push needs; `ready` would wait for ever on a page outside of its scope.
+   *
+   * @param {ServiceWorkerRegistration} registration
+   * @returns {Promise<ServiceWorker>}
+   */
+  const activeWorker = (registration) =>
+    new Promise((resolve, reject) => {
+      const worker = /** @type {ServiceWorker} */ (
+        registration.active ?? registration.waiting ?? registration.installing
+      );
+      const look = () => {
+        if (registration.active) resolve(registration.active);
+        else if (worker.state === "redundant") reject(new Error("It failed to install."));
+      };
+      worker.addEventListener("statechange", look);
+      look();
+    });
 
-  /** Tells the worker what it needs without a page; rejects where it is not ours. */
+  /**
+   * Tells the worker what it needs without a page; rejects where it is not ours.
+   *
+   * @param {ServiceWorker} worker
+   * @param {object} about
+   */
   const introduce = (worker, about) => {
     const { port1, port2 } = new MessageChannel();
-    const answer = new Promise((resolve) => { port1.onmessage = resolve; });
+    const answer = new Promise((resolve) => {
+      port1.onmessage = resolve;
+    });
     worker.postMessage({ pushsvc: about }, [port2]);
-    return within(WORKER_MS, answer,
-      "It does not answer: the importScripts line is missing, or an old file is still in use.");
+    return within(
+      WORKER_MS,
+      answer,
+      "It does not answer: the importScripts line is missing, or an old file is still in use.",
+    );
   };
 
-  const base64url = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
-    .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  /** @param {ArrayBuffer} buffer */
+  const base64url = (buffer) =>
+    btoa(String.fromCharCode(...new Uint8Array(buffer)))
+      .replaceAll("+", "-")
+      .replaceAll("/", "_")
+      .replaceAll("=", "");
 
-  /** The browser's subscription for this key; one for another key is given up. */
+  /**
+   * The browser's subscription for this key; one for another key is given up.
+   *
+   * @param {PushManager} manager
+   * @param {string} key
+   */
   const browserSubscribe = async (manager, key) => {
     const known = await manager.getSubscription();
     const knownKey = known?.options.applicationServerKey;
@@ -120,13 +179,17 @@
     #channel;
     #base;
     #worker;
-    #unstored = {}; // the record, where localStorage is blocked
+    /** @type {State} the record, where localStorage is blocked */
+    #unstored = {};
 
+    /** @param {Options} options */
     constructor({ channel, serviceWorker, baseUrl = globalThis.pushsvc.origin }) {
       super();
       if (!channel || !serviceWorker || !baseUrl) {
-        throw new TypeError("pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`"
-          + " where push.js is not a script of the page.");
+        throw new TypeError(
+          "pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`" +
+            " where push.js is not a script of the page.",
+        );
       }
       this.#channel = channel;
       this.#base = new URL(baseUrl, location.href).origin;
@@ -146,13 +209,16 @@
       return Boolean(await this.#subscription());
     }
 
+    /** @param {{ attributes?: Attributes }} options */
     async subscribe({ attributes } = {}) {
       const code = obstacle();
       if (code) throw new PushError(code);
       await askPermission(); // first of all: the click that allows the question is soon forgotten
-      return this.#settle({ isWanted: true, ...(attributes && { attributes }) });
+      const change = { isWanted: true, ...(attributes && { attributes }) };
+      return /** @type {Promise<Subscribed>} */ (this.#settle(change));
     }
 
+    /** @param {Attributes} attributes */
     async setAttributes(attributes) {
       if (!this.#record.isWanted) throw new PushError("not_subscribed");
       await this.#settle({ attributes });
@@ -181,11 +247,15 @@
       const { isWanted, isPending, settledAt, endpoint } = this.#record;
       if (!isWanted) return isPending;
       if (this.permission !== "granted") return false;
-      if (isPending || !(Date.now() - settledAt < SETTLED_FOR_MS)) return true;
+      if (isPending || !(Date.now() - (settledAt ?? 0) < SETTLED_FOR_MS)) return true;
       return (await this.#subscription())?.endpoint !== endpoint;
     }
 
-    /** One at a time in all of the site's tabs, and in its worker. */
+    /**
+     * One at a time in all of the site's tabs, and in its worker.
+     *
+     * @param {State} change
+     */
     #settle(change) {
       return navigator.locks.request(`pushsvc:${this.#channel}`, async () => {
         this.#note({ ...change, isPending: true });
@@ -207,7 +277,7 @@
       const subscription = await browserSubscribe(registration.pushManager, key);
       const { id, endpoint: before, attributes } = this.#record;
       const { endpoint } = subscription;
-      const isChanged = Boolean(before) && before !== endpoint;
+      const isChanged = before !== undefined && before !== endpoint;
       const answer = await this.#call("/subscribe", {
         ...subscription.toJSON(),
         vapid_public_key: key,
@@ -224,7 +294,8 @@
         settledAt: Date.now(),
       });
       const known = { endpoint, id: answer.subscriptionId };
-      await introduce(registration.active, { ...this.#about, ...known }).catch(() => {});
+      const worker = /** @type {ServiceWorker} */ (registration.active);
+      await introduce(worker, { ...this.#about, ...known }).catch(() => {});
       if (!id) this.#emit("subscribed", result);
       else if (isChanged) this.#emit("changed", { ...result, previousEndpoint: before });
       return result;
@@ -258,8 +329,14 @@
       return registration?.scope === scope ? registration.pushManager.getSubscription() : null;
     }
 
+    /**
+     * @param {string} path
+     * @param {object} [body]
+     */
     async #call(path, body) {
+      /** @type {Record<string, string>} */
       const headers = { "X-Channel-ID": this.#channel };
+      /** @type {RequestInit} */
       const request = { headers, credentials: "omit", cache: "no-store" };
       if (body) {
         headers["Content-Type"] = "application/json";
@@ -268,7 +345,8 @@
       let response;
       try {
         response = await fetch(this.#base + path, {
-          ...request, signal: AbortSignal.timeout?.(CALL_MS),
+          ...request,
+          signal: AbortSignal.timeout?.(CALL_MS),
         });
       } catch (cause) {
         throw new PushError("offline", { cause, willRetry: true });
@@ -284,14 +362,18 @@
       return { baseUrl: this.#base, channel: this.#channel };
     }
 
+    /** @returns {State} */
     get #record() {
       try {
-        return JSON.parse(localStorage.getItem(`pushsvc:${this.#channel}`)) ?? this.#unstored;
+        return (
+          JSON.parse(localStorage.getItem(`pushsvc:${this.#channel}`) ?? "null") ?? this.#unstored
+        );
       } catch {
         return this.#unstored;
       }
     }
 
+    /** @param {State} change */
     #note(change) {
       this.#unstored = { ...this.#record, ...change };
       try {
@@ -301,19 +383,28 @@
       }
     }
 
-    /** What the worker saw, told to every page of the site. */
+    /**
+     * What the worker saw, told to every page of the site.
+     *
+     * @param {any} data
+     */
     #relay(data) {
       const { pushsvc: event, channel, notification } = data ?? {};
       if (channel !== this.#channel) return;
       if (["received", "clicked", "dismissed"].includes(event)) this.#emit(event, notification);
     }
 
+    /**
+     * @template {keyof Events & string} Name
+     * @param {Name} type
+     * @param {Events[Name]["detail"]} detail
+     */
     #emit(type, detail) {
       this.dispatchEvent(new CustomEvent(type, { detail }));
     }
   }
 
-  const script = document.currentScript?.src;
+  const script = /** @type {HTMLScriptElement | null} */ (document.currentScript)?.src;
   globalThis.pushsvc = {
     origin: script && new URL(script).origin,
     init: (options) => new PushClient(options),

@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 import http_ece
@@ -26,7 +27,7 @@ CREDENTIALS = {KEY_ID: VAPID_KEY}
 
 
 def make_message(**over):
-    content = {"title": "Rain", "body": "It rains.", "ttl": 3_600}
+    content: dict[str, Any] = {"title": "Rain", "body": "It rains.", "ttl": 3_600}
     content |= {name: over.pop(name) for name in CONTENT_FIELDS if name in over}
     message = Message(
         notification_id=UUID("01936c5e-0000-7000-8000-0000000000aa"),

@@ -8,7 +8,9 @@ document.addEventListener("click", async (event) => {
   await navigator.clipboard.writeText(source.value ?? source.textContent);
   const label = button.textContent;
   button.textContent = "Copied";
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => {
+    button.textContent = label;
+  }, 1500);
 });
 
 // Something [data-shown-once] came as the answer to a form: a reload would send that form again.

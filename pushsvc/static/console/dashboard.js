@@ -23,9 +23,15 @@
 
   function say(start, unit, isLong) {
     const moment = new Date(start);
-    const parts = unit === "hour"
-      ? { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(isLong && { day: "numeric", month: "short" }) }
-      : { day: "numeric", month: "short", timeZone: "UTC", ...(isLong && { weekday: "short" }) };
+    const parts =
+      unit === "hour"
+        ? {
+            hour: "2-digit",
+            minute: "2-digit",
+            hourCycle: "h23",
+            ...(isLong && { day: "numeric", month: "short" }),
+          }
+        : { day: "numeric", month: "short", timeZone: "UTC", ...(isLong && { weekday: "short" }) };
     return new Intl.DateTimeFormat("en-GB", parts).format(moment);
   }
 
@@ -64,16 +70,24 @@
       maintainAspectRatio: false,
       interaction: { mode: "index", intersect: false },
       plugins: {
-        legend: { position: "bottom", labels: { boxHeight: 6, boxWidth: 6, color: quiet, usePointStyle: true } },
+        legend: {
+          position: "bottom",
+          labels: { boxHeight: 6, boxWidth: 6, color: quiet, usePointStyle: true },
+        },
         tooltip: {
           callbacks: {
             title: (items) => say(data.starts[items[0].dataIndex], data.unit, true),
-            label: (item) => ` ${item.dataset.label}: ${Math.abs(item.parsed.y).toLocaleString("en-GB")}${suffix}`,
+            label: (item) =>
+              ` ${item.dataset.label}: ${Math.abs(item.parsed.y).toLocaleString("en-GB")}${suffix}`,
           },
         },
       },
       scales: {
-        x: { stacked: chart.is_stacked, grid: { display: false }, ticks: { autoSkipPadding: 16, color: quiet, maxRotation: 0 } },
+        x: {
+          stacked: chart.is_stacked,
+          grid: { display: false },
+          ticks: { autoSkipPadding: 16, color: quiet, maxRotation: 0 },
+        },
         y: {
           stacked: chart.is_stacked,
           beginAtZero: true,
@@ -91,24 +105,28 @@
   }
 
   function compact(value) {
-    return new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(value);
+    return new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(
+      value,
+    );
   }
 
   function draw() {
     const holder = document.getElementById("dashboard-data");
     if (!holder || !window.Chart) return;
     const data = JSON.parse(holder.textContent);
-    drawn.splice(0).forEach((chart) => chart.destroy());
+    for (const chart of drawn.splice(0)) chart.destroy();
     for (const chart of data.charts) {
       const canvas = document.getElementById(`chart-${chart.name}`);
       if (!canvas) continue;
-      drawn.push(new window.Chart(canvas, {
-        data: {
-          labels: data.starts.map((start) => say(start, data.unit, false)),
-          datasets: chart.lines.map((line, index) => dataset(line, chart, index === 0)),
-        },
-        options: options(data, chart),
-      }));
+      drawn.push(
+        new window.Chart(canvas, {
+          data: {
+            labels: data.starts.map((start) => say(start, data.unit, false)),
+            datasets: chart.lines.map((line, index) => dataset(line, chart, index === 0)),
+          },
+          options: options(data, chart),
+        }),
+      );
     }
   }
 
@@ -130,7 +148,8 @@
   function announce() {
     const live = document.getElementById("dashboard-live");
     const status = document.getElementById("dashboard-status");
-    if (live && status && status.textContent !== live.dataset.status) status.textContent = live.dataset.status;
+    if (live && status && status.textContent !== live.dataset.status)
+      status.textContent = live.dataset.status;
   }
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -140,7 +159,10 @@
   document.addEventListener("htmx:afterSwap", announce);
   // A signed-out user gets the sign-in page, not that page inside this one.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (new URL(event.detail.xhr.responseURL).pathname !== new URL(event.detail.requestConfig.path, location.href).pathname) {
+    if (
+      new URL(event.detail.xhr.responseURL).pathname !==
+      new URL(event.detail.requestConfig.path, location.href).pathname
+    ) {
       event.detail.shouldSwap = false;
       location.reload();
     }

@@ -47,8 +47,16 @@
 
   function drawChart(points, labels) {
     const series = [
-      { label: "Delivered", data: points.map((point) => point[1]), backgroundColor: colour("--ps-good") },
-      { label: "Bounced", data: points.map((point) => point[2]), backgroundColor: colour("--ps-bad") },
+      {
+        label: "Delivered",
+        data: points.map((point) => point[1]),
+        backgroundColor: colour("--ps-good"),
+      },
+      {
+        label: "Bounced",
+        data: points.map((point) => point[2]),
+        backgroundColor: colour("--ps-bad"),
+      },
     ];
     if (chart) chart.destroy();
     chart = new window.Chart(document.querySelector("#outcome-chart canvas"), {
@@ -69,7 +77,9 @@
         x: { stacked: true, grid: { display: false }, ticks },
         y: { stacked: true, beginAtZero: true, grid, ticks: { ...ticks, precision: 0 } },
       },
-      plugins: { legend: { position: "bottom", labels: { color: colour("--ps-text"), boxWidth: 12 } } },
+      plugins: {
+        legend: { position: "bottom", labels: { color: colour("--ps-text"), boxWidth: 12 } },
+      },
     };
   }
 

@@ -5,20 +5,47 @@ const known = JSON.parse(document.getElementById("segment-known").textContent);
 const form = document.getElementById("segment");
 const kindsOf = new Map(known.attributes.map((one) => [one.name, one.kinds]));
 
-const MODES = { all: "all of these", any: "any of these", none: "none of these", notall: "not all of these" };
+const MODES = {
+  all: "all of these",
+  any: "any of these",
+  none: "none of these",
+  notall: "not all of these",
+};
 const TEXT = [
-  ["eq", "is"], ["ne", "is not"], ["in", "is one of"], ["contains", "contains"],
-  ["starts_with", "starts with"], ["exists", "is set"], ["missing", "is not set"],
-  ["gt", "is after"], ["gte", "is at or after"], ["lt", "is before"], ["lte", "is at or before"],
+  ["eq", "is"],
+  ["ne", "is not"],
+  ["in", "is one of"],
+  ["contains", "contains"],
+  ["starts_with", "starts with"],
+  ["exists", "is set"],
+  ["missing", "is not set"],
+  ["gt", "is after"],
+  ["gte", "is at or after"],
+  ["lt", "is before"],
+  ["lte", "is at or before"],
 ];
 const NUMBER = [
-  ["eq", "="], ["ne", "≠"], ["gt", ">"], ["gte", "≥"], ["lt", "<"], ["lte", "≤"], ["in", "is one of"],
-  ["exists", "is set"], ["missing", "is not set"],
+  ["eq", "="],
+  ["ne", "≠"],
+  ["gt", ">"],
+  ["gte", "≥"],
+  ["lt", "<"],
+  ["lte", "≤"],
+  ["in", "is one of"],
+  ["exists", "is set"],
+  ["missing", "is not set"],
 ];
-const PLATFORM = [["eq", "is"], ["ne", "is not"]];
+const PLATFORM = [
+  ["eq", "is"],
+  ["ne", "is not"],
+];
 const TIME = [
-  ["gte-days", "in the last … days"], ["lt-days", "more than … days ago"],
-  ["gte", "on or after"], ["lt", "before"], ["gt", "after"], ["lte", "on or before"],
+  ["gte-days", "in the last … days"],
+  ["lt-days", "more than … days ago"],
+  ["gte", "on or after"],
+  ["lt", "before"],
+  ["gt", "after"],
+  ["lte", "on or before"],
 ];
 const FIELDS = { platform: "Platform", created_at: "Subscribed", last_seen_at: "Last seen" };
 
@@ -43,14 +70,36 @@ function select(label, options, value) {
 function group(rule) {
   const [mode, rules] = opened(rule);
   const rows = element("div", { className: "ps-rules" }, ...rules.map(built));
-  const node = element("div", { className: "ps-group", role: "group", ariaLabel: "Group of conditions" },
-    element("div", { className: "ps-group-head" },
-      element("span", {}, "Matches"), select("How the conditions go together", Object.entries(MODES), mode),
-      button("Remove group", "✕", () => { node.remove(); changed(); }, "ps-remove")),
+  const node = element(
+    "div",
+    { className: "ps-group", role: "group", ariaLabel: "Group of conditions" },
+    element(
+      "div",
+      { className: "ps-group-head" },
+      element("span", {}, "Matches"),
+      select("How the conditions go together", Object.entries(MODES), mode),
+      button(
+        "Remove group",
+        "✕",
+        () => {
+          node.remove();
+          changed();
+        },
+        "ps-remove",
+      ),
+    ),
     rows,
-    element("div", { className: "ps-actions" },
-      button("", "Add condition", () => add(rows, condition({ attribute: "", operator: "eq", value: "" }))),
-      button("", "Add group", () => add(rows, group({ any: [{ attribute: "", operator: "eq", value: "" }] })))));
+    element(
+      "div",
+      { className: "ps-actions" },
+      button("", "Add condition", () =>
+        add(rows, condition({ attribute: "", operator: "eq", value: "" })),
+      ),
+      button("", "Add group", () =>
+        add(rows, group({ any: [{ attribute: "", operator: "eq", value: "" }] })),
+      ),
+    ),
+  );
   return node;
 }
 
@@ -67,10 +116,22 @@ const built = (rule) => (rule.all || rule.any || rule.not ? group(rule) : condit
 function condition(rule) {
   const subject = rule.field ?? "attribute";
   const node = element("div", { className: "ps-rule" });
-  const choice = select("What is tested", [["attribute", "Attribute"], ...Object.entries(FIELDS)], subject);
+  const choice = select(
+    "What is tested",
+    [["attribute", "Attribute"], ...Object.entries(FIELDS)],
+    subject,
+  );
   choice.dataset.part = "subject";
   choice.addEventListener("change", () => redraw(node, fresh(choice.value)));
-  const remove = button("Remove condition", "✕", () => { node.remove(); changed(); }, "ps-remove");
+  const remove = button(
+    "Remove condition",
+    "✕",
+    () => {
+      node.remove();
+      changed();
+    },
+    "ps-remove",
+  );
   node.append(choice, ...parts(subject, rule, node), remove);
   return node;
 }
@@ -84,14 +145,28 @@ function fresh(subject) {
 function parts(subject, rule, node) {
   if (subject === "attribute") return attributeParts(rule, node);
   if (subject === "platform") return platformParts(rule);
-  return timeParts(subject, rule, node);
+  return timeParts(rule, node);
 }
 
 function attributeParts(rule, node) {
-  const name = element("input", { className: "ps-input", value: rule.attribute, ariaLabel: "Attribute", placeholder: "attribute", list: "segment-attributes", maxLength: 50 });
+  const name = element("input", {
+    className: "ps-input",
+    value: rule.attribute,
+    ariaLabel: "Attribute",
+    placeholder: "attribute",
+    list: "segment-attributes",
+    maxLength: 50,
+  });
   name.dataset.part = "attribute";
   const sample = Array.isArray(rule.value) ? rule.value[0] : rule.value;
-  const kind = select("Kind of value", [["text", "text"], ["number", "number"]], rule.kind ?? (typeof sample === "number" ? "number" : "text"));
+  const kind = select(
+    "Kind of value",
+    [
+      ["text", "text"],
+      ["number", "number"],
+    ],
+    rule.kind ?? (typeof sample === "number" ? "number" : "text"),
+  );
   kind.dataset.part = "kind";
   name.addEventListener("change", () => {
     const [only, ...others] = kindsOf.get(name.value) ?? [];
@@ -100,14 +175,20 @@ function attributeParts(rule, node) {
   kind.addEventListener("change", () => again(node, {}));
   const shown = rule.operator === "exists" && rule.value === false ? "missing" : rule.operator;
   const operator = operatorSelect(kind.value === "number" ? NUMBER : TEXT, shown, node);
-  const value = element("input", { className: "ps-input", ariaLabel: "Value", value: joined(rule.value), inputMode: kind.value === "number" ? "decimal" : "text" });
+  const value = element("input", {
+    className: "ps-input",
+    ariaLabel: "Value",
+    value: joined(rule.value),
+    inputMode: kind.value === "number" ? "decimal" : "text",
+  });
   if (operator.value === "in") value.placeholder = "separated by commas";
   value.dataset.part = "value";
   const needsNone = ["exists", "missing"].includes(operator.value);
   return needsNone ? [name, operator] : [name, kind, operator, value];
 }
 
-const joined = (value) => (Array.isArray(value) ? value.join(", ") : typeof value === "boolean" ? "" : String(value ?? ""));
+const joined = (value) =>
+  Array.isArray(value) ? value.join(", ") : typeof value === "boolean" ? "" : String(value ?? "");
 
 function platformParts(rule) {
   const chosen = new Set(rule.operator === "in" ? rule.value : [rule.value]);
@@ -121,21 +202,40 @@ function platformParts(rule) {
   return [operator, element("span", { className: "ps-choices" }, ...boxes)];
 }
 
-function timeParts(subject, rule, node) {
+function timeParts(rule, node) {
   const days = rule.value?.days_ago;
-  const shown = days === undefined ? rule.operator : rule.operator.startsWith("g") ? "gte-days" : "lt-days";
+  const shown =
+    days === undefined ? rule.operator : rule.operator.startsWith("g") ? "gte-days" : "lt-days";
   const operator = operatorSelect(TIME, shown, node);
   const value = operator.value.endsWith("-days")
-    ? element("input", { className: "ps-input", type: "number", min: 1, max: 36500, value: days ?? 30, ariaLabel: "Days" })
-    : element("input", { className: "ps-input", type: "datetime-local", value: local(rule.value), ariaLabel: "Date and time (UTC)", title: "UTC" });
+    ? element("input", {
+        className: "ps-input",
+        type: "number",
+        min: 1,
+        max: 36500,
+        value: days ?? 30,
+        ariaLabel: "Days",
+      })
+    : element("input", {
+        className: "ps-input",
+        type: "datetime-local",
+        value: local(rule.value),
+        ariaLabel: "Date and time (UTC)",
+        title: "UTC",
+      });
   value.dataset.part = "value";
   return operator.value.endsWith("-days") ? [operator, value] : [operator, value, "UTC"];
 }
 
-const local = (value) => (typeof value === "string" ? new Date(value).toISOString().slice(0, 16) : "");
+const local = (value) =>
+  typeof value === "string" ? new Date(value).toISOString().slice(0, 16) : "";
 
 function operatorSelect(options, value, node) {
-  const made = select("Comparison", options, options.some(([key]) => key === value) ? value : options[0][0]);
+  const made = select(
+    "Comparison",
+    options,
+    options.some(([key]) => key === value) ? value : options[0][0],
+  );
   made.dataset.part = "operator";
   made.addEventListener("change", () => again(node, {}));
   return made;
@@ -159,7 +259,11 @@ function redraw(node, rule) {
 }
 
 function button(label, text, act, extra = "") {
-  const made = element("button", { type: "button", className: `ps-button ${extra}`, textContent: text });
+  const made = element("button", {
+    type: "button",
+    className: `ps-button ${extra}`,
+    textContent: text,
+  });
   if (label) made.ariaLabel = label;
   made.addEventListener("click", act);
   return made;
@@ -186,12 +290,18 @@ function read(node) {
 function readGroup(node) {
   const mode = node.querySelector("select").value;
   const rules = [...node.querySelector(".ps-rules").children].map(read);
-  return { all: { all: rules }, any: { any: rules }, none: { not: { any: rules } }, notall: { not: { all: rules } } }[mode];
+  return {
+    all: { all: rules },
+    any: { any: rules },
+    none: { not: { any: rules } },
+    notall: { not: { all: rules } },
+  }[mode];
 }
 
 function readAttribute(part, operator) {
   const attribute = part("attribute").value.trim();
-  if (operator === "exists" || operator === "missing") return { attribute, operator: "exists", value: operator === "exists" };
+  if (operator === "exists" || operator === "missing")
+    return { attribute, operator: "exists", value: operator === "exists" };
   const text = part("value")?.value ?? "";
   const one = part("kind")?.value === "number" ? number : (each) => each;
   const value = operator === "in" ? text.split(",").map((each) => one(each.trim())) : one(text);
@@ -199,20 +309,34 @@ function readAttribute(part, operator) {
 }
 
 // What is no number stays text: the server then says what is wrong with it.
-const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
+const number = (text) =>
+  text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 
 function readPlatform(node, operator) {
   const chosen = [...node.querySelectorAll("[data-part=platform]:checked")].map((box) => box.value);
   if (operator === "eq") return { field: "platform", operator: "in", value: chosen };
   if (chosen.length === 1) return { field: "platform", operator: "ne", value: chosen[0] };
-  return { field: "platform", operator: "in", value: known.platforms.filter((one) => !chosen.includes(one)) };
+  return {
+    field: "platform",
+    operator: "in",
+    value: known.platforms.filter((one) => !chosen.includes(one)),
+  };
 }
 
 function readTime(subject, input, operator) {
   const name = operator.replace("-days", "");
   const isDays = input.type === "number";
-  if (operator.endsWith("-days")) return { field: subject, operator: name, value: { days_ago: isDays ? Number(input.value) : 30 } };
-  return { field: subject, operator: name, value: isDays ? "" : input.value && `${input.value}:00Z` };
+  if (operator.endsWith("-days"))
+    return {
+      field: subject,
+      operator: name,
+      value: { days_ago: isDays ? Number(input.value) : 30 },
+    };
+  return {
+    field: subject,
+    operator: name,
+    value: isDays ? "" : input.value && `${input.value}:00Z`,
+  };
 }
 
 // --- live ----------------------------------------------------------------------------------------
@@ -229,15 +353,24 @@ function changed() {
 
 async function preview() {
   const turn = ++latest;
-  const answer = await fetch(form.dataset.preview, { method: "POST", body: new FormData(form), headers: { "HX-Request": "true" } });
+  const answer = await fetch(form.dataset.preview, {
+    method: "POST",
+    body: new FormData(form),
+    headers: { "HX-Request": "true" },
+  });
   if (turn !== latest) return;
   const place = document.getElementById("segment-preview");
   if (answer.ok) place.innerHTML = await answer.text();
   else place.textContent = "The preview could not be loaded. Reload the page.";
 }
 
-document.getElementById("segment-attributes").append(...known.attributes.map((one) => new Option(one.name, one.name)));
-const start = known.rule && typeof known.rule === "object" ? known.rule : { all: [{ attribute: "", operator: "eq", value: "" }] };
+document
+  .getElementById("segment-attributes")
+  .append(...known.attributes.map((one) => new Option(one.name, one.name)));
+const start =
+  known.rule && typeof known.rule === "object"
+    ? known.rule
+    : { all: [{ attribute: "", operator: "eq", value: "" }] };
 const root = group(start);
 root.querySelector(".ps-remove").remove();
 document.getElementById("segment-builder").append(root);

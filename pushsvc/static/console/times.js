@@ -12,7 +12,9 @@
   };
 
   function say(moment, how, timeZone) {
-    return new Intl.DateTimeFormat("en-GB", { ...(parts[how] ?? parts[""]), timeZone }).format(moment);
+    return new Intl.DateTimeFormat("en-GB", { ...(parts[how] ?? parts[""]), timeZone }).format(
+      moment,
+    );
   }
 
   function localise(element) {

@@ -3,17 +3,24 @@
 
 // What the SDK's own message leaves out: where these things are on this machine.
 const MORE = {
-  insecure_context: "Open this page at the address that make run printed, http://127.0.0.1 or http://localhost on the machine itself.",
-  push_service_unreachable: "Try Firefox, Chrome or Edge. Debian's and other distributions' Chromium has no push service. In Brave, switch on “Use Google services for push messaging” in the privacy settings. Without a network: Firefox can have the sandbox as its push service; docs/webpush.md, “With a real Firefox”, names the two preferences.",
-  permission_denied: "Click the sign left of the address, allow notifications, and reload this page.",
-  no_service_worker: "The browser could not use /demo/sw.js: its own words are above. Reload the page, or clear this site's data.",
+  insecure_context:
+    "Open this page at the address that make run printed, http://127.0.0.1 or http://localhost on the machine itself.",
+  push_service_unreachable:
+    "Try Firefox, Chrome or Edge. Debian's and other distributions' Chromium has no push service. In Brave, switch on “Use Google services for push messaging” in the privacy settings. Without a network: Firefox can have the sandbox as its push service; docs/webpush.md, “With a real Firefox”, names the two preferences.",
+  permission_denied:
+    "Click the sign left of the address, allow notifications, and reload this page.",
+  no_service_worker:
+    "The browser could not use /demo/sw.js: its own words are above. Reload the page, or clear this site's data.",
 };
 const POLL_MS = 500;
 const PATIENT_MS = 15_000;
 const WATCH_MS = 10 * 60_000;
 const at = (id) => document.getElementById(id);
 
-const push = pushsvc.init({ channel: document.currentScript.dataset.channel, serviceWorker: "/demo/sw.js" });
+const push = pushsvc.init({
+  channel: document.currentScript.dataset.channel,
+  serviceWorker: "/demo/sw.js",
+});
 let watched = null;
 
 const note = (text) => {
@@ -26,11 +33,13 @@ const note = (text) => {
 
 const explain = (id, ...words) => {
   at(id).hidden = words.length === 0;
-  at(id).replaceChildren(...words.filter(Boolean).map((text) => {
-    const line = document.createElement("p");
-    line.textContent = text;
-    return line;
-  }));
+  at(id).replaceChildren(
+    ...words.filter(Boolean).map((text) => {
+      const line = document.createElement("p");
+      line.textContent = text;
+      return line;
+    }),
+  );
 };
 
 const show = async () => {
@@ -66,10 +75,12 @@ const send = async () => {
   explain("send-problem");
   try {
     const { notification_id: id } = await ask("/demo/send", {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: "{}",
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: "{}",
     });
     watched = id;
-    note("sent, " + id);
+    note(`sent, ${id}`);
     await watch(id, performance.now());
   } catch (error) {
     explain("send-problem", error.message);
@@ -82,10 +93,18 @@ const watch = async (id, since) => {
     const counts = await ask(`/demo/notifications/${id}`);
     for (const name in counts) if (at(name)) at(name).textContent = counts[name];
     const isNow = counts.status === "sent" || counts.status === "failed";
-    if (isNow && !isEnded) note(`handed over: ${counts.delivered_count} of ${counts.recipient_count} accepted`);
+    if (isNow && !isEnded)
+      note(`handed over: ${counts.delivered_count} of ${counts.recipient_count} accepted`);
     isEnded = isNow;
     const isLate = !isEnded && performance.now() - since > PATIENT_MS;
-    explain("send-problem", ...(isLate ? ["It is still being handed over: the service cannot reach the browser's push service, and goes on trying. var/log/worker-web.log says why."] : []));
+    explain(
+      "send-problem",
+      ...(isLate
+        ? [
+            "It is still being handed over: the service cannot reach the browser's push service, and goes on trying. var/log/worker-web.log says why.",
+          ]
+        : []),
+    );
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 };
@@ -93,10 +112,15 @@ const watch = async (id, since) => {
 at("subscribe").onclick = () => attempt(at("subscribe"), () => push.subscribe());
 at("unsubscribe").onclick = () => attempt(at("unsubscribe"), () => push.unsubscribe());
 at("send").onclick = send;
-push.addEventListener("subscribed", () => { note("subscribed"); show(); });
+push.addEventListener("subscribed", () => {
+  note("subscribed");
+  show();
+});
 push.addEventListener("changed", () => note("another endpoint, the same subscription"));
 push.addEventListener("unsubscribed", () => note("unsubscribed"));
-push.addEventListener("error", ({ detail }) => explain("problem", detail.message, MORE[detail.code]));
+push.addEventListener("error", ({ detail }) =>
+  explain("problem", detail.message, MORE[detail.code]),
+);
 push.addEventListener("received", () => note("arrived, and shown by the worker"));
 push.addEventListener("clicked", () => note("clicked"));
 push.addEventListener("dismissed", () => note("dismissed"));

@@ -1,0 +1,16 @@
+/** What a service worker has besides what every worker has: TypeScript takes `self` for any of them. */
+declare const clients: Clients;
+declare const registration: ServiceWorkerRegistration;
+
+interface WorkerGlobalScopeEventMap {
+  message: ExtendableMessageEvent;
+  notificationclick: NotificationEvent;
+  notificationclose: NotificationEvent;
+  push: PushEvent;
+  pushsubscriptionchange: PushSubscriptionChangeEvent;
+}
+
+interface NotificationOptions {
+  /** Chromium's. */
+  image?: string;
+}
