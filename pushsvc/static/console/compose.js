@@ -8,7 +8,13 @@
   const $ = (selector) => form.querySelector(selector);
   const touched = new Set();
   const draftKey = `pushsvc.draft ${form.dataset.draft} ${location.pathname}${location.search}`;
-  const NOT_KEPT = new Set(["csrfmiddlewaretoken", "channel", "time_zone", "test_device", "test_known_as"]);
+  const NOT_KEPT = new Set([
+    "csrfmiddlewaretoken",
+    "channel",
+    "time_zone",
+    "test_device",
+    "test_known_as",
+  ]);
 
   // --- keeps the draft over a reload ---------------------------------------------------------------
 
@@ -24,16 +30,23 @@
     if (before === JSON.stringify(kept)) return;
     const values = grouped(kept);
     for (const field of form.elements) {
-      if (!field.name || NOT_KEPT.has(field.name) || field.type === "hidden" || field.type === "submit") continue;
+      if (
+        !field.name ||
+        NOT_KEPT.has(field.name) ||
+        field.type === "hidden" ||
+        field.type === "submit"
+      )
+        continue;
       if (field.name.startsWith("data_")) continue;
       const given = (values.get(field.name) ?? []).map(([, value]) => value);
-      if (field.type === "checkbox" || field.type === "radio") field.checked = given.includes(field.value) && !field.disabled;
+      if (field.type === "checkbox" || field.type === "radio")
+        field.checked = given.includes(field.value) && !field.disabled;
       else if (given.length) field.value = given[0];
     }
     document.querySelector("#data-rows").replaceChildren();
     const names = values.get("data_name") ?? [];
     const texts = values.get("data_value") ?? [];
-    names.forEach(([, name], index) => addRow(name, texts[index]?.[1] ?? ""));
+    for (const [index, [, name]] of names.entries()) addRow(name, texts[index]?.[1] ?? "");
     if (names.length) form.querySelector("details").open = true;
     document.querySelector("#restored").hidden = false;
   }
@@ -84,7 +97,9 @@
       const image = new Image();
       image.alt = "";
       image.referrerPolicy = "no-referrer";
-      image.addEventListener("error", () => { place.textContent = name === "icon" ? "" : `Picture of ${host(address)}`; });
+      image.addEventListener("error", () => {
+        place.textContent = name === "icon" ? "" : `Picture of ${host(address)}`;
+      });
       image.src = address;
       place.append(image);
     }
@@ -107,7 +122,8 @@
   }
 
   function say(name, text) {
-    for (const place of document.querySelectorAll(`[data-preview="${name}"]`)) place.textContent = text;
+    for (const place of document.querySelectorAll(`[data-preview="${name}"]`))
+      place.textContent = text;
   }
 
   function schedule() {
@@ -130,11 +146,19 @@
     asking?.abort();
     asking = new AbortController();
     try {
-      const answer = await fetch(form.dataset.check, { method: "POST", body: new FormData(form), signal: asking.signal, headers: { Accept: "application/json" } });
+      const answer = await fetch(form.dataset.check, {
+        method: "POST",
+        body: new FormData(form),
+        signal: asking.signal,
+        headers: { Accept: "application/json" },
+      });
       if (!answer.ok) throw new Error(String(answer.status));
       show(await answer.json());
     } catch (error) {
-      if (error.name !== "AbortError") told([text("p", "The service could not be reached. The next change tries again.", "ps-fault")]);
+      if (error.name !== "AbortError")
+        told([
+          text("p", "The service could not be reached. The next change tries again.", "ps-fault"),
+        ]);
     }
   }
 
@@ -144,24 +168,48 @@
       if (!touched.has(name)) continue;
       place.replaceChildren(...(faults[name] ?? []).map((fault) => text("p", fault)));
     }
-    told(platforms.length ? reach(platforms, faults) : [text("p", "Choose a platform to count its subscribers.", "ps-quiet")]);
+    told(
+      platforms.length
+        ? reach(platforms, faults)
+        : [text("p", "Choose a platform to count its subscribers.", "ps-quiet")],
+    );
     showMoment(moment);
   }
 
   function reach(platforms, faults) {
     const total = platforms.reduce((sum, each) => sum + each.audience, 0);
     const about = platforms.some((each) => each.estimated) ? "about " : "";
-    const parts = [text("p", `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`, "ps-compose-total")];
+    const parts = [
+      text(
+        "p",
+        `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`,
+        "ps-compose-total",
+      ),
+    ];
     for (const each of platforms) {
       const line = text("div", "", "ps-compose-platform");
       const badge = text("span", each.name, "ps-badge");
       badge.dataset.tone = each.platform;
-      const size = each.payload_bytes === null ? "" : `${each.payload_bytes.toLocaleString("en")} of ${each.most_bytes.toLocaleString("en")} bytes`;
-      line.append(badge, text("span", `${each.estimated ? "about " : ""}${each.audience.toLocaleString("en")}`, "ps-strong"), text("span", size, "ps-quiet"));
+      const size =
+        each.payload_bytes === null
+          ? ""
+          : `${each.payload_bytes.toLocaleString("en")} of ${each.most_bytes.toLocaleString("en")} bytes`;
+      line.append(
+        badge,
+        text(
+          "span",
+          `${each.estimated ? "about " : ""}${each.audience.toLocaleString("en")}`,
+          "ps-strong",
+        ),
+        text("span", size, "ps-quiet"),
+      );
       parts.push(line);
     }
     const heavy = (faults.target_platforms ?? []).map((fault) => text("p", fault, "ps-fault"));
-    parts.push(...heavy, text("p", about ? "Estimated from a sample of the segment." : "Exact, as of now.", "ps-help"));
+    parts.push(
+      ...heavy,
+      text("p", about ? "Estimated from a sample of the segment." : "Exact, as of now.", "ps-help"),
+    );
     return parts;
   }
 
@@ -173,7 +221,15 @@
       return;
     }
     const at = new Date(moment.utc);
-    const how = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+    const how = {
+      weekday: "short",
+      day: "numeric",
+      month: "short",
+      year: "numeric",
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+    };
     const say_ = (timeZone) => new Intl.DateTimeFormat("en-GB", { ...how, timeZone }).format(at);
     place.textContent = `${say_($("#time_zone").value)} = ${say_("UTC")} UTC${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
   }
@@ -191,7 +247,15 @@
 
   // --- wiring ------------------------------------------------------------------------------------
 
-  const FIELD_OF = { platforms: "target_platforms", data_name: "data", data_value: "data", ttl_number: "ttl", ttl_unit: "ttl", local_time: "scheduled_at", when: "scheduled_at" };
+  const FIELD_OF = {
+    platforms: "target_platforms",
+    data_name: "data",
+    data_value: "data",
+    ttl_number: "ttl",
+    ttl_unit: "ttl",
+    local_time: "scheduled_at",
+    when: "scheduled_at",
+  };
 
   function changed(name) {
     touched.add(FIELD_OF[name] ?? name);
@@ -205,12 +269,20 @@
 
   form.addEventListener("input", (event) => {
     if (event.target.name === "test_known_as") $("[name=test_device][value='']").checked = true;
-    if (event.target.name && event.target.name !== "channel" && !event.target.name.startsWith("test_")) changed(event.target.name);
+    if (
+      event.target.name &&
+      event.target.name !== "channel" &&
+      !event.target.name.startsWith("test_")
+    )
+      changed(event.target.name);
   });
   $("#channel").addEventListener("change", (event) => {
     const to = new URL(location.href);
     to.search = new URLSearchParams({ channel: event.target.value });
-    sessionStorage.setItem(draftKey.replace(location.search, "") + to.search, sessionStorage.getItem(draftKey) ?? "null");
+    sessionStorage.setItem(
+      draftKey.replace(location.search, "") + to.search,
+      sessionStorage.getItem(draftKey) ?? "null",
+    );
     location.assign(to);
   });
   $("#add-data").addEventListener("click", () => addRow().querySelector("input").focus());
@@ -249,6 +321,8 @@
       if (isSent) event.preventDefault();
       isSent = true;
     });
-    window.addEventListener("pageshow", () => { isSent = false; });
+    window.addEventListener("pageshow", () => {
+      isSent = false;
+    });
   }
 })();
