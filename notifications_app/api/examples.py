@@ -66,3 +66,40 @@ READ: Final = OpenApiExample(
     "A notification",
     {"notification_id": ID, "channel_id": ID, **_LISTED},
 )
+DETAILS: Final = OpenApiExample(
+    "A notification",
+    {
+        "notification_id": ID,
+        "status": "sent",
+        "audience": {"kind": "channel", "segment_id": None, "subscription_id": None},
+        "timing": {
+            "scheduled_at": "2026-11-20T15:11:00.000Z",
+            "started_at": "2026-11-20T15:11:00.412Z",
+            "deadline_at": "2026-11-23T15:11:00.412Z",
+            "finished_at": "2026-11-20T15:11:04.870Z",
+        },
+        "content": {
+            "title": "Your order",
+            "body": "It left our warehouse this morning.",
+            "icon": "https://example.com/icon.png",
+            "url": "https://example.com/orders/4711",
+            "image": "",
+            "data": {"order": "4711"},
+            "ttl": 259200,
+            "urgency": "normal",
+            "topic": "",
+        },
+        "platforms": {
+            "web": {
+                "recipient_count": 1200,
+                "delivered_count": 1187,
+                "bounced_count": 13,
+                "planned": True,
+            }
+        },
+        "reasons": [{"platform": "web", "code": "endpoint_gone", "count": 13}],
+        "received_count": 1102,
+        "clicked_count": 94,
+        "dismissed_count": 210,
+    },
+)

@@ -6,7 +6,8 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from notifications_app.events import MAX_EVENTS, EventKind
-from notifications_app.models import Notification
+from notifications_app.models import Notification, Urgency
+from notifications_app.reporting.details import Details
 from notifications_app.states import NotificationStatus
 from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
 from pushsvc.common.platforms import PLATFORM_VALUES
@@ -73,3 +74,124 @@ class NotificationOutput(serializers.Serializer[Notification]):
 
 class NotificationListedOutput(NotificationOutput):
     channel_id = None  # type: ignore[assignment] # how DRF leaves out a field of the base
+
+
+class AudienceOutput(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(
+        ["channel", "segment", "subscription"],
+        help_text="`subscription`: a test from the console, for one subscription.",
+    )
+    segment_id = serializers.UUIDField(allow_null=True, help_text="With the kind `segment`.")
+    subscription_id = serializers.UUIDField(
+        allow_null=True, help_text="With the kind `subscription`."
+    )
+
+
+class TimingOutput(serializers.Serializer[Any]):
+    scheduled_at = Timestamp(help_text="When it is due.")
+    started_at = Timestamp(allow_null=True, help_text="When it changed to `processing`.")
+    deadline_at = Timestamp(
+        allow_null=True, help_text="When its time to live ends; null until it starts."
+    )
+    finished_at = Timestamp(
+        allow_null=True, help_text="When it changed to `sent`, `failed` or `cancelled`."
+    )
+
+
+class ContentOutput(serializers.Serializer[Any]):
+    """The fields of a send. Text that was not given is ""."""
+
+    title = serializers.CharField(help_text="Shown above the main text.")
+    body = serializers.CharField(help_text="Main text.")
+    icon = serializers.CharField(help_text="URL of the icon image.")
+    url = serializers.CharField(help_text="Destination opened on click.")
+    image = serializers.CharField(help_text="URL of a large image.")
+    data = serializers.DictField(  # type: ignore[assignment] # Serializer.data stays, as in SendInput
+        child=serializers.CharField(), help_text="Passed to the device unchanged."
+    )
+    ttl = serializers.IntegerField(help_text="Seconds for which delivery is tried.")
+    urgency = serializers.ChoiceField(
+        Urgency.values, help_text="Which devices that save energy are woken."
+    )
+    topic = serializers.CharField(help_text="A newer one with the same topic replaces it.")
+
+
+class PlatformDetailsOutput(serializers.Serializer[Any]):
+    recipient_count = serializers.IntegerField(help_text="Grows until `planned` is true.")
+    delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
+    bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
+    planned = serializers.BooleanField(help_text="Whether all recipients are counted.")
+
+
+class ReasonOutput(serializers.Serializer[Any]):
+    platform = serializers.ChoiceField(PLATFORM_VALUES, help_text="Of the recipients.")
+    code = serializers.CharField(help_text="Why they bounced, as docs/results.md lists.")
+    count = serializers.IntegerField(help_text="How many recipients of the platform.")
+
+
+class NotificationDetailsOutput(serializers.Serializer[Any]):
+    notification_id = serializers.UUIDField(help_text="As the send returned it.")
+    status = serializers.ChoiceField(
+        NotificationStatus.values, help_text="As docs/states.md explains."
+    )
+    audience = AudienceOutput(help_text="Who gets it.")
+    timing = TimingOutput(help_text="When it is and was sent.")
+    content = ContentOutput(help_text="What devices get.")
+    platforms = serializers.DictField(
+        child=PlatformDetailsOutput(), help_text="By target platform; all counts are of one moment."
+    )
+    reasons = ReasonOutput(
+        many=True, help_text="Why recipients bounced, the most frequent reason first."
+    )
+    received_count = serializers.IntegerField(help_text="Recipients that reported `received`.")
+    clicked_count = serializers.IntegerField(help_text="Recipients that reported `clicked`.")
+    dismissed_count = serializers.IntegerField(help_text="Recipients that reported `dismissed`.")
+
+
+def notification_details(details: Details) -> dict[str, Any]:
+    """The body of the answer."""
+    found = details.notification
+    return dict(
+        NotificationDetailsOutput(
+            {
+                "notification_id": found.id,
+                "status": found.status,
+                "audience": _audience(found),
+                "timing": found,
+                "content": found.content,
+                "platforms": _platforms(details),
+                "reasons": [
+                    {"platform": each.platform, "code": each.code, "count": each.recipients}
+                    for each in details.reasons
+                    if each.platform
+                ],
+                "received_count": found.received_count,
+                "clicked_count": found.clicked_count,
+                "dismissed_count": found.dismissed_count,
+            }
+        ).data
+    )
+
+
+def _audience(notification: Notification) -> dict[str, Any]:
+    kind = "segment" if notification.segment_id else "channel"
+    return {
+        "kind": "subscription" if notification.is_test else kind,
+        "segment_id": notification.segment_id,
+        "subscription_id": notification.only_subscription_id,
+    }
+
+
+def _platforms(details: Details) -> dict[str, dict[str, Any]]:
+    """All target platforms; nothing is counted before the notification starts."""
+    nothing = {"recipient_count": 0, "delivered_count": 0, "bounced_count": 0, "planned": False}
+    counted = {
+        each.platform: {
+            "recipient_count": each.recipients,
+            "delivered_count": each.delivered,
+            "bounced_count": each.bounced,
+            "planned": not each.is_planning,
+        }
+        for each in details.platforms
+    }
+    return {name: counted.get(name, nothing) for name in details.notification.target_platforms}

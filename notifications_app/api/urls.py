@@ -2,6 +2,7 @@ from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.segment_views import SegmentListView, SegmentSizeView, SegmentView
 from notifications_app.api.views import (
     CancelView,
+    NotificationDetailsView,
     NotificationListView,
     NotificationView,
     SendView,
@@ -13,6 +14,7 @@ urlpatterns = [
     endpoint("cancel-notification/<id:notification_id>", CancelView),
     endpoint("notifications/<id:channel_id>", NotificationListView),
     endpoint("notification/<id:notification_id>", NotificationView),
+    endpoint("notification/<id:notification_id>/details", NotificationDetailsView),
     endpoint("channel/<id:channel_id>/segments", SegmentListView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>", SegmentView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>/size", SegmentSizeView),

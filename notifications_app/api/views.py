@@ -26,9 +26,11 @@ from notifications_app.api.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read
 from notifications_app.api.serializers import (
     CancelOutput,
     DryRunOutput,
+    NotificationDetailsOutput,
     NotificationListedOutput,
     NotificationOutput,
     SendOutput,
+    notification_details,
 )
 from notifications_app.errors import (
     IDEMPOTENCY_HEADER,
@@ -40,6 +42,7 @@ from notifications_app.errors import (
     SegmentNotFound,
 )
 from notifications_app.idempotency import checked_key
+from notifications_app.reporting.details import details_of
 from notifications_app.send_schema import SendInput, read_send
 from notifications_app.services import (
     Acceptance,
@@ -85,6 +88,7 @@ class SendView(KeyedView):
         extensions=follow_ups(
             202,
             "notification_read",
+            "notification_details",
             "notification_cancel",
             notification_id="$response.body#/notification_id",
         ),
@@ -147,11 +151,11 @@ class CancelView(KeyedView):
         notification = notification_cancel(
             channel_id=key_of(request).channel_id, notification_id=notification_id
         )
-        name = f'{notification.id} "{notification.title}"'
+        title = f' "{notification.title}"' if notification.title else ""
         return Response(
             {
                 "success": True,
-                "message": f"Notification {name} is cancelled.",
+                "message": f"Notification {notification.id}{title} is cancelled.",
                 "notificationId": str(notification.id),
             }
         )
@@ -202,6 +206,24 @@ class NotificationView(ReadingView):
             channel_id=key_of(request).channel_id, notification_id=notification_id
         )
         return Response(NotificationOutput(notification).data)
+
+
+class NotificationDetailsView(ReadingView):
+    @extend_schema(
+        operation_id="notification_details",
+        summary="Get everything about a notification",
+        description="Its content, audience and times, the counts of each platform, and why"
+        " recipients bounced. All numbers are of one moment, so the platforms add up to the"
+        " notification's counts.",
+        tags=[_TAG],
+        responses={
+            200: OpenApiResponse(NotificationDetailsOutput, "The details.", [examples.DETAILS]),
+            **problem_responses(401, MissingScope(Scope.READ), 404, 429, 503),
+        },
+    )
+    def get(self, request: Request, notification_id: UUID) -> Response:
+        details = details_of(channel_id=key_of(request).channel_id, notification_id=notification_id)
+        return Response(notification_details(details))
 
 
 def _accepted(acceptance: Acceptance) -> dict[str, Any]:

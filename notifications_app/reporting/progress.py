@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from django.db.models import Case, Min, Q, Sum, When
@@ -22,6 +22,28 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 MOST_POINTS: Final = 120
 _STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 6 * 60, 24 * 60))
 _RATE_OVER: Final = timedelta(minutes=2)
+
+
+class PlanCounts(Protocol):
+    """What a plan counts; Plan is one."""
+
+    @property
+    def platform(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def recipient_count(self) -> int: ...
+
+
+class OutcomeCount(Protocol):
+    """How many recipients ended with a code on a platform; OutcomeMinute is one."""
+
+    @property
+    def platform(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def count(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +124,11 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
     plans = list(Plan.objects.filter(notification_id=notification.id).order_by("id"))
     ended = list(OutcomeMinute.objects.filter(notification_id=notification.id).order_by("minute"))
     is_running = notification.status == NotificationStatus.PROCESSING
-    platforms = _platforms(plans, ended)
+    platforms = platform_counts(plans, ended)
     points, step = _points(ended)
     return Progress(
         platforms=platforms,
-        reasons=_reasons(notification, ended),
+        reasons=bounce_reasons(notification, ended),
         points=points,
         step=step,
         waiting=_waiting(notification.id) if is_running else (),
@@ -115,7 +137,10 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
     )
 
 
-def _platforms(plans: Sequence[Plan], ended: Sequence[OutcomeMinute]) -> tuple[PlatformCounts, ...]:
+def platform_counts(
+    plans: Sequence[PlanCounts], ended: Sequence[OutcomeCount]
+) -> tuple[PlatformCounts, ...]:
+    """In the order of the plans."""
     counts: Counter[tuple[str, bool]] = Counter()
     for row in ended:
         counts[row.platform, row.code == ""] += row.count
@@ -131,13 +156,14 @@ def _platforms(plans: Sequence[Plan], ended: Sequence[OutcomeMinute]) -> tuple[P
     )
 
 
-def _reasons(notification: Notification, ended: Sequence[OutcomeMinute]) -> tuple[Reason, ...]:
+def bounce_reasons(notification: Notification, ended: Sequence[OutcomeCount]) -> tuple[Reason, ...]:
     """Most frequent first, then the bounced recipients whose reason was not recorded."""
     counts: Counter[tuple[Platform, str]] = Counter()
     for row in ended:
         if row.code:
             counts[Platform(row.platform), row.code] += row.count
-    reasons = [Reason(*key, count) for key, count in counts.most_common()]
+    reasons = [Reason(*key, count) for key, count in counts.items()]
+    reasons.sort(key=lambda reason: (-reason.recipients, reason.platform, reason.code))
     unexplained = notification.bounced_count - counts.total()
     return (*reasons, Reason(None, "", unexplained)) if unexplained > 0 else tuple(reasons)
 

@@ -86,6 +86,8 @@ SCOPES = [
     ("GET", "/channel/{channel}", "read"),
     ("GET", "/notifications/{channel}", "read"),
     ("GET", "/notification/{other}", "read"),
+    ("GET", "/notification/{other}/details", "read"),
+    ("GET", "/channel/{channel}/platforms", "read"),
     ("PUT", "/channel/{channel}/providers", "manage"),
     ("POST", "/send-notification", "send"),
     ("DELETE", "/cancel-notification/{other}", "send"),

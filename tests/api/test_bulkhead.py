@@ -137,6 +137,8 @@ def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owne
         ("GET", "/administration", None),
         ("GET", "/notifications/1", 2),
         ("HEAD", "/channel", 2),
+        ("GET", "/channel/1/platforms", 2),
+        ("GET", "/notification/1/details", 2),
         ("GET", "/metrics", 2),
         ("PUT", "/channel/1/providers", None),
         ("POST", "/subscribe", None),

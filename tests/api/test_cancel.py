@@ -25,6 +25,14 @@ def status_of(notification_id):
     return Notification.objects.get(id=notification_id).status
 
 
+def test_without_a_title_the_message_names_the_id_alone(alice):
+    notification_id = sent(alice)
+
+    answer = cancel(alice, notification_id).json()
+
+    assert answer["message"] == f"Notification {notification_id} is cancelled."
+
+
 @pytest.mark.parametrize("tail", ["", "/"])
 def test_a_pending_notification_is_cancelled(alice, tail):
     notification_id = sent(alice, title='Bread & "rolls" 😀')

@@ -31,6 +31,8 @@ PATHS = [
     ("DELETE", f"/cancel-notification/{UNKNOWN}"),
     ("GET", f"/notifications/{UNKNOWN}"),
     ("GET", f"/notification/{UNKNOWN}"),
+    ("GET", f"/notification/{UNKNOWN}/details"),
+    ("GET", f"/channel/{UNKNOWN}/platforms"),
     ("GET", "/"),
     ("GET", "/docs"),
     ("GET", "/docs/errors"),

@@ -75,6 +75,8 @@ def requests(owner):
         ("reads", 404, lambda: owner.call("GET", f"/channel/{NOWHERE}")),
         ("reads", 200, lambda: owner.call("GET", f"/notifications/{owner.channel.id}")),
         ("reads", 404, lambda: owner.call("GET", f"/notification/{NOWHERE}")),
+        ("reads", 404, lambda: owner.call("GET", f"/notification/{NOWHERE}/details")),
+        ("reads", 200, lambda: owner.call("GET", f"{here}/platforms")),
         ("manage", 404, lambda: owner.call("DELETE", f"/cancel-notification/{NOWHERE}")),
         ("manage", 400, lambda: owner.call("PUT", f"{here}/providers", {})),
         ("manage", 200, lambda: owner.call("GET", f"{here}/segments")),

@@ -1,0 +1,204 @@
+"""GET /notification/:id/details and GET /channel/:id/platforms, asked over sockets."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from urllib.request import Request, urlopen
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from channels_app.selectors import current_vapid_key
+from channels_app.services import provider_credentials_store
+from notifications_app.models import Notification
+from notifications_app.pipeline import planning
+from notifications_app.tracking import make_token
+from tests.api.credentials import APPLE, GOOGLE
+from tests.factories import make_key, make_notification, subscribe_browsers
+from tests.pipeline import support
+from tests.pipeline.processes import running_web
+
+NOTHING = {"recipient_count": 0, "delivered_count": 0, "bounced_count": 0, "planned": False}
+
+
+class Service:
+    """A running web process, and a key of the channel."""
+
+    def __init__(self, address, channel):
+        self.address = address
+        self.channel = channel
+        self.key = make_key(channel)
+
+    def call(self, method, path, body=None):
+        headers = {"Authorization": f"Key {self.key}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(f"{self.address}{path}", data, headers, method=method)
+        with urlopen(request, timeout=60) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+    def send(self, **fields):
+        return self.call("POST", "/send-notification", {"body": "Fresh bread"} | fields)
+
+    def details(self, notification_id):
+        return self.call("GET", f"/notification/{notification_id}/details")
+
+    def platforms(self):
+        return self.call("GET", f"/channel/{self.channel.id}/platforms")["platforms"]
+
+
+@pytest.fixture
+def service(channel, tmp_path):
+    with running_web(tmp_path / "web.log") as address:
+        yield Service(address, channel)
+
+
+def web(recipients, delivered, bounced, *, planned=True):
+    return {
+        "recipient_count": recipients,
+        "delivered_count": delivered,
+        "bounced_count": bounced,
+        "planned": planned,
+    }
+
+
+def test_details_of_what_is_scheduled_or_cancelled_count_nothing(service):
+    given = {"title": "Bakery", "data": {"k": "v"}, "ttl": 60, "topic": "bread"}
+    sent = service.send(scheduled_at="2999-01-01T00:00:00Z", **given)
+    found = service.details(sent["notification_id"])
+
+    assert found["notification_id"] == sent["notification_id"]
+    assert found["status"] == "pending"
+    assert found["platforms"] == {"web": NOTHING}
+    assert found["reasons"] == []
+    assert found["timing"] == {
+        "scheduled_at": "2999-01-01T00:00:00.000Z",
+        "started_at": None,
+        "deadline_at": None,
+        "finished_at": None,
+    }
+    assert found["audience"] == {"kind": "channel", "segment_id": None, "subscription_id": None}
+    assert given.items() <= found["content"].items()
+    assert found["content"]["icon"] == ""
+
+    service.call("DELETE", f"/cancel-notification/{sent['notification_id']}")
+    found = service.details(sent["notification_id"])
+    assert (found["status"], found["platforms"]) == ("cancelled", {"web": NOTHING})
+    assert found["timing"]["finished_at"] is not None
+
+
+def test_details_are_exact_from_the_first_window_to_the_end(service, sandbox, channel, settings):
+    settings.PLAN_WINDOW = 2
+    (_, reader), (gone, _), (slow, _) = subscribe_browsers(sandbox, channel, 3)
+    gone.behave("gone")
+    slow.behave("throttled", times=1)
+    sent = service.send()["notification_id"]
+
+    planning.start_due()
+    lease = planning.claim_plan()
+    assert planning.plan_window(lease)
+    found = service.details(sent)
+    assert found["status"] == "processing"
+    assert found["platforms"] == {"web": web(2, 0, 0, planned=False)}
+    assert found["timing"]["started_at"] < found["timing"]["deadline_at"]
+
+    planning.run_slice(lease)
+    assert service.details(sent)["platforms"] == {"web": web(3, 0, 0)}
+
+    support.deliver()
+    found = service.details(sent)
+    assert (found["status"], found["platforms"]) == ("processing", {"web": web(3, 1, 1)})
+    assert found["reasons"] == [{"platform": "web", "code": "endpoint_gone", "count": 1}]
+
+    notification = Notification.objects.get(id=sent)
+    support.make_due(notification)
+    support.deliver()
+    token = make_token(notification.id, reader.id)
+    service.call("POST", "/events", {"events": [{"token": token, "event": "clicked"}]})
+    found = service.details(sent)
+    assert (found["status"], found["platforms"]) == ("sent", {"web": web(3, 2, 1)})
+    assert found["timing"]["finished_at"] is not None
+    reported = {name: found[f"{name}_count"] for name in ("received", "clicked", "dismissed")}
+    assert reported == {"received": 1, "clicked": 1, "dismissed": 0}
+
+
+def test_details_are_read_in_one_statement(channel):
+    """Two would be of two moments."""
+    notification = make_notification(channel)
+    headers = {"Authorization": f"Key {make_key(channel)}"}
+
+    with CaptureQueriesContext(connection) as queries:
+        answer = Client().get(f"/notification/{notification.id}/details", headers=headers)
+
+    assert answer.status_code == 200
+    assert sum("notifications_app_" in each["sql"] for each in queries) == 1
+
+
+def test_platforms_tell_subscribers_credentials_and_pauses(service, sandbox, channel):
+    subscribe_browsers(sandbox, channel, 2)
+    assert service.platforms() == {
+        "web": {
+            "enabled": True,
+            "subscriber_count": 2,
+            "paused": None,
+            "credential": {"kind": "vapid_key", "id": current_vapid_key(channel).public_key},
+        },
+        "android": {"enabled": False, "subscriber_count": 0, "paused": None, "credential": None},
+        "ios": {"enabled": False, "subscriber_count": 0, "paused": None, "credential": None},
+    }
+
+    provider_credentials_store(
+        channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
+    )
+    channel.credentials.filter(platform="ios").update(
+        paused_at="2026-11-20T15:11:00.123Z", paused_code="forbidden", paused_detail="Revoked"
+    )
+    found = service.platforms()
+    assert found["android"]["enabled"]
+    assert found["android"]["credential"] == {
+        "kind": "fcm_service_account",
+        "id": GOOGLE["project_id"],
+    }
+    assert found["ios"]["credential"] == {"kind": "apns_key", "id": APPLE["key_id"]}
+    assert found["ios"]["paused"] == {
+        "code": "forbidden",
+        "detail": "Revoked",
+        "since": "2026-11-20T15:11:00.123Z",
+    }
+    assert found["android"]["paused"] is None
+
+
+def test_the_examples_of_the_docs_run(service, sandbox, channel):
+    """docs/results.md, every block as it is written."""
+    subscribe_browsers(sandbox, channel, 1)
+    sent = service.send()["notification_id"]
+    support.plan()
+    support.deliver()
+    names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
+    environment = os.environ | names | {"NOTIFICATION": sent}
+    page = (django_settings.BASE_DIR / "docs" / "results.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [language for language, _ in blocks] == ["sh", "python"] * 2
+
+    said = [_output(language, text, environment) for language, text in blocks]
+
+    assert json.loads(said[0]) == service.details(sent)
+    assert "web 1 delivered of 1" in said[1]
+    assert json.loads(said[2])["platforms"] == service.platforms()
+    assert "web 1 subscribers" in said[3]
+
+
+def _output(language, text, environment):
+    program = [sys.executable, "-c"] if language == "python" else ["sh", "-c"]
+    if language == "sh":
+        assert shutil.which("curl"), "the examples need curl"
+    done = subprocess.run(
+        [*program, text], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout
