@@ -326,8 +326,10 @@ def _is_past(moment: datetime | None) -> bool:
 
 
 def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
-    """Raises NotFound."""
-    known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "")
+    """Raises NotFound, and Invalid if no device was chosen."""
+    known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
+    if not known_as:
+        raise Invalid([Fault("", "required", "Choose the subscriber that gets the test.")])
     found = subscription_known_as(channel_id=channel.id, text=known_as)
     if found is None:
         raise NotFound("The channel has no active subscription with this id or token hash.")

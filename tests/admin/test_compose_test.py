@@ -15,7 +15,7 @@ def test_a_test_is_stored_for_one_subscriber_and_for_now(sender, alice):
 
     row = Notification.objects.get()
     assert answer.status_code == 200
-    assert "on its way" in answer.content.decode()
+    assert "is being sent" in answer.content.decode()
     assert row.only_subscription_id == device.pk
     assert row.is_test
     assert row.scheduled_at == row.created_at
@@ -36,6 +36,14 @@ def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alic
     for known_as in (str(theirs.pk), bytes(theirs.address_sha256).hex(), "x", ""):
         answer = sender.post(TEST, written(alice, test_known_as=known_as))
         assert "No test was sent" in answer.content.decode()
+    assert not Notification.objects.exists()
+
+
+def test_a_test_without_a_chosen_subscriber_asks_for_one(sender, alice):
+    page = sender.post(TEST, written(alice, test_device="", test_known_as=" ")).content.decode()
+
+    assert "Choose the subscriber that gets the test." in page
+    assert "token hash" not in page
     assert not Notification.objects.exists()
 
 
