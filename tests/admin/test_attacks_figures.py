@@ -118,7 +118,7 @@ def shown(client, channels, chosen=None, days=1):
         "Bounced": bounced,
         "Clicked": clicked,
     }
-    outcomes = context["report"].outcomes
+    outcomes = context["statistics"].outcomes
     assert sum(entry.recipients for entry in outcomes.entries) == recipients
     by_platform = {each["name"]: each for each in context["platforms"]}
     for platform in PLATFORMS:

@@ -19,9 +19,9 @@ def test_a_member_sees_the_figures_of_the_own_account_and_root_those_of_all(alic
     counter_add(alice.channel.id, web_subscribers=111)
     counter_add(bob.channel.id, web_subscribers=222)
 
-    assert page(alice.members["viewer"]).context["report"].totals.all_subscribers == 111
-    assert page(bob.members["viewer"]).context["report"].totals.all_subscribers == 222
-    assert page(root).context["report"].totals.all_subscribers == 333
+    assert page(alice.members["viewer"]).context["statistics"].totals.all_subscribers == 111
+    assert page(bob.members["viewer"]).context["statistics"].totals.all_subscribers == 222
+    assert page(root).context["statistics"].totals.all_subscribers == 333
 
 
 @pytest.mark.parametrize("part", ["index", "dashboard_live", "dashboard_attention"])
@@ -56,7 +56,7 @@ def test_staff_of_no_account_see_a_dashboard_without_figures(alice):
 
     answer = page(loner)
 
-    assert answer.context["report"].totals.all_subscribers == 0
+    assert answer.context["statistics"].totals.all_subscribers == 0
     assert answer.context["offered_channels"] == []
     assert "Ask an owner" in answer.content.decode()
 
