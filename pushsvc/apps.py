@@ -8,6 +8,8 @@ class PushsvcConfig(AppConfig):
 
     @override
     def ready(self) -> None:
-        """Every process with Django sends tasks through our Celery application. The package itself
-        does not import it: the sandbox and the embedded servers need neither Django nor Celery."""
+        """Imports the Celery application, which every process with Django sends tasks through.
+
+        The package `pushsvc` does not import it, because the sandbox and the embedded servers need
+        neither Django nor Celery."""
         import pushsvc.celery  # noqa: F401

@@ -1,15 +1,16 @@
-"""The web process: the event loop talks with clients, threads do the work.
+"""The web process: the event loop talks to clients, and threads do the work.
 
-A thread that waited for a client would be a thread that anybody could hold. So a request is read
-here first, at most 64 KiB within ten seconds, and an answer is made and sent part by part: between
-two parts it has no thread. Django's WSGI application runs in the threads, which keep their database
-connections.
+If a thread waited for a client, anybody could hold it. So the event loop first reads the whole
+request (request_body.py). Threads then make the answer part by part, and the event loop sends each
+part. Between two parts an answer holds no thread. Django's WSGI application runs in the threads,
+which keep their database connections.
 """
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -21,11 +22,11 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest
 from django.middleware.security import SecurityMiddleware
 
-# Before our own modules, which read settings while they load.
+# Set before our own modules are imported, because some of them read settings.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings
-from pushsvc.bulkhead import THREADS, Bulkhead, Places, TooManyInFlight
+from pushsvc.bulkhead import THREADS, Bulkhead, TooManyInFlight
 from pushsvc.common import errors
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.content_type import plain_content_type
@@ -35,11 +36,12 @@ from pushsvc.request_body import RequestBody
 from pushsvc.sockets import UNREAD_SECONDS, end_unread_connections, require_files
 
 PART_BYTES = 64 * 1024
-PART_SECONDS = float(UNREAD_SECONDS)  # that a client may take for a part of a long answer
+PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long answer
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
+_Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 _Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
@@ -53,15 +55,16 @@ class BufferedApplication:
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         end_unread_connections()
         environ = _environ(scope)
-        request = WSGIRequest(environ.copy())  # it writes into it
-        places = self._bulkhead.places(scope["method"], scope["path"])
+        request = WSGIRequest(environ.copy())  # a copy, because Django writes into it
+        address = counted_address(request)
+        queue = self._bulkhead.queue(scope["method"], scope["path"])
         body = RequestBody(scope, receive)
         try:
-            with self._bulkhead.in_flight(counted_address(request)):
+            with self._bulkhead.in_flight(address):
                 complete = _complete(environ, await body.read())
-                places.require_room()
+                queue.require_room(address)
                 answer = _Answer(self._application, complete)
-                await _send_parts(answer, places, receive, send)
+                await _send_parts(answer, partial(queue.run, address=address), receive, send)
         except TooManyInFlight as error:
             await body.discard()
             await _refuse(send, request, error)
@@ -70,8 +73,8 @@ class BufferedApplication:
 
 
 class _Answer:
-    """What the application answers to one request: made in parts, each in whichever thread is free,
-    never two at once."""
+    """The application's answer to one request, made in parts. Each part may be made in another
+    thread, but never two at once."""
 
     def __init__(self, application: _Application, environ: dict[str, Any]) -> None:
         self._application = application
@@ -81,7 +84,7 @@ class _Answer:
         self._chunks: Iterator[bytes] = iter(())
 
     def part(self) -> list[_Message]:
-        """The next messages. After the last, or a fault, the answer is closed."""
+        """The next messages. Closes the answer after the last part, or if the application fails."""
         is_last = True
         try:
             if self._body is None:
@@ -99,7 +102,7 @@ class _Answer:
         return messages
 
     def close(self) -> None:
-        """In a thread, too: Django gives a database connection back."""
+        """To be called in a thread, because Django closes old database connections here."""
         close = getattr(self._body, "close", None)
         self._body = ()
         if close is not None:
@@ -122,23 +125,23 @@ class _Answer:
 
 
 class _ClientLeft(Exception):
-    """In the midst of an answer, or it took no part of it for PART_SECONDS."""
+    """The client left before the answer's end, or read nothing of it for PART_SECONDS."""
 
 
-async def _send_parts(answer: _Answer, places: Places, receive: _Receive, send: _Send) -> None:
-    messages = await places.run(answer.part)
+async def _send_parts(answer: _Answer, run: _Run, receive: _Receive, send: _Send) -> None:
+    messages = await run(answer.part)
     if not messages[-1]["more_body"]:
         await _send_all(send, messages)
         return
-    # The body of the request is read: what else is received is that the client leaves.
+    # The request's body has been read, so the next message can only be that the client has left.
     leaving = asyncio.ensure_future(receive())
     try:
         await _send_in_time(send, messages, leaving)
         while messages[-1]["more_body"]:
-            messages = await places.run(answer.part)
+            messages = await run(answer.part)
             await _send_in_time(send, messages, leaving)
     except _ClientLeft:
-        await places.run(answer.close)
+        await run(answer.close)
     finally:
         leaving.cancel()
 
@@ -146,7 +149,7 @@ async def _send_parts(answer: _Answer, places: Places, receive: _Receive, send: 
 async def _send_in_time(
     send: _Send, messages: list[_Message], leaving: "asyncio.Future[_Message]"
 ) -> None:
-    """Raises _ClientLeft where nobody reads any more."""
+    """Raises _ClientLeft if the client left, or reads too slowly."""
     sending = asyncio.ensure_future(_send_all(send, messages))
     await asyncio.wait(
         (sending, leaving), timeout=PART_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -163,29 +166,28 @@ async def _send_all(send: _Send, messages: list[_Message]) -> None:
 
 
 def _environ(scope: _Message) -> dict[str, Any]:
-    """For WSGI, without the body.
+    """The request for WSGI, without the body.
 
-    CGI has one name for X-Forwarded-For and X_Forwarded_For. A proxy writes the one and may let the
-    other through, so headers with an underscore are left out: they are their sender's own words.
+    WSGI has one name for X-Forwarded-For and X_Forwarded_For. A proxy sets the first, and may pass
+    on the client's second. So headers with an underscore are left out.
     """
     headers = [(name, value) for name, value in scope["headers"] if b"_" not in name]
     instance = WsgiToAsgiInstance(None, duplicate_header_limit=None)  # type: ignore[no-untyped-call]
     instance.scope = plain = {**scope, "headers": headers, "query_string": b""}
     environ: dict[str, Any] = instance.build_environ(plain, BytesIO())  # type: ignore[no-untyped-call]
-    # Bytes as PEP 3333 carries them: not all clients escape what is not ASCII.
+    # As PEP 3333 represents bytes, because not all clients escape characters outside ASCII.
     environ["QUERY_STRING"] = scope["query_string"].decode("latin1")
     environ["CONTENT_TYPE"] = plain_content_type(environ.get("CONTENT_TYPE", ""))
     return environ
 
 
 def _complete(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """RFC 9112 section 6: however the length was announced, this is what came."""
+    """With the body, and with its real length, because a chunked body announces none."""
     return {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
 
 
 async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError) -> None:
-    """Without a thread, and with the headers that every answer has."""
-
+    """Needs no thread. The answer has the same headers as those that Django makes."""
     response = refusal(request, error)
     SecurityMiddleware(PolicyMiddleware(CorsMiddleware(lambda _: response)))(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]

@@ -1,7 +1,7 @@
-"""How many threads of a web process each kind of request may hold at once, and how many may wait.
+"""Limits how many threads of a web process each kind of request holds, and how many requests wait.
 
-Exports, the console and reads hold at most a quarter of the threads each: a quarter is always left
-for what devices and senders ask. What waits for a place waits in the event loop.
+Exports, the console and reads hold at most a quarter of the threads each. So a quarter is always
+left for the requests of devices and senders. Requests wait for a thread in the event loop.
 """
 
 import asyncio
@@ -9,21 +9,30 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from pushsvc.common.errors import Unavailable
 
+
+class Size(NamedTuple):
+    """How many requests run at once, and how many more may wait."""
+
+    threads: int
+    waiting: int
+
+
 THREADS: Final = 16
-QUARTER: Final = THREADS // 4
-WAITING_IN_QUARTER: Final = 64
-WAITING: Final = 2_048
+ALL: Final = Size(THREADS, 2_048)
+QUARTER: Final = Size(THREADS // 4, 64)
+ADDRESS_IN_QUARTER: Final = Size(QUARTER.threads - 1, 16)  # so one address leaves a thread free
 IN_FLIGHT: Final = 1_024  # of an address: being read, waiting or being answered
 
 _T = TypeVar("_T")
 _READ: Final = frozenset({"channel", "notification", "notifications", "metrics"})
 
-# The event loop asks these of every request, before anybody is known: none takes more time than in
-# proportion to the path, as a regular expression with two unbounded parts would.
+# The event loop calls these for every request, before the caller is known. So their time must not
+# grow faster than the path. A regular expression with two unbounded parts would.
 
 
 def _is_export(method: str, path: str) -> bool:
@@ -39,7 +48,7 @@ def _is_read(method: str, path: str) -> bool:
     return method in {"GET", "HEAD"} and "".join(path.split("/", 2)[1:2]) in _READ
 
 
-# Each of these kinds has a quarter of its own: the first that fits. The rest may have all threads.
+# Each kind has a quarter of its own. The first that fits decides. All others may use all threads.
 QUARTERS: Final = (_is_export, _is_console, _is_read)
 
 
@@ -54,40 +63,71 @@ class TooManyInFlight(Busy):
     """Of one address. The body of the request is not read yet."""
 
 
-class Places:
-    """The threads that one kind of request may hold, and the queue for them."""
+class _Places:
+    def __init__(self, size: Size) -> None:
+        self.free = asyncio.Semaphore(size.threads)
+        self.room = size.waiting
 
-    def __init__(self, pool: ThreadPoolExecutor, threads: int, waiting: int) -> None:
+
+class Queue:
+    """The threads that one kind of request may hold, and the requests that wait for them.
+
+    Each address has a share of both. To be used in one event loop.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, size: Size, of_address: Size) -> None:
         self._pool = pool
-        self._free = asyncio.Semaphore(threads)
-        self._room = waiting
+        self._all = _Places(size)
+        self._of_address = of_address
+        self._shares: WeakValueDictionary[str, _Places] = WeakValueDictionary()  # of those in use
 
-    def require_room(self) -> None:
-        """Raises Busy where the queue is full."""
-        if self._room <= 0:
+    def require_room(self, address: str) -> None:
+        """Raises Busy if the queue, or the address's share of it, is full."""
+        if min(self._all.room, self._share(address).room) <= 0:
             raise Busy
 
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Does the work in a thread as soon as there is a place, in the order of the calls."""
-        self._room -= 1
-        try:
-            await self._free.acquire()
-        finally:
-            self._room += 1
+    async def run(self, work: Callable[[], _T], address: str) -> _T:
+        """Does the work in a thread as soon as one is free, and the address has a share of it left.
+        Otherwise in the order of the calls."""
+        share = self._share(address)
+        with self._waiting(share):
+            await share.free.acquire()
+            try:
+                await self._all.free.acquire()
+            except BaseException:
+                share.free.release()
+                raise
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
-            self._free.release()
+            self._all.free.release()
+            share.free.release()
+
+    def _share(self, address: str) -> _Places:
+        found = self._shares.get(address)
+        if found is None:
+            found = self._shares[address] = _Places(self._of_address)
+        return found
+
+    @contextmanager
+    def _waiting(self, share: _Places) -> Iterator[None]:
+        for places in (self._all, share):
+            places.room -= 1
+        try:
+            yield
+        finally:
+            for places in (self._all, share):
+                places.room += 1
 
 
 class Bulkhead:
     def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self._quarters = [(fits, Places(pool, QUARTER, WAITING_IN_QUARTER)) for fits in QUARTERS]
-        self._all = Places(pool, THREADS, WAITING)
+        self._quarters = [(fits, Queue(pool, QUARTER, ADDRESS_IN_QUARTER)) for fits in QUARTERS]
+        self._all = Queue(pool, ALL, ALL)
         self._in_flight: Counter[str] = Counter()
 
-    def places(self, method: str, path: str) -> Places:
-        found = (places for fits, places in self._quarters if fits(method, path))
+    def queue(self, method: str, path: str) -> Queue:
+        found = (queue for fits, queue in self._quarters if fits(method, path))
         return next(found, self._all)
 
     @contextmanager

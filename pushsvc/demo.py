@@ -1,7 +1,7 @@
-"""/demo: subscribe this browser, send to it, watch it arrive. Only where DEMO_RECORD is set.
+"""/demo: a page that subscribes this browser and sends to it. Served only if DEMO_RECORD is set.
 
-Whoever reaches the page may subscribe, as on any site. Sending needs no API key here, so it is
-allowed from this machine only, from the page itself only, and says always the same.
+Anybody who can open the page may subscribe, as on any site. Sending needs no API key here. So it is
+allowed only from this machine and only from the page itself, and the text is fixed.
 """
 
 import json
@@ -50,7 +50,7 @@ class DemoView(ApiView):
 
 @extend_schema(exclude=True)
 class DemoWorkerView(ApiView):
-    """The page's service worker, as a site has one; here the site is the service itself."""
+    """The page's service worker. Here the site and the service have the same origin."""
 
     def get(self, request: Request) -> HttpResponse:
         _channel()
@@ -77,7 +77,7 @@ class DemoCountsView(ApiView):
 
 
 def _channel() -> Channel:
-    """The demo channel of `make run`, which notes it while it starts; NotFound elsewhere."""
+    """The demo channel, which `make run` records when it starts. Raises NotFound elsewhere."""
     if not settings.DEMO_RECORD:
         raise NotFound
     try:
@@ -93,7 +93,7 @@ def _require_this_machine(request: Request) -> None:
 
 
 def _require_own_page(request: Request) -> None:
-    """Pages of other sites in the same browser come from this machine, too (CSRF)."""
+    """Refuses pages of other sites, because their requests come from this machine too (CSRF)."""
     _require_this_machine(request)
     own = f"{request._request.scheme}://{request._request.get_host()}"
     if request.headers.get("Origin") != own:
@@ -103,7 +103,7 @@ def _require_own_page(request: Request) -> None:
 def _greeting(url: str) -> SendRequest:
     content = Content(
         title="pushsvc",
-        body="Hello from the demo page. Click me, and the count moves.",
+        body="Hello from the demo page. Click this notification to see it counted.",
         url=url,
         ttl=_TTL_SECONDS,
         urgency="high",

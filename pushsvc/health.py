@@ -1,5 +1,9 @@
-"""Is the process up, and can it do its work. For load balancers, orchestrators and `make run`."""
+"""Tells whether the process is up, and whether it can do its work.
 
+For load balancers, orchestrators and `make run`.
+"""
+
+import math
 import time
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -23,10 +27,12 @@ from pushsvc.common.http.drf import ApiView
 from pushsvc.common.http.ratelimit import Limit
 
 _BROKER_SECONDS: Final = 1.0
-# Redis's, then AMQP's; each transport overlooks the other's.
+# Redis's names, then AMQP's. Each transport ignores the other's.
 _TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
 _FRESH_SECONDS: Final = 1.0
-_WHILE_ASKED_SECONDS: Final = 3.0
+_WHILE_CHECKING_SECONDS: Final = 3.0
+_WAIT_SECONDS: Final = 2.0
+_CHECK_HANGS: Final = "an answer to the check that is running"
 
 
 class NotReady(Unavailable):
@@ -58,33 +64,35 @@ class ReadyView(ApiView):
 
 
 class Kept:
-    """What `ask` answers, at most a second ago; asked by one caller at a time.
+    """Keeps the answer of `check` for a second. One caller at a time checks.
 
-    While one asks, the others get the last answer for a little longer: else whoever asks often
-    could make all threads of the process wait for a broker that hangs.
+    During a check, other callers get the last answer while it is younger than
+    _WHILE_CHECKING_SECONDS. After that they wait for at most _WAIT_SECONDS, then hear that the
+    check hangs. So a broker or a database that hangs holds one thread of the process.
     """
 
-    def __init__(self, ask: Callable[[], list[str]]) -> None:
-        self._ask = ask
+    def __init__(self, check: Callable[[], list[str]]) -> None:
+        self._check = check
         self._lock = Lock()
-        self._last: tuple[float, list[str]] = (-_WHILE_ASKED_SECONDS, [])
+        self._last: tuple[float, list[str]] = (-math.inf, [])
 
     def __call__(self) -> list[str]:
-        asked_at, answer = self._last
-        age = time.monotonic() - asked_at
+        checked_at, answer = self._last
+        age = time.monotonic() - checked_at
         if age < _FRESH_SECONDS:
             return answer
-        if not self._lock.acquire(blocking=age >= _WHILE_ASKED_SECONDS):
-            return answer
+        is_usable = age < _WHILE_CHECKING_SECONDS
+        if not self._lock.acquire(timeout=0 if is_usable else _WAIT_SECONDS):
+            return answer if is_usable else [*answer, _CHECK_HANGS]
         try:
-            return self._asked_anew(asked_at)
+            return self._checked(checked_at)
         finally:
             self._lock.release()
 
-    def _asked_anew(self, known_at: float) -> list[str]:
-        """Unless another did so since `known_at`. To be called with the lock."""
+    def _checked(self, known_at: float) -> list[str]:
+        """Checks, unless another caller did so since `known_at`. To be called with the lock."""
         if self._last[0] == known_at:
-            answer = self._ask()
+            answer = self._check()
             self._last = (time.monotonic(), answer)
         return self._last[1]
 
@@ -109,13 +117,14 @@ def _missing_of_database() -> list[str]:
 
 @cache
 def _migrations() -> frozenset[Any]:
-    """Those of this code. Reading them takes far longer than asking which are applied."""
+    """The migrations of this code. Kept, because reading them takes longer than the query."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
 class _Broker:
-    """Asks the broker over one connection that it keeps; for one caller at a time. The workers' own
-    connections would wait and try again for long."""
+    """Asks the broker over one connection that it keeps. To be used by one caller at a time.
+
+    The connection that tasks are sent over is not used: it waits and retries for too long."""
 
     def __init__(self, url: str) -> None:
         timeouts = dict.fromkeys(_TIMEOUTS, _BROKER_SECONDS)
@@ -125,7 +134,7 @@ class _Broker:
         self._queue: Queue | None = None
 
     def is_there(self) -> bool:
-        """Dials anew, once, where the kept connection is gone."""
+        """Connects again, once, if the kept connection is gone."""
         was_kept = self._queue is not None
         return self._answers() or (was_kept and self._answers())
 

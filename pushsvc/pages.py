@@ -34,7 +34,7 @@ class ReferenceView(ApiView):
 
 @extend_schema(exclude=True)
 class ErrorsView(ApiView):
-    """Where the `type` of every error leads: docs/errors.md, with an anchor for each code."""
+    """docs/errors.md with an anchor for each code. The `type` of every error links here."""
 
     def get(self, request: Request) -> HttpResponse:
         return render(request._request, "errors.html", {"errors": _errors()})
@@ -62,7 +62,7 @@ def _errors() -> list[dict[str, str]]:
 
 
 def _with_code(markdown: str) -> str:
-    """As HTML; of Markdown's marks only backticks are used in the table."""
+    """The text as HTML. Backticks are the only Markdown in the table."""
     parts = enumerate(markdown.split("`"))
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", part) if i % 2 else part,) for i, part in parts)

@@ -1,7 +1,6 @@
-"""All settings; docs/configuration.md lists those that the environment gives.
+"""All settings. docs/configuration.md lists those that come from the environment.
 
-Nothing here raises for a bad value: `ENV.faults` feeds a system check that names it
-(channels_app/checks.py).
+A bad value raises nothing here. A system check (channels_app/checks.py) reports `ENV.faults`.
 """
 
 from datetime import timedelta
@@ -19,7 +18,7 @@ ENV = Env()
 # --- Django ---------------------------------------------------------------------------------------
 
 DEBUG = False
-UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - the mark of an unset one
+UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - marks that it is unset
 SECRET_KEY = ENV.text("SECRET_KEY", UNSET_SECRET_KEY)
 PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
 ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
@@ -65,11 +64,10 @@ MIDDLEWARE = [
     "channels_app.sign_in.console.UncheckedMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "axes.middleware.AxesMiddleware",  # last: it answers for the console's sign-in
+    "axes.middleware.AxesMiddleware",  # last, because it replaces the answer of the sign-in
 ]
 ROOT_URLCONF = "pushsvc.urls"
-WSGI_APPLICATION = "pushsvc.wsgi.application"
-APPEND_SLASH = False  # both spellings are routed; a redirect would turn a POST into a GET
+APPEND_SLASH = False  # both spellings have routes, because a redirect would turn a POST into a GET
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -95,7 +93,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 PASSWORD_HASHERS = ["pushsvc.common.passwords.BoundedHasher"]
-AUTHENTICATION_BACKENDS = [  # in this order, so that what costs most is asked last
+AUTHENTICATION_BACKENDS = [  # the most expensive one last
     "channels_app.sign_in.console.AddressLimit",
     "axes.backends.AxesStandaloneBackend",
     "channels_app.sign_in.console.StaffBackend",
@@ -107,26 +105,26 @@ USE_TZ = True
 USE_I18N = False
 UNFOLD = THEME
 STATIC_URL = "static/"
-WHITENOISE_USE_FINDERS = True  # served from the packages: no collectstatic, nothing on a local disk
+WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
 WHITENOISE_AUTOREFRESH = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 SILENCED_SYSTEM_CHECKS = [
-    "security.W008",  # TLS ends in front of us; a redirect there would answer API calls with HTML
+    "security.W008",  # the proxy ends TLS; a redirect here would answer API calls with HTML
 ]
 
-# Behind TLS (PUBLIC_BASE_URL is https) cookies are for https only.
+# Behind TLS (PUBLIC_BASE_URL is https), browsers send cookies over https only.
 _IS_HTTPS = PUBLIC_BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
 SESSION_COOKIE_NAME = "__Host-sessionid" if _IS_HTTPS else "sessionid"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if _IS_HTTPS else "csrftoken"
-CSRF_COOKIE_HTTPONLY = True  # pages hold the token in their forms
+CSRF_COOKIE_HTTPONLY = True  # the forms of pages contain the token
 SESSION_ENGINE = "pushsvc.common.store.sessions"
 SESSION_COOKIE_AGE = 12 * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS
 X_FRAME_OPTIONS = "DENY"
 TRUSTED_PROXIES = ENV.whole("TRUSTED_PROXIES", 0, most=10)
-# Only a proxy of ours may say that a request came by https.
+# Only a trusted proxy may say that a request came over https.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 
 # --- Sign-in --------------------------------------------------------------------------------------
@@ -141,7 +139,7 @@ AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
 AXES_ENABLE_ADMIN = False  # channels_app/sign_in/admin/lockouts.py
 AXES_CLIENT_IP_CALLABLE = "pushsvc.common.http.client_address.counted_ip"
 AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.console.locked_out"
-# It keeps the rest of a form whose password was wrong: sign-in's, and those of a user's own pages.
+# axes stores the other fields of a form whose password was wrong. These must not be stored.
 AXES_SENSITIVE_PARAMETERS = [
     "username",
     "ip_address",
@@ -156,7 +154,7 @@ AXES_SENSITIVE_PARAMETERS = [
     "off-code",
 ]
 AXES_VERBOSE = False
-LOGIN_REDIRECT_URL = "admin:index"  # also where `next` names a page that is not ours
+LOGIN_REDIRECT_URL = "admin:index"  # also if `next` names a page of another site
 OTP_TOTP_ISSUER = urlsplit(PUBLIC_BASE_URL).hostname or "pushsvc"
 
 # --- HTTP interface -------------------------------------------------------------------------------
@@ -194,7 +192,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "channel", "description": "For the channel's owner: statistics, credentials."},
         {"name": "subscriptions", "description": "Public: for browsers and devices."},
         {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
-        {"name": "segments", "description": "For the channel's owner: whom a send may be for."},
+        {"name": "segments", "description": "For the channel's owner: who a send may be for."},
         {"name": "events", "description": "Public: what devices report."},
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -219,6 +217,7 @@ MANAGE_PER_MINUTE = 600
 # For each address
 REFUSED_KEYS_PER_MINUTE = 60
 SUBSCRIBES_PER_MINUTE = 600
+UNKNOWN_CHANNELS_PER_MINUTE = 60  # of subscribes and unsubscribes
 SUBSCRIPTIONS_PER_CHANNEL = ENV.whole(
     "SUBSCRIPTIONS_PER_CHANNEL", 5_000_000, least=1, most=1_000_000_000
 )
@@ -275,9 +274,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = False  # a message is a doorbell: to hear it is to have handled it
+CELERY_TASK_ACKS_LATE = False  # a message is only a wakeup, so it is done when it is received
 CELERY_TASK_QUEUES = [
-    Queue(name, Exchange(name), routing_key=name)  # of its own: a shared one would copy messages
+    Queue(
+        name, Exchange(name), routing_key=name
+    )  # one for each queue, because a shared one would copy messages
     for name in ("tick", "plan", "web", "android", "ios")
 ]
 CELERY_TASK_CREATE_MISSING_QUEUES = False
@@ -294,7 +295,10 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "notifications_app.tasks.tick",
         "schedule": 1.0,
-        "options": {"queue": "tick", "expires": 10.0},  # hosts' clocks differ
+        "options": {
+            "queue": "tick",
+            "expires": 10.0,
+        },  # seconds; long enough for clocks that differ
     },
     "housekeeping": {
         "task": "notifications_app.tasks.housekeeping",
@@ -302,7 +306,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"queue": "tick", "expires": 60.0},
     },
 }
-PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # the Procfile's
+PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # used by the Procfile
 WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
 WEB_CONNECTIONS = ENV.whole("WEB_CONNECTIONS", 4096, least=64, most=65_536)
 WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
@@ -328,13 +332,13 @@ PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
 PLAN_SLICE_SECONDS = 0.5
 BATCH_SIZE = 1_000
 LEASE_SECONDS = 120
-SILENT_TRANSACTION_SECONDS = 20  # then the server ends it: its process is paused, or gone
+SILENT_TRANSACTION_SECONDS = 20  # then PostgreSQL ends it, because its process is paused or gone
 FLUSH_OUTCOMES = 300
 FLUSH_SECONDS = 0.25
 UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
 CALLS_IN_FLIGHT = 100  # of one batch
 CALL_SECONDS = 10.0
-# Google's, of each project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
+# of each Google project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
 FCM_CALLS_PER_MINUTE = 600_000
 BATCH_SECONDS = 60.0  # then what is left of a batch is handed back
 STRANGER_CALL_SECONDS = 5.0
@@ -348,27 +352,33 @@ SUBSCRIPTION_RETENTION_DAYS = 90
 
 # --- Logging --------------------------------------------------------------------------------------
 
+LOG_FORMAT = ENV.choice("LOG_FORMAT", "text", ("text", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "pushsvc.common.logs.EventFormatter"}},
+    "formatters": {
+        "text": {"()": "pushsvc.common.logs.TextFormatter"},
+        "json": {"()": "pushsvc.common.logs.JsonFormatter"},
+    },
     "filters": {"no_addresses": {"()": "pushsvc.common.logs.NoAddresses"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
-            "formatter": "line",
+            "formatter": LOG_FORMAT,
             "filters": ["no_addresses"],
         }
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
-        "django.request": {"level": "ERROR"},  # a 404 is an answer, not news
-        "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners; they get a 400
+        "django.request": {"level": "ERROR"},  # a refused request is no event
+        "django.security.DisallowedHost": {
+            "level": "CRITICAL"
+        },  # scanners cause it; they get a 400
         "django.server": {"handlers": [], "propagate": True},
         "axes": {"level": "WARNING"},
         "celery": {"level": "INFO"},
-        "celery.app.trace": {"level": "WARNING"},  # two lines for every doorbell
+        "celery.app.trace": {"level": "WARNING"},  # it logs two lines for every wakeup
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
         "django_celery_beat": {"level": "WARNING"},

@@ -1,4 +1,5 @@
-"""What the web process's connections may cost: file descriptors, and time where nobody reads."""
+"""Limits of the web process's connections: open files, and the time in which a client reads
+nothing."""
 
 import os
 import resource
@@ -10,20 +11,21 @@ from functools import cache
 from typing import Final
 
 UNREAD_SECONDS: Final = 20
-_OTHER_FILES: Final = 256  # the threads' databases, Redis, logs, the event loop's own
+_OTHER_FILES: Final = 256  # database connections, Redis, logs, the event loop
 
 
 def require_files(connections: int) -> None:
-    """Lets this process open a file for each connection. Ends it where the system forbids that.
+    """Raises this process's limit of open files to fit the connections. Ends the process if it may
+    not.
 
-    A server that may not accept a connection tries again at once, with all the CPU that there is.
+    Without a free file, the server would retry to accept connections in a loop that uses all CPU.
     """
     needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:
         sys.exit(
-            f"A process may open {hard} files here; WEB_CONNECTIONS={connections} takes {needed}:"
-            " raise the hard limit (ulimit -Hn, LimitNOFILE), or lower WEB_CONNECTIONS."
+            f"A process may open {hard} files, but WEB_CONNECTIONS={connections} needs {needed}."
+            " Raise the hard limit (ulimit -Hn, LimitNOFILE), or lower WEB_CONNECTIONS."
         )
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
@@ -31,10 +33,10 @@ def require_files(connections: int) -> None:
 
 @cache
 def end_unread_connections() -> None:
-    """The kernel ends a connection whose peer takes nothing of an answer for UNREAD_SECONDS.
+    """Makes the kernel end connections whose peer reads nothing of an answer for UNREAD_SECONDS.
 
-    granian has no time for that and no option for sockets. The option is set on the socket that
-    listens; accepted ones inherit it. Linux only.
+    granian has no such time limit and no way to set socket options. So the option is set on the
+    listening socket, and accepted sockets inherit it. Linux only.
     """
     for descriptor in os.listdir("/proc/self/fd"):
         with suppress(OSError):

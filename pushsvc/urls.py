@@ -1,4 +1,4 @@
-"""Every address of the service."""
+"""Every URL of the service."""
 
 from django.contrib import admin
 from django.urls import path
@@ -32,9 +32,9 @@ urlpatterns = [
     endpoint("readyz", ReadyView),
     endpoint("metrics", MetricsView),
     path("admin", RedirectView.as_view(url="/admin/")),
-    # In place of the admin's own, which would neither note it nor count wrong tries.
+    # Replaces the admin's own page, which would neither log the change nor count wrong passwords.
     path("admin/password_change/", admin.site.admin_view(OwnPasswordPage.as_view())),
-    # The admin's own page there looks for any row of any model, whoever it belongs to.
+    # The admin's own page here would look up any row of any model, whoever it belongs to.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     path("admin/", admin.site.urls),
 ]

@@ -1,4 +1,4 @@
-"""What an IP address stands for: IPv4 that is written inside IPv6."""
+"""IPv4 addresses inside IPv6 addresses."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final
@@ -7,14 +7,14 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def translated(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that the network itself puts in place of `ip`: mapped (RFC 4291) and NAT64's
-    well-known prefix (RFC 6052). The local prefix 64:ff9b:1::/48 (RFC 8215) is not read: only its
-    own network knows its layout."""
+    """The IPv4 address that the network translates `ip` to: mapped (RFC 4291), or NAT64's
+    well-known prefix (RFC 6052). The local prefix 64:ff9b:1::/48 (RFC 8215) is not read, because
+    its layout is known only in its own network."""
     if ip in _NAT64:
         return IPv4Address(int(ip) & 0xFFFF_FFFF)
     return ip.ipv4_mapped
 
 
 def tunnelled(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address whose owner `ip` belongs to: 6to4 (RFC 3056) and Teredo (RFC 4380)."""
+    """The IPv4 address of the owner of `ip`, if it is 6to4 (RFC 3056) or Teredo (RFC 4380)."""
     return ip.sixtofour or (ip.teredo[1] if ip.teredo else None)

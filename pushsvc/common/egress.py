@@ -1,9 +1,9 @@
-"""The only way out to addresses that a stranger can name: push endpoints and webhooks.
+"""Calls to addresses that anybody can name, such as push endpoints. All such calls go through here.
 
-A guarded session looks at the address that is really dialled, so that neither an odd spelling of an
-IP literal nor a name that changes its answer between check and use gets past it. It speaks https
-only. No session made here follows a redirect (given `post`), keeps cookies, decompresses, or reads
-proxies and passwords from the environment.
+A guarded session checks the IP address that it connects to. So neither an odd spelling of an IP
+address nor a name that changes its answer gets past it. It uses https only. Sessions made here do
+not follow redirects (with `post`), keep no cookies, do not decompress, and read no proxies or
+passwords from the environment.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from typing_extensions import override
 from pushsvc.common.addresses import translated
 
 MAX_RESPONSE_BODY: Final = 4_096
-MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, with all that is no body
+MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, headers and framing included
 
-# Not reachable over the public internet although `is_global` (up to Python 3.13) says so.
+# Not public, although `is_global` of Python up to 3.13 says so.
 _DENIED_V4: Final = tuple(
     ipaddress.IPv4Network(network)
     for network in (
@@ -37,13 +37,13 @@ _DENIED_V4: Final = tuple(
         "192.88.99.0/24",  # 6to4 relays, RFC 7526
     )
 )
-_UNICAST_V6: Final = ipaddress.IPv6Network("2000::/3")  # all that IANA has given out
+_UNICAST_V6: Final = ipaddress.IPv6Network("2000::/3")  # everything that IANA has allocated
 _DENIED_V6: Final = tuple(
     ipaddress.IPv6Network(network)
     for network in (
         "2001::/23",  # IETF protocol assignments, Teredo among them
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4: whoever runs a relay decides where it leads
+        "2002::/16",  # 6to4: the operator of a relay decides where it leads
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
     )
@@ -51,10 +51,10 @@ _DENIED_V6: Final = tuple(
 
 
 class AddressRefused(OSError):
-    """Nothing was dialled: the address is not a public one.
+    """The address is not public, so no connection was made.
 
-    Neither errno nor text tells addresses apart, because aiohappyeyeballs keeps the exception's
-    class only if all of a name's addresses failed with the same words.
+    The text does not name the address, because aiohappyeyeballs keeps the exception's class only if
+    all addresses of a name failed with the same text.
     """
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class AddressRefused(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server answered. `headers` compares names without case; `body` is at most
-    MAX_RESPONSE_BODY bytes, and less than the server sent if it stalled or broke off."""
+    """A server's answer. `headers` ignores the case of names. `body` has at most MAX_RESPONSE_BODY
+    bytes. It is shorter than what the server announced if the server stalled or broke off."""
 
     status: int
     headers: Mapping[str, str]
@@ -72,10 +72,10 @@ class Response:
 
 
 def address_is_public(address: str) -> bool:
-    """Whether an IP address is one that anybody on the internet can reach.
+    """Whether anybody on the internet can reach this IP address.
 
-    IPv4 inside IPv6 is judged by the IPv4 address where the network really translates. All other
-    transition formats are refused, and every address with a zone.
+    For IPv4 inside IPv6, the IPv4 address decides if the network translates it. All other
+    transition formats, and addresses with a zone, are refused.
     """
     try:
         ip = ipaddress.ip_address(address)
@@ -96,7 +96,7 @@ def address_is_public(address: str) -> bool:
 
 
 def public_socket(addr_info: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket for the address, or AddressRefused."""
+    """A socket for the address. Raises AddressRefused."""
     family, kind, proto, _, address = addr_info
     if family not in (socket.AF_INET, socket.AF_INET6) or not address_is_public(address[0]):
         raise AddressRefused
@@ -110,8 +110,8 @@ def is_refusal(error: BaseException) -> bool:
 
 
 class _MeasuredAnswers(ResponseHandler):
-    """Drops the connection once an answer has more than MAX_ANSWER bytes. aiohttp bounds lines and
-    headers, but not what it passes over: empty lines, interim answers, extensions of chunks."""
+    """Ends the connection after MAX_ANSWER bytes of one answer. aiohttp limits lines and headers,
+    but not what it skips: empty lines, interim answers, chunk extensions."""
 
     _left = MAX_ANSWER
 
@@ -123,18 +123,18 @@ class _MeasuredAnswers(ResponseHandler):
 
     @override
     def data_received(self, data: bytes) -> None:
-        taken = data[: self._left]  # the status may be in it, and counts
+        taken = data[: self._left]  # it may contain the status
         self._left -= len(taken)
         if taken:
             super().data_received(taken)
         if len(taken) < len(data) and isinstance(self.transport, asyncio.Transport):
-            self.transport.abort()  # its own `abort` would leave the body's reader waiting
+            self.transport.abort()  # `self.abort` would leave the reader of the body waiting
 
 
 class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # aiohttp (3.14) has no public way to say what reads answers.
+        # aiohttp (3.14) has no public way to set the class that reads answers.
         self._factory = partial(_MeasuredAnswers, loop=self._loop)  # type: ignore[assignment]
 
 
@@ -143,10 +143,12 @@ class GuardedConnector(_Connector):
 
 
 class SeparateResolver(AbstractResolver):
-    """The system's resolver on threads of its own, so that names whose servers never answer hold
-    up only those that are looked up with them; one that is still in line after `timeout` seconds
-    leaves it, and those that come later get other threads. So there may be `threads` more for each
-    `timeout` that the system's resolver tries on. `close` waits for none of them."""
+    """The system's resolver on its own threads.
+
+    A look-up that takes longer than `timeout` seconds fails, and later look-ups get new threads. So
+    names whose servers never answer delay only look-ups of the same time. While the system's
+    resolver keeps trying, there may be `threads` more threads for each `timeout`. `close` does not
+    wait for them."""
 
     def __init__(self, threads: int, timeout: float) -> None:
         self._at_once = threads
@@ -160,7 +162,7 @@ class SeparateResolver(AbstractResolver):
         look_up = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
         threads = self._threads
         try:
-            # aiohttp lets a look-up go on when the request that wanted it has given up.
+            # aiohttp does not cancel a look-up when its request is cancelled.
             async with asyncio.timeout(self._timeout):
                 found = await asyncio.get_running_loop().run_in_executor(threads, look_up)
         except TimeoutError:
@@ -183,7 +185,7 @@ class SeparateResolver(AbstractResolver):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _put_aside(self, threads: ThreadPoolExecutor) -> None:
-        """They end by themselves, when what they look up is answered or given up."""
+        """Replaces the threads. The old ones end when their look-ups end."""
         if threads is self._threads:
             threads.shutdown(wait=False)
             self._threads = self._new_threads()
@@ -193,8 +195,8 @@ class SeparateResolver(AbstractResolver):
 
 
 def tls_context(ca_file: str = "") -> ssl.SSLContext:
-    """Verifies against the system's authorities and, where given, those of the PEM file `ca_file`.
-    Raises OSError if the file cannot be read."""
+    """Trusts the system's authorities, and those of the PEM file `ca_file` if given. Raises OSError
+    if the file cannot be read."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     if ca_file:
@@ -209,8 +211,8 @@ def guarded_session(
     keepalive: float,
     resolver: AbstractResolver | None = None,
 ) -> aiohttp.ClientSession:
-    """For addresses that strangers name. `keepalive`: seconds that an idle connection is kept.
-    A `resolver` stays the caller's to close."""
+    """For addresses that anybody can name. `keepalive`: seconds for which an idle connection stays
+    open. The caller closes the `resolver`."""
     return _session(
         GuardedConnector(
             ssl=tls,
@@ -226,7 +228,7 @@ def guarded_session(
 def plain_session(
     tls: ssl.SSLContext, *, connections_per_origin: int, keepalive: float
 ) -> aiohttp.ClientSession:
-    """For addresses that the operator names: http and private addresses too."""
+    """For addresses that the operator names. Allows http and private addresses."""
     return _session(
         _Connector(
             ssl=tls,
@@ -257,11 +259,11 @@ async def post(
     body: bytes,
     limits: aiohttp.ClientTimeout,
 ) -> Response:
-    """One request to `url` exactly as spelt. A redirect is a response like any other.
+    """One request to exactly this `url`. A redirect is a response like any other.
 
-    `limits.total` spans everything, the wait for a free connection included. Raises
-    aiohttp.ClientError, OSError or TimeoutError if no status arrived; once it has, the status
-    stands, whatever becomes of the body.
+    `limits.total` covers everything, including the wait for a free connection. Raises
+    aiohttp.ClientError, OSError or TimeoutError if no status arrived. After the status, errors
+    while reading the body are ignored.
     """
     async with session.post(
         yarl.URL(url, encoded=True),
@@ -278,5 +280,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     with suppress(aiohttp.ClientError, OSError, TimeoutError):
         while len(body) < MAX_RESPONSE_BODY and not response.content.at_eof():
             body += await response.content.read(MAX_RESPONSE_BODY - len(body))
-    # A connection whose response is not read to its end is dropped by aiohttp.
+    # aiohttp closes a connection whose response was not read to its end.
     return bytes(body)

@@ -1,8 +1,8 @@
-"""Which web push endpoints may be subscribed and dialled, and whose push service they name. Pure.
+"""Decides which web push endpoints are allowed, and which push service they belong to. Pure.
 
-The same check runs when a browser subscribes and before every send, because the operator's lists
-may have changed in between. It looks at names only: where a name leads is judged when it is dialled
-(`pushsvc.common.egress`).
+The check runs when a browser subscribes and again before every send, because the operator's lists
+may have changed. It checks names only. `pushsvc.common.egress` checks the address that a name
+resolves to.
 """
 
 import ipaddress
@@ -19,9 +19,9 @@ from pushsvc.common.platforms import Platform
 MAX_ENDPOINT_LENGTH: Final = 2_000
 OTHER: Final = "other"
 
-# The hosts that browsers get endpoints at, each by its whole name. Under the same domains anyone
-# can make up names that do not resolve, and what becomes of those says nothing of the service. Of
-# WNS Microsoft documents `*.notify.windows.com` only; these are regions that Edge was seen to use.
+# The canonical hosts, by their whole names. Anyone can invent a name under the same domains that
+# does not resolve, and its failures say nothing about the service. For WNS, Microsoft documents
+# only `*.notify.windows.com`. These are the regions that Edge was seen to use.
 _WNS_REGIONS: Final = (
     "am3p", "bl2p", "bn3p", "by3p", "ch1p", "db5p", "ln2p", "par02p", "pn1p", "sg2p",
 )  # fmt: skip
@@ -31,9 +31,9 @@ _SERVICE_BY_HOST: Final = {
     "web.push.apple.com": "apple",
     **{f"wns2-{region}.notify.windows.com": "wns" for region in _WNS_REGIONS},
 }
-# Whose rules for requests a host follows, known or not.
+# Hosts that follow a vendor's rules for requests, canonical or not.
 _VENDOR_BY_SUFFIX: Final = (("push.apple.com", "apple"), ("notify.windows.com", "wns"))
-# Who takes messages for a platform's tokens.
+# The push service of a platform's tokens.
 TOKEN_SERVICES: Final = {Platform.ANDROID: "fcm_v1", Platform.IOS: "apns"}
 WELL_KNOWN_SERVICES: Final = frozenset(_SERVICE_BY_HOST.values())
 # RFC 6761, 6762 (appendix G), 8375 and ICANN's reservation of .internal.
@@ -44,14 +44,14 @@ _LOCAL_DOMAINS: Final = (
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _HOST_CHARACTERS: Final = re.compile(r"[a-z0-9._-]+")
-# A host whose last label is a number is an IPv4 address to resolvers (WHATWG URL, "ends in a
+# Resolvers read a host whose last label is a number as an IPv4 address (WHATWG URL, "ends in a
 # number"): 127.1, 2130706433, 0177.0.0.1, 0x7f000001.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _FORBIDDEN_CHARACTERS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
 
 
 class EndpointNotAllowed(ValueError):
-    """`reason` is a sentence for whoever sent the endpoint; it repeats nothing of the endpoint."""
+    """`reason` is a sentence for the client. It repeats no part of the endpoint."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -60,10 +60,10 @@ class EndpointNotAllowed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`origin` as RFC 6454 writes it (host in lower case, default port left out); `service` is one
-    of a bounded set of names; `vendor` is `apple` or `wns` where the host follows their rules, else
-    empty; `url` is what to dial: the origin, then path and query as given. Where `is_trusted`,
-    private addresses and http are allowed."""
+    """`origin`: as RFC 6454 writes it (host in lower case, without the default port). `service`:
+    one of a bounded set of names. `vendor`: `apple` or `wns` if the host follows their rules, else
+    empty. `url`: the URL to call: the origin, then path and query as given. `is_trusted`: private
+    addresses and http are allowed."""
 
     origin: str
     service: str
@@ -82,8 +82,8 @@ def is_under(host: str, suffix: str) -> bool:
 
 
 def normalise_origin(text: str) -> str:
-    """`scheme://host[:port]` of an http or https origin; a ValueError if `text` is anything more
-    than an origin (one slash at its end is let pass)."""
+    """`scheme://host[:port]` of an http or https origin. Raises ValueError if `text` is more than
+    an origin. One slash at its end is allowed."""
     parts = _parse(text)
     if parts.rest not in ("", "/"):
         raise EndpointNotAllowed("An origin has no path and no query.")
@@ -93,11 +93,11 @@ def normalise_origin(text: str) -> str:
 def check_endpoint(
     url: str, *, trusted_origins: frozenset[str], allowed_hosts: tuple[str, ...]
 ) -> Endpoint:
-    """The endpoint, or EndpointNotAllowed.
+    """The endpoint. Raises EndpointNotAllowed.
 
-    `trusted_origins` are the operator's own: they are exempt from the rules about scheme, port and
-    host, and are each a service of their own, named `host:port`. `allowed_hosts` are host suffixes
-    in lower case without a dot before them; when empty any public host will do.
+    `trusted_origins` are exempt from the rules about scheme, port and host. Each is a push service
+    of its own, named `host:port`. `allowed_hosts` are host suffixes in lower case without a leading
+    dot. If it is empty, any public host is allowed.
     """
     parts = _parse(url)
     service = push_service(parts.host)
@@ -111,8 +111,8 @@ def check_endpoint(
 
 
 def service_of(url: str, trusted_origins: frozenset[str]) -> str:
-    """What `check_endpoint` says is the service of an endpoint, at a fraction of the cost; `other`
-    where it is not allowed."""
+    """The `service` of `check_endpoint`, at a fraction of the cost. `other` if the endpoint is not
+    allowed."""
     return _service_at("/".join(url.split("/", 3)[:3]), trusted_origins)
 
 
@@ -138,7 +138,7 @@ def own_services(trusted_origins: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=16)
 def _normalised(origins: frozenset[str]) -> frozenset[str]:
-    # An entry that is no origin matches nothing; the settings' system check reports it.
+    # An entry that is not an origin matches nothing. A system check reports it.
     return frozenset(_each_origin(origins))
 
 
@@ -150,8 +150,8 @@ def _each_origin(origins: frozenset[str]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """`host`: lower case, in the ASCII form that is looked up, an IPv6 literal without brackets;
-    `rest`: all that follows host and port, as spelt."""
+    """`host`: in lower case and in its ASCII form. An IPv6 address has no brackets. `rest`:
+    everything after host and port, as given."""
 
     scheme: str
     host: str
@@ -166,7 +166,7 @@ class _Parts:
 
 
 def _parse(url: str) -> _Parts:
-    """The rules that hold for every endpoint, trusted or not."""
+    """Applies the rules for all endpoints, trusted or not."""
     _check_characters(url)
     try:
         split = urlsplit(url)

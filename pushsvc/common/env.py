@@ -1,7 +1,7 @@
 """Typed reading of environment variables.
 
-A value that cannot be read never stops the import of the settings: the default is used, the fault
-is remembered in `faults`, and the system check of `channels_app.checks` reports it by name.
+A bad value does not stop the import of the settings. The default is used, the fault is added to
+`faults`, and the system check of `channels_app.checks` reports it by name.
 """
 
 import os
@@ -57,8 +57,14 @@ class Env:
 
         return self.parsed(name, default, parse, f"a whole number from {least} to {most}")
 
+    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
+        def parse(raw: str) -> str:
+            return choices[choices.index(raw)]
+
+        return self.parsed(name, default, parse, " or ".join(choices))
+
     def words(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Comma-separated words, blanks around them dropped."""
+        """Words separated by commas, without the blanks around them."""
         raw = self.text(name)
         if not raw:
             return default

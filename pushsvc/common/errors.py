@@ -1,8 +1,8 @@
-"""The root of every error that a client may see, and the general ones.
+"""The base class of all errors that a client may see, and the general errors.
 
-An error answers `status`, a stable `code` (listed in docs/errors.md), a `title` that is the same
-for the same code, and a `detail` for this occurrence. Errors of one use live next to the function
-that raises them. Knows nothing of HTTP frameworks, so that services may raise what the API shows.
+An error has a `status`, a stable `code` (listed in docs/errors.md), a `title` that belongs to the
+code, and a `detail` for this occurrence. An error that only one function raises is defined next to
+that function. This module imports no HTTP framework, so that services can raise these errors.
 """
 
 import math
@@ -13,19 +13,20 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-# Together they bound an answer: whatever 64 KiB of input hold, it has at most 16 KiB.
+# Together these limit an answer to 16 KiB, whatever the 64 KiB of input contain.
 MAX_FAULTS: Final = 50
 _PATH_BYTES: Final = 160
 MAX_UNKNOWN: Final = 10  # an object with more unknown names than this is a fault as a whole
 
 
 class PushsvcError(Exception):
-    """`detail` must hold no secret and nothing of another channel: the client reads it."""
+    """`detail` must contain no secret and nothing of another channel, because the client reads
+    it."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "The service failed"
-    detail: str = "The request could not be carried out. The fault is recorded."
+    detail: str = "The request failed. The error was logged."
 
     def __init__(self, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
         self.detail = detail or self.detail
@@ -52,7 +53,7 @@ class BadRequest(PushsvcError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of the input. `attr` is a path (`keys.p256dh`); "" is the input as a whole."""
+    """One fault of the input. `attr` is a path (`keys.p256dh`), or "" for the whole input."""
 
     attr: str
     code: str
@@ -60,7 +61,7 @@ class Fault:
 
 
 class Invalid(PushsvcError):
-    """The first MAX_FAULTS of the faults are kept; `detail` says where there were more."""
+    """Keeps the first MAX_FAULTS faults. `detail` says if there were more."""
 
     status = 400
     code = "validation_error"
@@ -86,7 +87,7 @@ def _summary(faults: Sequence[Fault]) -> str:
 
 
 def _shortened(path: str) -> str:
-    """A path may hold names that the client chose: what is over _PATH_BYTES of JSON is cut off."""
+    """Cuts a path after _PATH_BYTES of JSON, because it may contain names that the client chose."""
     sizes = accumulate(map(_json_bytes, path[: _PATH_BYTES + 1]))
     fitting = sum(size <= _PATH_BYTES for size in sizes)
     return path if fitting == len(path) else f"{path[:fitting]}…"
@@ -161,7 +162,7 @@ class UnsupportedMediaType(PushsvcError):
 
 
 class TooManyRequests(PushsvcError):
-    """`wait`: seconds until the same request may succeed."""
+    """`wait`: the seconds until the same request may succeed."""
 
     status = 429
     code = "rate_limited"
@@ -176,7 +177,7 @@ class TooManyRequests(PushsvcError):
 
 
 class Unavailable(PushsvcError):
-    """503: nothing was changed; the same request may succeed in `retry_after` seconds."""
+    """503: nothing was changed. The same request may succeed after `retry_after` seconds."""
 
     status = 503
     code = "unavailable"

@@ -1,4 +1,4 @@
-"""Identifiers: UUIDv7 out (RFC 9562 section 5.7), hyphenated UUIDs of either case in."""
+"""Identifiers. New ones are UUIDv7 (RFC 9562 section 5.7). Input may have either case."""
 
 import os
 import re
@@ -22,26 +22,26 @@ def uuid7() -> UUID:
 
 
 def uuid7_at(moment: datetime) -> UUID:
-    """Where the ids begin that were made at the moment or later."""
+    """The smallest id that can be made at this moment or later."""
     return UUID(int=int(moment.timestamp() * 1000) << 80)
 
 
 def parse_uuid(text: str) -> UUID:
-    """The id that `text` spells with hyphens; anything else is a ValueError."""
+    """The id in `text`, which must have hyphens. Raises ValueError."""
     if not _WHOLE.fullmatch(text):
         raise ValueError("not a hyphenated UUID")
     return UUID(text)
 
 
 def parse_number(text: str) -> int:
-    """The number that `text` spells, as a key of the packages' tables; else a ValueError."""
+    """The number in `text`, a key of a package's table. Raises ValueError."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     return int(text)
 
 
 class UUIDConverter:
-    """Path converter `id`; Django's own refuses upper case."""
+    """Path converter `id`. Django's own refuses upper case."""
 
     regex = UUID_PATTERN
 

@@ -1,8 +1,7 @@
-"""Passwords are hashed a few at a time, so that a flood of sign-ins takes few threads and no more
-than two processors' time.
+"""Limits how many passwords a process hashes at once, so that many sign-ins occupy few threads.
 
-The hasher is the only one of PASSWORD_HASHERS: nothing that hashes gets around it, be it a sign-in
-(of an unknown name too), a new password or a link to set one.
+The hasher is the only one of PASSWORD_HASHERS. So the limit holds for every sign-in (unknown names
+included), every new password, and every link to set one.
 """
 
 from collections.abc import Iterator
@@ -25,8 +24,8 @@ _asking: ContextVar[str] = ContextVar("hashing_for", default="")
 
 
 class Places:
-    """Where one hashes: HASHES_AT_ONCE in all, one for each `who`, so that an address that floods
-    leaves another's to the others. WAITING_AT_ONCE wait so many seconds for their turn."""
+    """HASHES_AT_ONCE places for hashing, at most one for each `who`, so that one address leaves a
+    place for the others. WAITING_AT_ONCE callers wait `wait_seconds` for a place."""
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
@@ -36,7 +35,7 @@ class Places:
 
     @contextmanager
     def one_for(self, who: str) -> Iterator[None]:
-        """Raises Unavailable where there is neither a place nor room to wait."""
+        """Takes a place. Raises Unavailable if none is free and no more callers may wait."""
         with self._changed:
             if not self._has_room(who):
                 self._wait_for_room(who)
@@ -67,7 +66,7 @@ _places = Places()
 
 @contextmanager
 def hashing_for(who: str) -> Iterator[None]:
-    """What is hashed within is `who`'s. All that is hashed for nobody known counts as one."""
+    """Passwords hashed in this context count for `who`. Without it, all count as one."""
     token = _asking.set(who)
     try:
         yield
@@ -76,10 +75,10 @@ def hashing_for(who: str) -> Iterator[None]:
 
 
 class BoundedHasher(PBKDF2PasswordHasher):
-    """Django's, within the process's places. Raises Unavailable while they are taken."""
+    """Django's hasher, limited by the process's places. Raises Unavailable if they are taken."""
 
     @override
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        """Also what `verify` and `harden_runtime` come to."""
+        """Called by `verify` and `harden_runtime` too."""
         with _places.one_for(_asking.get()):
             return super().encode(password, salt, iterations)

@@ -1,4 +1,4 @@
-"""Timestamps in and out: any ISO 8601 date and time in, UTC with milliseconds out."""
+"""Reads any ISO 8601 date and time. Writes UTC with milliseconds."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -8,15 +8,15 @@ _END_OF_DAY = re.compile(r"T24(?=:?00(?::?00(?:[.,]0+)?)?(?:Z|[+-]|$)|(?:Z|[+-]|
 
 
 def format_timestamp(moment: datetime) -> str:
-    """`2026-11-20T15:11:00.123Z`. The moment must be aware."""
+    """Such as `2026-11-20T15:11:00.123Z`. The moment must have a time zone."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_timestamp(text: str) -> datetime:
-    """The moment that `text` names, in UTC; without an offset it is read as UTC.
+    """The moment in UTC. A text without an offset is read as UTC.
 
-    Calendar, week and ordinal dates, basic and extended, `24:00` as the end of a day. A date
-    alone, a leap second, or a moment outside the years 1 to 9999 in UTC is a ValueError.
+    Accepts calendar, week and ordinal dates, basic and extended, and `24:00` as the end of a day.
+    Raises ValueError for a date alone, a leap second, or a moment outside the years 1 to 9999.
     """
     spelled = text.upper().replace(" ", "T", 1)
     if not spelled.isascii() or "T" not in spelled:

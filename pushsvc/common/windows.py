@@ -1,7 +1,6 @@
-"""The times that the console's figures and lists are about: whole hours or days of UTC.
+"""The time windows of the console's figures and lists: whole hours or days of UTC.
 
-The hour or day that is running is part of each, so that a figure is always the sum of its chart,
-and a window ends with what happens now.
+A window includes the current hour or day. So a figure is always the sum of its chart.
 """
 
 from collections.abc import Mapping
@@ -15,12 +14,13 @@ WINDOW_NAMES: Final[Mapping[int, str]] = {
     30: "30 days",
     90: "90 days",
 }
-_MOST_COMPARED: Final = 30  # hours or days: longer windows would read twice as much for it
+_MOST_COMPARED: Final = 30  # hours or days; comparing longer windows would read too much
 
 
 @dataclass(frozen=True)
 class Window:
-    """`starts` of its hours or days, oldest first. `is_compared`: with as many before them."""
+    """`starts`: the starts of its hours or days, oldest first. `is_compared`: with the same time
+    before."""
 
     unit: Literal["hour", "day"]
     step: timedelta
@@ -36,7 +36,7 @@ class Window:
 
 
 def window(now: datetime, days: int) -> Window:
-    """The last 24 hours for one day; else so many days."""
+    """The last 24 hours if `days` is 1, otherwise the last `days` days."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if days == 1:
         return _window("hour", timedelta(hours=1), hour, 24)
@@ -44,7 +44,7 @@ def window(now: datetime, days: int) -> Window:
 
 
 def parse_days(text: str) -> int | None:
-    """The days of a window that is offered; None for all else."""
+    """The days of an offered window. None if no such window is offered."""
     return next((days for days in WINDOW_NAMES if str(days) == text), None)
 
 

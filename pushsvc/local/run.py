@@ -1,9 +1,10 @@
-"""`make run`: everything on this machine, in one process that owns the rest and their order.
+"""`make run`: starts everything on this machine, and supervises it.
 
-Starts PostgreSQL and Redis where none are given, migrates, starts the Procfile and a sandbox of the
-push services, sends a notification to the sandbox's devices through the HTTP interface, and stays
-until SIGINT, SIGTERM or SIGHUP. Then web, beat and workers drain before the sandbox, Redis and
-PostgreSQL go: within 10 seconds altogether.
+Starts PostgreSQL and Redis if none are given, runs migrations, starts a sandbox of the push
+services and the processes of the Procfile, and sends a notification to the sandbox's devices
+through the HTTP interface. Then it runs until SIGINT, SIGTERM or SIGHUP. When it stops, web, beat
+and workers finish their work before it stops the sandbox, Redis and PostgreSQL. This takes at most
+10 seconds.
 """
 
 import fcntl
@@ -32,7 +33,7 @@ from pushsvc.local.supervisor.screen import say
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 45.0
 DEMO_SECONDS = 30.0
-# Together under the 10 seconds that stopping may take.
+# Together less than the 10 seconds that stopping may take.
 DRAIN_SECONDS = 6.0
 SANDBOX_STOP_SECONDS = 0.5
 SERVER_STOP_SECONDS = 1.0
@@ -41,7 +42,7 @@ _SANDBOX = "sandbox"
 
 
 class StopRequest:
-    """Remembers SIGINT, SIGTERM or SIGHUP; nothing is cut short by a signal itself."""
+    """Remembers SIGINT, SIGTERM or SIGHUP. The signal itself interrupts nothing."""
 
     def __init__(self) -> None:
         self._is_made = False
@@ -49,7 +50,7 @@ class StopRequest:
             signal.signal(number, self._remember)
 
     def wait(self, seconds: float) -> None:
-        """Sleeps. Raises KeyboardInterrupt as soon as the request is made."""
+        """Sleeps. Raises KeyboardInterrupt as soon as there was a signal."""
         deadline = time.monotonic() + seconds
         while not self._is_made and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -70,9 +71,9 @@ class Supervisor:
         self._stop_request = StopRequest()
 
     def start(self) -> None:
-        """Raises EmbeddedError or KeyboardInterrupt; after either, `stop` clears up."""
+        """Raises EmbeddedError or KeyboardInterrupt. Call `stop` after either."""
         if self._children.end_leftovers():
-            say("ended what an earlier run had left behind")
+            say("ended processes that an earlier run had left behind")
         _require_free(self.service)
         self._choose_settings()
         self._start_sandbox()
@@ -90,17 +91,17 @@ class Supervisor:
         say(screen.banner(demo, password, self.sandbox, result))
 
     def stay(self) -> NoReturn:
-        """Starts again what ends, until the stop request. Raises as `start` does."""
+        """Restarts what ends, until there is a signal. Raises what `start` raises."""
         while True:
             for line in self._children.revive():
                 say(line)
             if self._servers is not None:
                 for name in self._servers.revive():
-                    say(f"{name} had ended and was started again")
+                    say(f"{name} ended and was restarted")
             self._stop_request.wait(0.5)
 
     def stop(self) -> None:
-        """Leaves no process, in the order that lets each finish its work."""
+        """Ends all processes, in an order in which each can finish its work."""
         names = [name for name in self._children.names() if name != _SANDBOX]
         self._children.stop(names, seconds=DRAIN_SECONDS)
         self._children.stop([_SANDBOX], seconds=SANDBOX_STOP_SECONDS)
@@ -117,7 +118,8 @@ class Supervisor:
             self._servers.put_into_environment()
 
     def _choose_settings(self) -> None:
-        """Settles what the environment leaves open, for our children and for later commands."""
+        """Chooses settings that the environment does not give, for our processes and later
+        commands."""
         chosen: dict[str, str] = {}
         if not embedded.is_given("PUBLIC_BASE_URL"):
             chosen["PUBLIC_BASE_URL"] = self.service.public_url
@@ -134,7 +136,7 @@ class Supervisor:
 
     @property
     def _controls(self) -> Mapping[str, Origin]:
-        """Of the platforms that go to the sandbox; none without one."""
+        """The control interfaces of the platforms that use the sandbox."""
         return self.sandbox.controls if self.sandbox else {}
 
     def _start_sandbox(self) -> None:
@@ -142,7 +144,7 @@ class Supervisor:
             self._children.start(_SANDBOX, self.sandbox.command, without=embedded.SECRETS)
 
     def _await_sandbox(self) -> None:
-        """Before anything reads PROVIDER_CA_FILE, which the sandbox writes."""
+        """Waits until the sandbox has written PROVIDER_CA_FILE, which other processes read."""
         for platform, control in self._controls.items():
             self._await(control, PROBES[platform], _SANDBOX)
 
@@ -154,7 +156,7 @@ class Supervisor:
             self._children.start(name, command)
 
     def _await(self, origin: Origin, path: str, name: str) -> None:
-        """Waits until this path answers 200, while every child lives."""
+        """Waits until this path answers 200. Raises EmbeddedError if a process ends meanwhile."""
         said = "nothing"
         for _ in self._while_patient(READY_SECONDS):
             try:
@@ -170,7 +172,7 @@ class Supervisor:
         )
 
     def _deliver(self, demo: Demo) -> str:
-        """Sends one notification to the demo devices; what the statistics endpoint says of it."""
+        """Sends one notification to the demo devices. Returns its result, as the API reports it."""
         say(f"sending a notification to the sandbox's devices: {', '.join(self._controls)}")
         sent = demo.send(self._controls)
         shown = demo.notification(sent)
@@ -191,7 +193,7 @@ class Supervisor:
 
 
 def main() -> int:
-    """The exit code: 0 after a stop that was asked for, 1 with one line otherwise."""
+    """The exit code: 0 after a signal, 1 after an error, which is printed in one line."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
     home = Home.of_environment()
     try:
@@ -250,7 +252,7 @@ def _require_free(service: Origin) -> None:
             probe.bind((service.host, service.port))
         except OSError as error:
             raise EmbeddedError(
-                f"port {service.port} on {service.host} cannot be had ({error.strerror}); "
+                f"port {service.port} on {service.host} is not available ({error.strerror}); "
                 f"choose another: make run PORT={service.port + 1}"
             ) from error
 

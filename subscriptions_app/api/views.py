@@ -16,7 +16,7 @@ from channels_app.selectors import ChannelNotFound
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView
 from pushsvc.common.http.openapi import follow_ups, problem_responses
-from pushsvc.common.http.ratelimit import Limit
+from pushsvc.common.http.ratelimit import Limit, enforce
 from pushsvc.common.platforms import Platform
 from subscriptions_app.api.serializers import (
     DeviceInput,
@@ -54,9 +54,14 @@ class _DeviceView(ApiView):
 
     @override
     def limit(self, request: Request) -> Limit | None:
-        """A channel with a limit of its own is counted by itself."""
+        """A channel with its own limit is counted separately. So are unknown channels: requests for
+        them do not use up the limit of real ones."""
         address = counted_address(request._request)
-        own = self.channel.subscribes_per_minute
+        try:
+            own = self.channel.subscribes_per_minute
+        except ChannelNotFound:
+            enforce(Limit("unknown-channels", address, settings.UNKNOWN_CHANNELS_PER_MINUTE, 60))
+            raise
         if own is None:
             return Limit(self.limit_name, address, settings.SUBSCRIBES_PER_MINUTE, 60)
         return Limit(self.limit_name, f"{self.channel.id}:{address}", own, 60)

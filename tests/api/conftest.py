@@ -15,7 +15,7 @@ from tests.pipeline.processes import running_web
 
 @pytest.fixture(autouse=True)
 def _no_leftovers(monkeypatch):
-    """Limits and wakeups of other tests, and what was ready a second ago."""
+    """Removes limits and wakeups of other tests, and the readiness of the last second."""
     redis_client().flushdb()
     monkeypatch.setattr(health, "missing_now", health.Kept(health._missing))
 
@@ -63,10 +63,10 @@ def opened(web):
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with ExitStack() as stack:
 
-        def open_(count, data=b"", receive_buffer=0):
+        def open_(count, data=b"", receive_buffer=0, address="127.0.0.1"):
             made = [stack.enter_context(socket.socket()) for _ in range(count)]
             for connection in made:
-                _connect(connection, web, receive_buffer)
+                _connect(connection, web, receive_buffer, address)
                 connection.sendall(data)
             return made
 
@@ -74,8 +74,9 @@ def opened(web):
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def _connect(connection, port, receive_buffer):
+def _connect(connection, port, receive_buffer, address):
     connection.settimeout(60)
     if receive_buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.bind((address, 0))
     connection.connect(("127.0.0.1", port))

@@ -11,13 +11,15 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
-from pushsvc.bulkhead import IN_FLIGHT, QUARTER, QUARTERS, WAITING_IN_QUARTER
+from pushsvc.bulkhead import ADDRESS_IN_QUARTER, IN_FLIGHT, QUARTER, QUARTERS
 from tests.api.sockets import sent_in_pieces
 from tests.api.support import owner_of
 from tests.api.test_connections import post
 from tests.api.test_web_process import ask
 from tests.factories import browser, make_channel, make_sent_notification
 from tests.pipeline.support import until, waiting_sessions
+
+FULL = sum(QUARTER)  # what a quarter runs, and what may wait for it
 
 
 @pytest.fixture
@@ -30,6 +32,15 @@ def locked(table):
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield
+
+
+def opened_by_several(opened, data, count=FULL):
+    """So many connections, of which each address has no more than its share may wait."""
+    share = ADDRESS_IN_QUARTER.waiting
+    counts = [min(share, count - begun) for begun in range(0, count, share)]
+    addresses = (f"127.0.0.{number}" for number in range(2, 200))
+    made = [opened(each, data, address=next(addresses)) for each in counts]
+    return [connection for each in made for connection in each]
 
 
 def get(path, header):
@@ -56,11 +67,11 @@ def statuses(connections):
 def test_pages_of_the_console_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
     page = get("/admin/", "Cookie: sessionid=" + "a" * 32)
     with locked("django_session"):
-        held = opened(QUARTER + WAITING_IN_QUARTER, page)
-        until(lambda: waiting_sessions() == QUARTER, seconds=60)
+        held = opened_by_several(opened, page)
+        until(lambda: waiting_sessions() == QUARTER.threads, seconds=60)
 
         assert_serves(web, owner)
-        assert waiting_sessions() == QUARTER
+        assert waiting_sessions() == QUARTER.threads
         (refused,) = opened(1, page)
         status, headers = status_and_headers(refused)
         assert (status, headers["retry-after"]) == (503, "1")
@@ -72,13 +83,30 @@ def test_pages_of_the_console_that_hang_hold_a_quarter_of_the_threads(web, opene
 def test_reads_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
     listed = get(f"/channel/{owner.channel.id}/segments", f"Authorization: Key {owner.key}")
     with locked("subscriptions_app_segment"):
-        held = opened(QUARTER + WAITING_IN_QUARTER, listed)
-        until(lambda: waiting_sessions() == QUARTER, seconds=60)
+        held = opened_by_several(opened, listed)
+        until(lambda: waiting_sessions() == QUARTER.threads, seconds=60)
 
         assert_serves(web, owner)
-        assert waiting_sessions() == QUARTER
+        assert waiting_sessions() == QUARTER.threads
         status, problem = ask(web, listed.decode())
         assert (status, problem["code"]) == (503, "busy")
+    assert statuses(held) == {200}
+
+
+def test_one_address_leaves_a_thread_and_room_to_the_others(web, opened, owner):
+    listed = get(f"/channel/{owner.channel.id}/segments", f"Authorization: Key {owner.key}")
+    share = ADDRESS_IN_QUARTER
+    with locked("subscriptions_app_segment"):
+        held = opened(share.threads, listed)
+        until(lambda: waiting_sessions() == share.threads, seconds=60)
+        held += opened(share.waiting + 1, listed)
+        (refused,) = first_answered(held)
+        assert statuses([refused]) == {503}
+        assert waiting_sessions() == share.threads
+
+        held += opened(1, listed, address="127.0.0.2")
+        until(lambda: waiting_sessions() == QUARTER.threads, seconds=60)
+    held.remove(refused)
     assert statuses(held) == {200}
 
 
@@ -89,12 +117,12 @@ def test_exports_that_hang_leave_the_console_its_threads(web, opened, owner):
     signed_in = f"Cookie: sessionid={client.cookies['sessionid'].value}"
     export = get(f"/admin/notifications_app/notification/{notification.pk}/log.csv", signed_in)
     with locked("auditlog_logentry"):
-        held = opened(4 * QUARTER, export)
-        until(lambda: waiting_sessions() == QUARTER, seconds=60)
+        held = opened_by_several(opened, export, 2 * ADDRESS_IN_QUARTER.waiting)
+        until(lambda: waiting_sessions() == QUARTER.threads, seconds=60)
 
         assert_serves(web, owner)
         assert statuses(opened(1, get("/admin/", signed_in))) == {200}
-        assert waiting_sessions() == QUARTER
+        assert waiting_sessions() == QUARTER.threads
     assert statuses(held) == {200}
 
 

@@ -190,6 +190,18 @@ def test_for_a_channel_that_is_not_there_one_row_is_looked_up_and_no_body_read(
     assert code(answer, 404) == "channel_not_found"
 
 
+def test_requests_for_channels_that_are_not_there_are_limited_for_themselves(alice, settings):
+    settings.UNKNOWN_CHANNELS_PER_MINUTE = 1
+    unknown = {"content_type": JSON, "headers": {"X-Channel-ID": NOWHERE}}
+
+    assert code(Client().post("/subscribe", BROKEN, **unknown), 404) == "channel_not_found"
+    for path in ("/subscribe", "/unsubscribe"):
+        refused = Client().post(path, BROKEN, **unknown)
+        assert code(refused, 429) == "rate_limited"
+        assert policy(refused) == ("unknown-channels", 1, 60)
+    assert alice.subscribe(browser()).status_code == 201
+
+
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/openapi.json", "/sdk/push.js"])
 def test_pages_and_files_ask_neither_the_database_nor_redis(path, django_assert_num_queries):
     with asked_of_redis() as asked, django_assert_num_queries(0):

@@ -52,7 +52,7 @@ def test_requests_at_the_same_time_share_an_answer():
 
 def test_while_one_asks_the_others_get_the_last_answer_and_do_not_wait(monkeypatch):
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(health, "_WHILE_ASKED_SECONDS", 600.0)
+    monkeypatch.setattr(health, "_WHILE_CHECKING_SECONDS", 600.0)
     begun, go_on, answers = Event(), Event(), [["old"], ["new"]]
 
     def ask():
@@ -72,6 +72,31 @@ def test_while_one_asks_the_others_get_the_last_answer_and_do_not_wait(monkeypat
         return found
 
     assert in_threads(kept, others) == [["new"], [["old"]] * 5]
+
+
+def test_a_check_that_hangs_does_not_hold_the_others(monkeypatch):
+    monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(health, "_WHILE_CHECKING_SECONDS", 0.0)
+    monkeypatch.setattr(health, "_WAIT_SECONDS", 0.01)
+    begun, go_on, answers = Event(), Event(), [["broker"], []]
+
+    def check():
+        answer = answers.pop(0)
+        if not answer:
+            begun.set()
+            assert go_on.wait(30)
+        return answer
+
+    kept = health.Kept(check)
+    assert kept() == ["broker"]
+
+    def others():
+        assert begun.wait(30)
+        found = [kept() for _ in range(5)]
+        go_on.set()
+        return found
+
+    assert at_once(kept, others) == [[], [["broker", health._CHECK_HANGS]] * 5]
 
 
 def test_after_its_second_an_answer_is_not_given_again(monkeypatch):

@@ -3,18 +3,18 @@
 from uuid import UUID
 
 import pytest
+from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis.openapi import from_wsgi
 
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
-from pushsvc.wsgi import application
 from tests.api.document import CHECKS
 from tests.factories import make_segment
 from tests.segments import attribute
 
-OPERATIONS = [found.ok() for found in from_wsgi("/openapi.json", application).get_all_operations()]
+OPERATIONS = [found.ok() for found in from_wsgi("/openapi.json", get_wsgi_application()).get_all_operations()]
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ a socket (tests/fuzz/long.py).
 import os
 
 import pytest
+from django.core.wsgi import get_wsgi_application
 from schemathesis.openapi import from_url, from_wsgi
 
 from notifications_app import tasks
 from notifications_app.pipeline import planning
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.wsgi import application
 from tests.fuzz.cast import make_cast
 from tests.fuzz.machine import Tally, machine_of, run
 from tests.pipeline.processes import running_web
@@ -62,7 +62,7 @@ def _no_leftovers():
 
 @pytest.mark.django_db(transaction=True)
 def test_every_answer_in_a_flow_is_one_the_document_names():
-    tally = fuzz(from_wsgi("/openapi.json", application), SHORT_CASES)
+    tally = fuzz(from_wsgi("/openapi.json", get_wsgi_application()), SHORT_CASES)
 
     assert_no_fault(tally)
 

@@ -45,7 +45,7 @@ def test_one_that_was_killed_is_started_again_without_its_orphans(children, home
     kill(parent)
     eventually(children.ended)
     (line,) = children.revive()
-    assert line.startswith("parent ended with signal 9 and was started again")
+    assert line.startswith("parent ended with signal 9 and was restarted")
     assert not is_running(orphan)
     assert is_running(pid_of(home, "parent"))
 

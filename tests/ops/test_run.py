@@ -295,7 +295,7 @@ def test_a_killed_run_is_cleared_up_by_the_next_and_a_stopped_one_leaves_nothing
         left = running(home)
     assert any("celery" in line for line in left)
     with make_run(home) as second:  # on the same devices, with the same credentials
-        assert "ended what an earlier run had left behind" in second.screen
+        assert "ended processes that an earlier run had left behind" in second.screen
         assert second.shown("API key") == first.shown("API key")
         assert "delivered 3 of 3." in second.screen
         assert second.demo == first.demo_at_start

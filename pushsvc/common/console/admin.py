@@ -1,4 +1,4 @@
-"""What every page of the console starts from: the one module that knows which theme it has."""
+"""Base classes of the console's pages. Only this module imports the theme."""
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.html import format_html
 from typing_extensions import override
 
-if TYPE_CHECKING:  # the theme has no types; its classes keep to those that they extend
+if TYPE_CHECKING:  # the theme has no types, so the classes that it extends stand for its own
     ThemedModelAdmin = admin.ModelAdmin[Any]
     DropdownFilter = admin.SimpleListFilter
     SignInForm = AdminAuthenticationForm
@@ -38,19 +38,19 @@ __all__ = [
     "site",
 ]
 
-# Looked up when it is first used: the theme puts its own in place while Django starts.
+# Looked up at first use, because the theme replaces the site while Django starts.
 site: admin.AdminSite = SimpleLazyObject(lambda: admin.site)  # type: ignore[assignment] # stands in
 
 
 class BoundedPaginator(AnyPaginator):
-    """Counts no further than the pages that it offers: who looks for an older row searches."""
+    """Counts only as many rows as its pages show. Older rows are found by searching."""
 
     most_rows = 1_000
 
     @cached_property
     @override
     def count(self) -> int:
-        """At most `most_rows`, read from as many rows."""
+        """At most `most_rows`. Reads no more rows than that."""
         rows: Any = self.object_list
         return int(rows.values("pk")[: self.most_rows].count())
 
@@ -71,7 +71,7 @@ class _List(ThemedChangeList):
 
     @property
     def whole(self) -> str:
-        """The query of the list where nothing is asked."""
+        """The query of the unfiltered list."""
         kept = self.model_admin.list_always_of
         return urlencode({kept: self._asked[kept]}) if kept in self._asked else ""
 
@@ -82,11 +82,11 @@ class _List(ThemedChangeList):
 
 
 class ModelAdmin(ThemedModelAdmin):
-    """A page for one model. Big tables are never counted to show how many rows there are.
+    """A page for one model. It never counts all rows of a table.
 
-    `list_name`: the heading of its list, where that is not the model's name. `list_always_of`: the
-    parameter of a filter that the list is never without. `empty_help`: what an empty list says of
-    how rows come into it.
+    `list_name`: the heading of the list, if it is not the model's name. `list_always_of`: the
+    parameter of a filter that is always set. `empty_help`: the text of an empty list, which says
+    how it gets rows.
     """
 
     list_name = ""
@@ -107,15 +107,15 @@ class ModelAdmin(ThemedModelAdmin):
 
     @override
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Only what the list's filters offer: `?secret__startswith=a` would read it letter by
-        letter, though no page shows it."""
+        """Allows only the list's filters. Others, such as `?secret__startswith=a`, could read a
+        value letter by letter that no page shows."""
         return any(_takes(entry, lookup) for entry in self.get_list_filter(request))
 
     @override
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """A NUL, which no text of PostgreSQL holds, is refused before a filter asks for it."""
+        """Refuses a NUL, which PostgreSQL does not store, before a filter uses it."""
         _refuse_nul("".join(chain.from_iterable(values for _, values in request.GET.lists())))
         return super().changelist_view(request, extra_context)
 
@@ -123,18 +123,18 @@ class ModelAdmin(ThemedModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """What is typed into a form's field that looks rows up comes here, too."""
+        """Also called for fields of forms that search for rows."""
         _refuse_nul(search_term)
         return super().get_search_results(request, queryset, search_term)
 
 
 def _refuse_nul(text: str) -> None:
     if "\x00" in text:
-        raise BadRequest("The address holds a NUL.")
+        raise BadRequest("The address contains a NUL.")
 
 
 def _takes(entry: Any, lookup: str) -> bool:
-    """Whether the entry of `list_filter` reads this: a field's value, or a filter's parameter."""
+    """Whether this entry of `list_filter` uses the lookup."""
     field = entry[0] if isinstance(entry, tuple | list) else entry
     if isinstance(field, str):
         return lookup in {field, f"{field}__exact"}
@@ -142,7 +142,7 @@ def _takes(entry: Any, lookup: str) -> bool:
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """Rows that only services make and change."""
+    """For rows that only services create and change."""
 
     actions: Any = None
 

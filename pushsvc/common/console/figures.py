@@ -1,6 +1,6 @@
-"""How the console writes numbers, shares, durations and moments.
+"""Formats of numbers, shares, durations and moments in the console.
 
-For templates (`load figures`), and for pages that put texts together.
+For templates (`load figures`) and for code that makes texts.
 """
 
 import math
@@ -21,7 +21,7 @@ register = template.Library()
 
 
 def share(part: int, whole: int) -> float | None:
-    """None where there is nothing to have a share of."""
+    """None if `whole` is 0."""
     return part / whole if whole else None
 
 
@@ -33,7 +33,7 @@ def grouped(number: int) -> str:
 
 @register.filter
 def signed(number: int) -> str:
-    """1234 → +1,234; a loss has a real minus sign; 0 → 0"""
+    """1234 → +1,234; 0 → 0. A negative number gets a real minus sign."""
     return f"{number:+,}".replace("-", "\N{MINUS SIGN}") if number else "0"
 
 
@@ -45,7 +45,7 @@ def platform_name(platform: str) -> str:
 
 @register.filter
 def rate(a_second: float) -> str:
-    """4.2; from ten on without a fraction."""
+    """4.2; without a fraction from 10 on."""
     return f"{a_second:,.1f}" if a_second < 10 else f"{a_second:,.0f}"
 
 
@@ -57,13 +57,13 @@ def percent(of: float | None) -> str:
 
 @register.filter
 def width(of: float | None) -> str:
-    """0.1234 → 12.34 %, as CSS reads it whatever the language; nothing is 0."""
+    """0.1234 → 12.34%, for CSS; None → 0.00%"""
     return f"{100 * (of or 0):.2f}%"
 
 
 @register.filter
 def duration(seconds: float) -> str:
-    """7500 → 2 h 5 min: the two largest units. Rounded up: nobody minds if it is over sooner."""
+    """7500 → 2 h 5 min: the two largest units, rounded up to seconds."""
     left = math.ceil(seconds)
     parts = []
     for name, length in _UNITS:
@@ -75,9 +75,9 @@ def duration(seconds: float) -> str:
 
 @register.filter
 def moment(at: datetime | None, how: str = "") -> str:
-    """In UTC, for `console/times.js` to turn into the reader's own time.
+    """In UTC. `console/times.js` turns it into the reader's own time.
 
-    `how`: "seconds", "clock" (no day), "both" (their own time and UTC); else to the minute.
+    `how`: "seconds", "clock" (no day), "both" (own time and UTC). By default to the minute.
     """
     if at is None:
         return NOTHING

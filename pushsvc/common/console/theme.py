@@ -1,6 +1,6 @@
-"""How the console looks and what its side bar leads to: settings for its theme (django-unfold).
+"""Settings of the console's theme (django-unfold): its look, and the links of its side bar.
 
-Named by settings.py as data only; nothing here is imported before it is shown.
+settings.py uses only this data. What the data names is imported when it is shown.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
-"""Whose request it is: for the audit log, for limits and lock-outs by address, and for what only
-this machine may do."""
+"""The address of a client: for the audit log, for limits and lock-outs, and for requests that only
+this machine may make."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
@@ -16,36 +16,37 @@ _FORWARDING: Final = (
     "Forwarded",
     "X-Real-IP",
 )
-_SITE_BITS: Final = 64  # what a network of one customer has at the least (RFC 6177)
+_SITE_BITS: Final = 64  # the usual network of one customer (RFC 6177)
 
 _Address = IPv4Address | IPv6Address
 
 
 def client_ip(request: HttpRequest) -> str | None:
-    """The whole address in its one spelling; None for a peer that has none (a local socket).
+    """The whole address in canonical form. None if the peer has none (a local socket).
 
-    It is the peer's; with TRUSTED_PROXIES = n, the one n hops further by X-Forwarded-For. Entries
-    left of those hops were written by the client and are never believed. A header with fewer
-    entries gives its leftmost; an entry that is no address gives the peer's.
+    Without proxies it is the peer's. With TRUSTED_PROXIES = n, it is the n-th entry of
+    X-Forwarded-For from the right. The client itself may have written entries further left. If the
+    header has fewer entries, the leftmost counts. If the entry is not an address, the peer's
+    counts.
     """
     found = _client(request)
     return None if found is None else str(found)
 
 
 def counted_ip(request: HttpRequest) -> str | None:
-    """The address that limits and lock-outs count, the same for all that one customer can send
-    from: an IPv4 address, however IPv6 carries it, else the first address of the /64."""
+    """The address that limits and lock-outs count. It is the same for all addresses of one
+    customer: the IPv4 address, also if it is inside IPv6, or the first address of the IPv6 /64."""
     found = _client(request)
     return None if found is None else str(_counted(found))
 
 
 def counted_address(request: HttpRequest) -> str:
-    """`counted_ip`; all peers without an address count as one."""
+    """`counted_ip`, or one text for all peers without an address."""
     return counted_ip(request) or "unknown"
 
 
 def is_from_this_machine(request: HttpRequest) -> bool:
-    """Whether the peer is on the loopback and forwards for nobody."""
+    """Whether the peer is on the loopback and does not forward for others."""
     if any(header in request.headers for header in _FORWARDING):
         return False
     peer = _peer(request)
@@ -65,7 +66,8 @@ def _peer(request: HttpRequest) -> _Address | None:
 
 
 def _counted(ip: _Address) -> _Address:
-    """IPv4 behind a translator would all share its /64; a 6to4 site has as many /64 as it likes."""
+    """IPv4 inside IPv6 counts as IPv4: all of NAT64 share a /64, and a 6to4 site has many of
+    them."""
     if isinstance(ip, IPv4Address):
         return ip
     site = IPv6Network((ip, _SITE_BITS), strict=False)
@@ -73,10 +75,10 @@ def _counted(ip: _Address) -> _Address:
 
 
 def _address(entry: str) -> _Address | None:
-    """None for what is no address, or one of a link (`fe80::1%eth0`): its zone means nothing here.
+    """None if it is not an address, or has a zone (`fe80::1%eth0`), which means nothing here.
 
-    Some proxies write `1.2.3.4:567` or `[2001:db8::1]:567`. Mapped IPv4 is how a socket for both
-    families writes IPv4.
+    Some proxies write `1.2.3.4:567` or `[2001:db8::1]:567`. A socket for both families writes IPv4
+    as mapped IPv6.
     """
     host = entry.removeprefix("[").partition("]")[0] if "[" in entry else entry
     if host.count(":") == 1:

@@ -1,8 +1,8 @@
-"""What a request's Content-Type may say to Django: a media type, and the boundary of a form.
+"""Reduces a request's Content-Type to the media type and the boundary of a form.
 
-Django reads the rest of it while it makes the request, outside of what turns faults into answers.
-Python has charsets that decode no text (`zlib`, `undefined`), a parameter may name an encoding that
-does not exist, and the time for long headers grows with the square of their length.
+Django parses the whole header before it can turn errors into answers. Some of Python's charsets
+decode no text (`zlib`, `undefined`), a parameter may name an unknown encoding, and the time to
+parse a long header grows with the square of its length.
 """
 
 from typing import Final
@@ -13,8 +13,8 @@ _MOST: Final = 512  # characters; a boundary has at most 200
 
 
 def plain_content_type(value: str) -> str:
-    """The media type and the boundary; "" where they cannot be read. Without a charset, everything
-    is read as UTF-8."""
+    """The media type and the boundary. "" if they cannot be read. Django then reads everything as
+    UTF-8, because there is no charset."""
     if len(value) > _MOST:
         return ""
     if ";" not in value:

@@ -1,7 +1,7 @@
-"""What a browser may load and run on each of our pages (Content-Security-Policy, by django-csp).
+"""The Content-Security-Policy of each page: what a browser may load and run (by django-csp).
 
-Nothing, unless a page is listed here. No page has scripts in its HTML; the console alone may
-evaluate strings, because its theme's Alpine.js does.
+A page that is not listed here may load nothing. No page has scripts in its HTML. Only the console
+may evaluate strings, because its theme uses Alpine.js, which does.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ANSWER: Final[Policy] = {
     "frame-ancestors": [NONE],
 }
 PAGE: Final[Policy] = {**ANSWER, "img-src": [SELF], "style-src": [SELF]}
-# A worker's script says what the worker may do: take our script in, and report events to us.
+# The policy of a worker: import our script, and report events to us.
 WORKER: Final[Policy] = {**ANSWER, "connect-src": [SELF], "script-src": [SELF]}
 DEMO: Final[Policy] = {**PAGE, **WORKER, "worker-src": [SELF], "manifest-src": [SELF]}
 REFERENCE: Final[Policy] = {
@@ -52,7 +52,7 @@ _BY_PATH: Final[Mapping[str, Policy]] = {
 
 
 def policy_for(path: str) -> Policy:
-    """By the address alone, so that an error has the policy of the page that it stands for."""
+    """Depends on the path only, so that an error has the policy of its page."""
     if path == "/admin" or path.startswith("/admin/"):
         return CONSOLE
     return _BY_PATH.get(path.rstrip("/") or "/", ANSWER)

@@ -1,4 +1,4 @@
-"""What every view starts from, and how every error becomes `application/problem+json`."""
+"""The base of all API views, and the handler that turns errors into `application/problem+json`."""
 
 import logging
 from typing import Any
@@ -29,17 +29,16 @@ logger = logging.getLogger(__name__)
 class ApiView(APIView):
     # No docstring: the API reference would show it for every view.
     http_method_names = ["get", "head", "post", "put", "delete"]
-    is_limit_told = True  # with every answer; else with a refusal only
+    is_limit_told = True  # in every answer; otherwise only in 429
     _standing: ratelimit.Standing | None = None
 
     def limit(self, request: Request) -> ratelimit.Limit | None:
-        """How often whoever asks may do so; None: as often as they like. Counted before the body
-        is read."""
+        """The limit of this request. None: no limit. Counted before the body is parsed."""
         return None
 
     @override
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A method that the view lacks is 405 before anything else is looked at."""
+        """Answers 405 for a missing method before it checks anything else."""
         method = (request.method or "").lower()
         if method not in self.http_method_names or not hasattr(self, method):
             raise exceptions.MethodNotAllowed(method)
@@ -63,7 +62,7 @@ class ApiView(APIView):
 
 
 def _refuse_empty(request: Request) -> None:
-    """DRF reads a body without a sensible length as `{}`, whatever its Content-Type."""
+    """Refuses an empty body. DRF would read it as `{}`, whatever its Content-Type."""
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) == 0:
         raise MalformedJSON("The body is empty.")
@@ -76,17 +75,18 @@ def problem_response(error: errors.PushsvcError) -> Response:
 
 
 def problem_handler(exc: Exception, context: dict[str, Any]) -> Response:
-    """DRF's exception handler: whatever a view raises becomes a problem of a known code."""
+    """DRF's exception handler. Every exception becomes a problem with a documented code."""
     error = as_pushsvc_error(exc)
     response = problem_response(error)
     if error.status >= 500:
         _report(exc, error, context)
-        vars(response)["_has_been_logged"] = True  # by Django's word for it: else it would again
+        # Django's own mark. With it, Django does not log the response again.
+        vars(response)["_has_been_logged"] = True
     return response
 
 
 def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
-    """The error that the client is told of: a general one where `exc` is not ours."""
+    """The error that the client sees. A general one if `exc` is not a PushsvcError."""
     match exc:
         case errors.PushsvcError():
             return exc
@@ -114,13 +114,13 @@ def faults_of(error: exceptions.ValidationError) -> list[errors.Fault]:
 
 
 def _path(attr: object) -> str:
-    """A fault of an object as a whole has that object's path; DRF would add a word."""
+    """The path of the object, if the fault is of the whole object. DRF appends a word to it."""
     path = "" if attr is None else str(attr)
     return "" if path == _WHOLE else path.removesuffix(f".{_WHOLE}")
 
 
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
-    """An expected failure is one line; one that needs a change of the code has its traceback."""
+    """Logs an expected failure in one line, and any other with its traceback."""
     route = route_of(context["request"]._request)
     extra = {"code": error.code, "route": route, "kind": type(exc).__name__}
     if isinstance(error, errors.Unavailable):

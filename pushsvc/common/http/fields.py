@@ -1,6 +1,6 @@
-"""Fields that take JSON values as they are: no coercion, no trimming, few and stable fault codes.
+"""Fields that accept JSON values without coercion or trimming, with few and stable fault codes.
 
-Length counts Unicode code points. `null` is refused unless `allow_null` is given.
+Lengths are in Unicode code points. `null` is refused unless `allow_null` is given.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -20,11 +20,11 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
-MAX_TEXTS = 600  # names of an object of texts: no message of 4 KiB could hold more
+MAX_TEXTS = 600  # names in an object of texts; a message of 4 KiB cannot contain more
 
 
 def refuse(code: str, detail: str) -> NoReturn:
-    """Makes the field at hand fail with this code."""
+    """Raises a validation error with this code."""
     raise serializers.ValidationError(detail, code=code)
 
 
@@ -55,7 +55,7 @@ class UnderMinimum(validators.MinValueValidator):
 
 
 class Text(serializers.CharField):
-    """Text as sent. `blank` where something is required, `too_short` and `too_long` else."""
+    """Text as sent. An empty text is `blank` if there is a minimum length."""
 
     def __init__(self, *, min_length: int = 0, max_length: int | None = None, **kw: Any) -> None:
         super().__init__(allow_blank=min_length == 0, trim_whitespace=False, **kw)
@@ -87,7 +87,7 @@ class HttpUrl(Text):
 
 
 def _is_http_url(url: str) -> bool:
-    # urlsplit drops tabs and line ends silently.
+    # urlsplit silently removes tabs and line ends.
     if any(char <= " " or char == "\x7f" for char in url):
         return False
     try:
@@ -99,7 +99,7 @@ def _is_http_url(url: str) -> bool:
 
 
 class WholeNumber(serializers.IntegerField):
-    """A JSON number written without fraction or exponent; true and 5.0 are none."""
+    """A JSON number without fraction or exponent. true and 5.0 are refused."""
 
     def __init__(self, *, min: int | None = None, max: int | None = None, **kw: Any) -> None:
         super().__init__(**kw)
@@ -126,7 +126,7 @@ class Flag(serializers.BooleanField):
 
 
 class Timestamp(serializers.DateTimeField):
-    """ISO 8601 in, read as UTC where it has no offset; UTC with milliseconds out."""
+    """Reads ISO 8601, as UTC if it has no offset. Writes UTC with milliseconds."""
 
     @override
     def to_internal_value(self, value: object) -> datetime:
@@ -141,7 +141,7 @@ class Timestamp(serializers.DateTimeField):
 
 
 class Id(serializers.UUIDField):
-    """A UUID in its hyphenated spelling, in either case."""
+    """A UUID with hyphens, in either case."""
 
     @override
     def to_internal_value(self, data: object) -> UUID:
@@ -152,7 +152,7 @@ class Id(serializers.UUIDField):
 
 
 class Choice(serializers.ChoiceField):
-    """One of some strings, in their exact spelling."""
+    """One of these strings, with the same case."""
 
     def __init__(self, choices: Iterable[str], **kw: Any) -> None:
         super().__init__(choices=list(choices), **kw)
@@ -166,7 +166,7 @@ class Choice(serializers.ChoiceField):
 
 
 class ListOf(serializers.ListField):
-    """1 to `max_length` of `child`, counted before they are looked at."""
+    """1 to `max_length` of `child`. The number is checked before the entries."""
 
     def __init__(
         self, child: serializers.Field[Any, Any, Any, Any], *, max_length: int, **kw: Any
@@ -207,7 +207,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 def _children(
     child: serializers.Field[Any, Any, Any, Any], items: Iterable[tuple[_Key, object]]
 ) -> dict[_Key, Any]:
-    """Each item as `child` reads it. Stops as soon as there are more faults than are shown."""
+    """Validates each item with `child`. Stops when there are more faults than are shown."""
     values: dict[_Key, Any] = {}
     faults: dict[Any, Any] = {}
     for key, item in items:
@@ -230,14 +230,13 @@ def _count(detail: Any) -> int:
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """The shape of an input object. `refuse_unknown`: a field that is not declared is a fault."""
+    """The shape of an input object. With `refuse_unknown`, an undeclared field is a fault."""
 
     refuse_unknown = True
 
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
-        """The validated input. Raises ValidationError with the faults; those over MAX_FAULTS may
-        be left out."""
+        """The validated input. Raises ValidationError. Faults over MAX_FAULTS may be missing."""
         return dict(cls().run_validation(data))
 
     @override

@@ -1,7 +1,7 @@
-"""Django's error handlers: problems for what goes wrong outside of the views.
+"""Django's error handlers, for errors outside of the views: unknown paths, wrong hosts, middleware.
 
-Unknown paths, wrong hosts, a middleware that fails. The console under /admin/ has pages
-(templates/403.html and its like), which people read.
+The API answers with problems. The console under /admin/ answers with pages (such as
+templates/403.html).
 """
 
 from django.core.exceptions import DisallowedHost
@@ -25,7 +25,7 @@ def problem_json(error: errors.PushsvcError) -> HttpResponse:
 
 
 def refusal(request: HttpRequest, error: errors.PushsvcError) -> HttpResponse:
-    """What the web process answers by itself, before Django has seen the request."""
+    """The answer of the web process itself, before Django gets the request."""
     if not is_console(request):
         return problem_json(error)
     page = render_to_string("console/refused.html", {"error": error})
@@ -37,7 +37,7 @@ def is_console(request: HttpRequest) -> bool:
 
 
 def _page(status: int, **context: str) -> HttpResponse:
-    """Without the request: Django's own pages read its body again, which may be what failed."""
+    """Does not use the request, because reading its body may be what failed."""
     return HttpResponse(render_to_string(f"{status}.html", context), status=status)
 
 

@@ -1,4 +1,4 @@
-"""Which format is read and written. Apart from the views: DRF loads it while it defines its own."""
+"""Which format is read and written. A separate module, because DRF imports it with its views."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from typing_extensions import override
 
 
 class AlwaysJSON(BaseContentNegotiation):
-    """Answers in the view's one format whatever Accept says; reads only what is named exactly."""
+    """Ignores Accept, and answers in the view's one format. Requires the exact Content-Type."""
 
     @override
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:

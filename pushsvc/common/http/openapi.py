@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI document that all views share: errors, limits, and links."""
+"""Parts of the OpenAPI document that all views share: errors, limits and links."""
 
 from typing import Any, Final, cast
 
@@ -33,15 +33,13 @@ _FOLLOW_UPS: Final = "x-follow-ups"
 
 
 class FaultSchema(serializers.Serializer[errors.Fault]):
-    attr = serializers.CharField(
-        help_text="Where: a path such as `keys.p256dh`. Empty: the input as a whole."
-    )
-    code = serializers.CharField(help_text="What: stable, listed in docs/errors.md.")
+    attr = serializers.CharField(help_text="A path such as `keys.p256dh`. Empty: the whole input.")
+    code = serializers.CharField(help_text="Stable, listed in docs/errors.md.")
     detail = serializers.CharField(help_text="For people.")
 
 
 class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call] # no stubs
-    """Where an unknown field is a fault, the document says so."""
+    """Adds `additionalProperties: false` to inputs that refuse unknown fields."""
 
     target_class = StrictSerializer
     match_subclasses = True
@@ -57,11 +55,11 @@ class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 _PROBLEM = inline_serializer(
     "Problem",
     {
-        "type": serializers.CharField(help_text="Where the code is explained."),
+        "type": serializers.CharField(help_text="A link to the explanation of the code."),
         "title": serializers.CharField(help_text="The same for the same code."),
-        "status": serializers.IntegerField(help_text="The HTTP status again."),
+        "status": serializers.IntegerField(help_text="The HTTP status."),
         "code": serializers.CharField(help_text="Stable, listed in docs/errors.md."),
-        "detail": serializers.CharField(help_text="For people; of this occurrence."),
+        "detail": serializers.CharField(help_text="For people, about this occurrence."),
         "errors": FaultSchema(
             many=True, required=False, help_text="With `validation_error`: one for each fault."
         ),
@@ -70,7 +68,7 @@ _PROBLEM = inline_serializer(
 
 
 class Schema(AutoSchema):
-    """Adds the headers of a view that has a limit to its answers."""
+    """Adds the headers about limits to views that have a limit."""
 
     @override
     def get_override_parameters(self) -> list[Any]:
@@ -87,8 +85,8 @@ class Schema(AutoSchema):
         ]
 
 
-_POLICY: Final = 'The limit that holds: `"sends";q=100;w=1` is 100 sends in a second.'
-_LEFT: Final = 'What is left of it, and for how long: `"sends";r=99;t=1` is 99 for a second.'
+_POLICY: Final = 'The limit: `"sends";q=100;w=1` is 100 sends in one second.'
+_LEFT: Final = 'What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second.'
 
 
 def _header(
@@ -100,7 +98,7 @@ def _header(
 
 
 def problem_responses(*problems: int | errors.PushsvcError) -> dict[tuple[int, str], Any]:
-    """For `extend_schema(responses=…)`: errors by status, or as instances that are shown."""
+    """For `extend_schema(responses=…)`. Each problem is a status, or an instance as an example."""
     shown = [_SAMPLES[item] if isinstance(item, int) else item for item in problems]
     by_status: dict[int, list[errors.PushsvcError]] = {}
     for error in shown:
@@ -126,10 +124,9 @@ def _response(shown: list[errors.PushsvcError]) -> OpenApiResponse:
 
 
 def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str, Any]:
-    """For `extend_schema(extensions=…)`: what may be called after an answer with this status, with
-    `parameters` taken from it, as the document's runtime expressions name them.
-
-    A parameter `body` is the next request's body."""
+    """For `extend_schema(extensions=…)`: operations that can follow an answer with this status.
+    `parameters` are runtime expressions of OpenAPI. The parameter `body` is the body of the next
+    request."""
     body = parameters.pop("body", None)
     link: dict[str, Any] = {"parameters": parameters} | ({"requestBody": body} if body else {})
     links = {name: {"operationId": name, **link} for name in operation_ids}
@@ -137,7 +134,7 @@ def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str,
 
 
 def add_links(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular, which knows no links: puts follow-ups into their answers."""
+    """A hook of drf-spectacular, which has no links: adds the follow-ups to their answers."""
     for operations in result["paths"].values():
         for operation in operations.values():
             for status, links in operation.pop(_FOLLOW_UPS, {}).items():

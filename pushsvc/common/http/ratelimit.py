@@ -1,6 +1,6 @@
-"""How often something may happen: `quota` times in a window that its first time opens.
+"""Rate limits: `quota` requests in a window that begins with the first of them.
 
-The count is exact over all processes (one script in Redis). While Redis is away, all is allowed.
+The count is exact across processes (one script in Redis). While Redis is away, all is allowed.
 """
 
 import logging
@@ -14,8 +14,8 @@ from pushsvc.common.store.redis_client import redis_client
 
 logger = logging.getLogger(__name__)
 
-# KEYS: the counter. ARGV: quota, window in ms. Returns how often it may still happen, -1 where it
-# may not happen now, and the ms until the window ends.
+# KEYS: the counter. ARGV: quota, window in ms. Returns the remaining requests (-1: refused), and
+# the ms until the window ends.
 _SCRIPT = """
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
 local left = redis.call('PTTL', KEYS[1])
@@ -34,7 +34,7 @@ return {ARGV[1] - count, left}
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`quota` times in `seconds` for each `key`; `name` says to the client of what."""
+    """`quota` requests in `seconds` for each `key`. The client sees `name`."""
 
     name: str
     key: str
@@ -44,7 +44,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where the client stands after it was counted; `remaining` is -1 where it was refused."""
+    """The state of a limit after this request. `remaining` is -1 if the request is refused."""
 
     limit: Limit
     remaining: int
@@ -56,7 +56,7 @@ class Standing:
 
     @property
     def headers(self) -> dict[str, str]:
-        """As draft-ietf-httpapi-ratelimit-headers-11 writes them."""
+        """As in draft-ietf-httpapi-ratelimit-headers-11."""
         name, reset = self.limit.name, math.ceil(self.reset_seconds)
         return {
             "RateLimit-Policy": f'"{name}";q={self.limit.quota};w={self.limit.seconds}',
@@ -65,7 +65,7 @@ class Standing:
 
 
 def take(limit: Limit) -> Standing | None:
-    """Counts one more, unless the limit is reached. None: nobody knows, and it is allowed."""
+    """Counts the request unless the limit is reached. None: Redis is away; it is allowed."""
     arguments = (f"limit:{limit.name}:{limit.key}", str(limit.quota), str(limit.seconds * 1000))
     try:
         remaining, reset = redis_client().eval(_SCRIPT, 1, *arguments)
@@ -78,7 +78,7 @@ def take(limit: Limit) -> Standing | None:
 
 
 def enforce(limit: Limit) -> Standing | None:
-    """`take`, and TooManyRequests where the limit is reached."""
+    """Like `take`. Raises TooManyRequests if the limit is reached."""
     standing = take(limit)
     if standing is not None and standing.is_refused:
         raise TooManyRequests(standing.reset_seconds, headers=standing.headers)

@@ -1,4 +1,4 @@
-"""Paths as the interface spells them, with or without a slash at the end, never a redirect."""
+"""Routes that match with and without a slash at the end, without a redirect."""
 
 from typing import Any
 

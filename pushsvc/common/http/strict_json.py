@@ -1,7 +1,7 @@
-"""JSON as RFC 8259 means it, without what Python's reader adds or leaves open.
+"""JSON as RFC 8259 defines it, stricter than Python's parser.
 
-Refused: anything but UTF-8, duplicate keys, NaN and infinities, numbers that no double holds,
-more than 20 levels, and text with NUL or lone surrogates (PostgreSQL stores neither).
+Refuses other encodings than UTF-8, duplicate keys, NaN, infinities, numbers that do not fit a
+double, more than 20 levels, and text with NUL or lone surrogates (PostgreSQL stores neither).
 """
 
 import json
@@ -18,7 +18,7 @@ from pushsvc.common.errors import BadRequest, BodyTooLarge, Fault, Invalid
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_DEPTH = 20
-_SAFE_DIGITS = 300  # any such number is one that a double holds
+_SAFE_DIGITS = 300  # a number with so few digits fits a double
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -28,7 +28,7 @@ class MalformedJSON(BadRequest):
 
 
 class StrictJSONParser(BaseParser):
-    """Reads a body of at most 64 KiB that holds one JSON object."""
+    """Parses a body of at most 64 KiB that is one JSON object."""
 
     media_type = "application/json"
 
@@ -56,7 +56,7 @@ def _read(stream: IO[Any]) -> bytes:
 
 
 def loads_strict(data: bytes) -> Any:
-    """The one JSON value that `data` spells; else MalformedJSON, which says what is wrong."""
+    """The JSON value in `data`. Raises MalformedJSON, which says what is wrong."""
     if not data.strip():
         raise MalformedJSON("The body is empty.")
     try:
@@ -83,7 +83,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         check_text(key)
         if key in result:
-            raise MalformedJSON(f"The key {key[:50]!r} is there twice.")
+            raise MalformedJSON(f"The key {key[:50]!r} appears twice.")
         result[key] = value
     return result
 
@@ -101,12 +101,12 @@ def _float(digits: str) -> float:
 
 def _int(digits: str) -> int:
     if len(digits) > _SAFE_DIGITS:
-        _float(digits)  # first: int() refuses long digit strings with an error of its own
+        _float(digits)  # because int() raises another error for long digit strings
     return int(digits)
 
 
 def _check_depth(value: Any) -> None:
-    """Walks level by level, so that depth costs no stack; checks text on the way."""
+    """Checks the depth level by level, without recursion. Also checks all text."""
     level, depth = [value], 0
     while level:
         below: list[Any] = []
@@ -126,7 +126,7 @@ def _check_depth(value: Any) -> None:
 def check_text(text: str) -> None:
     """Raises MalformedJSON for text that PostgreSQL does not store."""
     if _UNSTORABLE.search(text):
-        raise MalformedJSON("A string holds NUL or half of a surrogate pair.")
+        raise MalformedJSON("A string contains NUL or half of a surrogate pair.")
 
 
 def _too_deep() -> MalformedJSON:

@@ -1,4 +1,4 @@
-"""Secrets at rest: Fernet under the keys of CREDENTIAL_KEYS, of which the first encrypts."""
+"""Encryption of stored secrets: Fernet with CREDENTIAL_KEYS. The first key encrypts."""
 
 from functools import lru_cache
 
@@ -7,7 +7,7 @@ from django.conf import settings
 
 
 class SecretUnreadable(Exception):
-    """None of the keys in CREDENTIAL_KEYS opens this secret."""
+    """None of the keys in CREDENTIAL_KEYS decrypts this secret."""
 
 
 def encrypt(text: str) -> str:
@@ -15,7 +15,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(token: str) -> str:
-    """The text; SecretUnreadable where its key is not in CREDENTIAL_KEYS any more."""
+    """The text. Raises SecretUnreadable if CREDENTIAL_KEYS no longer has its key."""
     try:
         return _fernet(tuple(settings.CREDENTIAL_KEYS)).decrypt(token).decode()
     except InvalidToken as error:
@@ -23,7 +23,7 @@ def decrypt(token: str) -> str:
 
 
 def is_current(token: str) -> bool:
-    """Whether the first key encrypted it."""
+    """Whether the secret was encrypted with the first key."""
     try:
         Fernet(settings.CREDENTIAL_KEYS[0]).decrypt(token)
     except InvalidToken:

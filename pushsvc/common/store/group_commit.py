@@ -1,4 +1,4 @@
-"""Group commit: calls that threads make at the same time are carried out as one."""
+"""Group commit: combines calls that threads make at the same time into one."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -11,15 +11,15 @@ Item = TypeVar("Item")
 
 @dataclass(eq=False)
 class _Call(Generic[Item]):
-    """`turn`: True when its thread is to act, False when another has acted for it."""
+    """`turn`: True if its thread has to act, False if another thread acted for it."""
 
     items: Sequence[Item]
     turn: Future[bool] = field(default_factory=Future)
 
 
 class GroupCommit(Generic[Item]):
-    """Calls `act` with the items of all calls that wait, in one of their threads; the others return
-    when that has. While it acts, calls wait for the next time."""
+    """Calls `act` with the items of all waiting calls, in the thread of one of them. The others
+    return after that. Calls that come meanwhile wait for the next turn."""
 
     def __init__(self, act: Callable[[Sequence[Item]], None]) -> None:
         self._act = act
@@ -28,7 +28,8 @@ class GroupCommit(Generic[Item]):
         self._is_acting = False
 
     def __call__(self, items: Sequence[Item]) -> None:
-        """Returns when `act` was called with the items among others; raises what it raised."""
+        """Returns after `act` was called with these items, among others. Raises what `act`
+        raises."""
         call = _Call(items)
         with self._lock:
             self._waiting.append(call)

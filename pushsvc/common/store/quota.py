@@ -1,9 +1,9 @@
-"""How many calls a minute something allows, shared by all processes: a token bucket in Redis.
+"""A limit of calls a minute for all processes together: a token bucket in Redis.
 
-A bucket that was idle begins slowly and reaches its full rate after a while of use, because push
+A bucket that was idle starts slowly and reaches its full rate after a while of use, because push
 services answer a sudden flood with errors long before their quota is used up
-(https://firebase.google.com/docs/cloud-messaging/scale-fcm). While Redis is away, all is granted:
-the push service's own 429 is still there.
+(https://firebase.google.com/docs/cloud-messaging/scale-fcm). While Redis is away, all calls are
+granted, and only the push service's own 429 limits them.
 """
 
 import logging
@@ -17,15 +17,15 @@ from pushsvc.common.store.redis_client import redis_client
 logger = logging.getLogger(__name__)
 
 BEGIN: Final = 0.1  # of the full rate
-_PAUSE_SECONDS: Final = 5.0  # between two calls of one send; what is longer counts as idle
-_LONGEST_WAIT: Final = 1.0  # seconds after which a caller asks again, because others ask too
+_PAUSE_SECONDS: Final = 5.0  # between two calls of one send; a longer pause counts as idle
+_LONGEST_WAIT: Final = 1.0  # seconds; then the caller asks again, because others ask too
 _MEMORY_SECONDS: Final = 600
 
 # KEYS: the bucket. ARGV: wanted, full rate a second, seconds of the ramp, where it begins (0 to 1),
-# longest pause that is use. Redis's own clock, so that machines need not agree on the time.
-# A bucket holds what one second brings, but at least one call, at the rate that the ramp has
-# reached (`ramp`, 0 to 1: it rises while the bucket is used and falls, as fast, while it is not).
-# Returns what is granted, and the milliseconds until the rest or a second's worth of it is there.
+# longest pause that is still use. Uses Redis's clock, because clocks of machines differ. A bucket
+# holds the calls of one second, at least one, at the present rate. `ramp` (0 to 1) says how far the
+# rate has risen. It rises while the bucket is used, and falls as fast while it is not. Returns the
+# granted calls, and the milliseconds until the rest (at most one second's) is available.
 _SCRIPT: Final = """
 local wanted, full, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local first, pause = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -58,8 +58,8 @@ return {granted, math.ceil(missing / rate(ramp) * 1000)}
 
 
 class Grant(NamedTuple):
-    """`granted` calls may begin now; `wait_seconds` until it is worth asking for the rest, 0 where
-    there is none."""
+    """`granted` calls may begin now. `wait_seconds`: when to ask for the rest. 0 if there is
+    none."""
 
     granted: int
     wait_seconds: float
@@ -67,8 +67,8 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """`per_minute` calls for each project of `service`; the full rate is reached after
-    `ramp_seconds` of use, from the share `begin` of it (0 to 1)."""
+    """`per_minute` calls for each project of `service`. The rate starts at the share `begin` (0 to
+    1) and is full after `ramp_seconds` of use."""
 
     service: str
     per_minute: float
@@ -76,7 +76,7 @@ class Quota:
     begin: float = BEGIN
 
     def take(self, project: str, wanted: int) -> Grant:
-        """Some or all of `wanted` calls, in one round trip. What is granted counts as used."""
+        """Grants some or all of `wanted` calls, in one round trip. Granted calls count as used."""
         arguments = (
             str(wanted),
             str(self.per_minute / 60),

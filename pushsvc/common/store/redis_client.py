@@ -1,8 +1,8 @@
-"""The one Redis client of a process, and what happens while Redis is away.
+"""The Redis client of a process, and its behaviour while Redis is away.
 
-Redis here holds only what may be lost: limits and breakers. Every user catches `redis.RedisError`
-and goes on without. After a failure this process does not dial again for two seconds, so that
-Redis away costs a request at most one timeout in that time.
+Redis holds only data that may be lost: limits and breakers. All callers catch `redis.RedisError`
+and continue without it. After a failure, this process does not connect again for two seconds. So
+while Redis is away, requests wait for at most one timeout in two seconds.
 """
 
 import logging
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class BackingOffRedis(redis.Redis):
-    """Raises ConnectionError at once for a while after Redis could not be reached."""
+    """After Redis could not be reached, raises ConnectionError at once for a while."""
 
     _away_until = 0.0  # on this process's monotonic clock
 
@@ -51,7 +51,7 @@ class BackingOffRedis(redis.Redis):
 
 
 def redis_client() -> BackingOffRedis:
-    """Answers in text; waits at most a quarter second; safe to share between threads and forks."""
+    """Returns text. Waits at most a quarter second. Threads and forks may share it."""
     return _client(settings.REDIS_URL)
 
 

@@ -1,7 +1,7 @@
-"""Sessions of the console (SESSION_ENGINE): a dump of their table signs nobody in.
+"""Sessions of the console (SESSION_ENGINE). A dump of their table is not enough to sign in.
 
-The row's key is a hash of the cookie, which nobody computes back. Its content is encrypted, because
-it may hold the token of a link to set a password that was opened and not yet used.
+The key of a row is a hash of the cookie. The content is encrypted, because it may contain the token
+of a link to set a password that was opened and not yet used.
 """
 
 from hashlib import sha256
@@ -20,7 +20,7 @@ from pushsvc.common.store.crypto import SecretUnreadable, decrypt, encrypt
 class SessionStore(db.SessionStore):
     @override
     def load(self) -> dict[str, Any]:
-        """Empty, and without a key, where there is no such session or its time is over."""
+        """Empty and without a key, if there is no such session or it has expired."""
         found = Session.objects.filter(
             session_key=_kept(self.session_key or ""), expire_date__gt=timezone.now()
         ).first()
@@ -53,10 +53,10 @@ class SessionStore(db.SessionStore):
     def decode(self, session_data: str) -> dict[str, Any]:  # type: ignore[override] # text column
         try:
             return super().decode(decrypt(session_data))
-        except SecretUnreadable:  # its key has left CREDENTIAL_KEYS
+        except SecretUnreadable:  # CREDENTIAL_KEYS no longer has its key
             return {}
 
-    # These call the ones above in a thread; the database's own would keep the cookie as it is.
+    # These call the methods above in a thread. Those of `db.SessionStore` would store the cookie.
     aload = SessionBase.aload
     aexists = SessionBase.aexists
     acreate = SessionBase.acreate
@@ -65,5 +65,5 @@ class SessionStore(db.SessionStore):
 
 
 def _kept(cookie: str) -> str:
-    """160 bits of SHA-256, as many as the column holds and nearly as many as the cookie has."""
+    """160 bits of SHA-256: as many as the column can store."""
     return sha256(cookie.encode()).hexdigest()[:40]

@@ -1,8 +1,9 @@
-"""PostgreSQL and Redis where the environment names none: for `make run`, `make test`, commands.
+"""Starts PostgreSQL and Redis if the environment names none: for `make run`, tests and commands.
 
-Servers belong to a home (`pushsvc.local.embedded.home`). A process that needs them joins those
-that run there, or starts them; the last to leave stops them. With DATABASE_URL and REDIS_URL set,
-as in production, only `home` of this package is imported, and the wheels are not needed.
+The servers belong to a home (`pushsvc.local.embedded.home`). A process that needs them uses those
+that already run in the home, or starts them. The last process that uses them stops them. If
+DATABASE_URL and REDIS_URL are set, as in production, only `home` of this package is imported, and
+the wheels are not needed.
 """
 
 import atexit
@@ -57,17 +58,17 @@ class Servers:
 
     @property
     def environment(self) -> dict[str, str]:
-        """DATABASE_URL and REDIS_URL, of those that are embedded."""
+        """DATABASE_URL and REDIS_URL of the embedded servers."""
         return {variable: server.url for variable, server in self.servers.items()}
 
     def put_into_environment(self) -> None:
-        """For this process and its children: the names of files, because the URLs hold
+        """For this process and its children. The variables name files, because the URLs contain
         passwords."""
         for variable, url in self.environment.items():
             _read_from_file(variable, self.home.save_secret(variable, url))
 
     def revive(self) -> list[str]:
-        """Starts those that died again, where they were; returns their names."""
+        """Restarts servers that ended, on the same port. Returns their names."""
         dead = [server for server in self.servers.values() if not server.is_alive()]
         if not dead:
             return []
@@ -77,12 +78,12 @@ class Servers:
         return [server.name for server in dead]
 
     def stop(self, *, seconds: float = _STOP_SECONDS) -> None:
-        """Stops them for everybody. Each gets so long before it is killed."""
+        """Stops the servers, even if other processes use them. Kills each after `seconds`."""
         with self.home.locked():
             self._stop(seconds)
 
     def leave(self) -> None:
-        """Stops them unless another process uses them."""
+        """Stops the servers unless another process uses them."""
         with self.home.locked():
             try:
                 fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,10 +112,10 @@ def start(
     durable: bool = True,
     say: Callable[[str], None] = to_stderr,
 ) -> Servers:
-    """Joins or starts the servers of `home`.
+    """Uses the servers that run in `home`, or starts them.
 
-    `durable=False` gives up safety on power loss for speed: for homes that are thrown away.
-    `say` gets a line for each thing changed outside the home. Raises EmbeddedError.
+    `durable=False` is faster, but loses data if the machine crashes. Use it for temporary homes.
+    `say` gets a line for each change outside the home. Raises EmbeddedError.
     """
     from pushsvc.local.embedded.postgres import Postgres
     from pushsvc.local.embedded.redis import Redis
@@ -139,12 +140,12 @@ def start(
 
 
 def is_given(variable: str) -> bool:
-    """Whether the environment sets it, itself or through NAME_FILE; empty is not set."""
+    """Whether the environment sets the variable or NAME_FILE. An empty value counts as unset."""
     return bool(os.environ.get(variable) or os.environ.get(f"{variable}_FILE"))
 
 
 def fill_environment(home: Home) -> None:
-    """Sets what is saved in the home and not given; secrets as the names of their files."""
+    """Sets the saved settings that are not given. Secrets are set as names of files."""
     for variable, value in home.saved_settings().items():
         if not is_given(variable):
             os.environ[variable] = value
@@ -155,14 +156,14 @@ def fill_environment(home: Home) -> None:
 
 
 def _read_from_file(variable: str, file: Path) -> None:
-    """Every child process, and every report of a crash, shows an environment. A file of mode 600 is
-    read only by who needs it."""
-    os.environ.pop(variable, None)  # an empty one would win over the file
+    """Sets NAME_FILE, because an environment shows in child processes and crash reports. Only
+    processes that need the secret read the file."""
+    os.environ.pop(variable, None)  # because an empty value would take precedence
     os.environ[f"{variable}_FILE"] = str(file)
 
 
 def make_secrets(home: Home) -> None:
-    """Makes those of Django's secrets that are neither given nor saved."""
+    """Creates the secrets of Django that are neither given nor saved."""
     from cryptography.fernet import Fernet
 
     with home.locked():
@@ -173,10 +174,10 @@ def make_secrets(home: Home) -> None:
 
 
 def prepare_environment(arguments: list[str]) -> None:
-    """Makes the environment of a `manage.py` command complete; what is given stays.
+    """Completes the environment of a `manage.py` command. Given variables stay as they are.
 
-    Saved settings and secrets are read. A server that is not given is joined or started, and when
-    the command ends it is stopped unless somebody else uses it. Exits with one line on failure.
+    Reads saved settings and secrets. Uses or starts servers that are not given, and stops them when
+    the command ends, unless another process uses them. If this fails, exits with one line.
     """
     home = Home.of_environment()
     command = next((word for word in arguments[1:] if not word.startswith("-")), "")

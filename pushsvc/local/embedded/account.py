@@ -1,4 +1,4 @@
-"""Who the embedded servers run as. PostgreSQL refuses root, so root needs another account."""
+"""The account that the embedded servers run as. PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pushsvc.local.embedded.home import EmbeddedError
 
-ACCOUNT_NAME = "pgserver"  # what the PostgreSQL wheel would make, so that there is only one
+ACCOUNT_NAME = "pgserver"  # the name that the PostgreSQL wheel uses too
 
 _READ_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _ENTER_ALL = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
@@ -26,7 +26,7 @@ class Account:
         os.chown(path, self.uid, self.gid)
 
     def entering_bit(self, folder: Path) -> int:
-        """The permission bit that decides whether this account may pass through the folder."""
+        """The permission bit that lets this account pass through the folder."""
         state = folder.stat()
         if state.st_uid == self.uid:
             return stat.S_IXUSR
@@ -34,9 +34,9 @@ class Account:
 
 
 def server_account(data: Path, say: Callable[[str], None]) -> Account | None:
-    """None: whoever we are. As root: who owns the data or the home, else `pgserver`.
+    """None: the current account. For root: the owner of the data or the home, else `pgserver`.
 
-    So root may run a command on a home that an ordinary user made, and leave it theirs.
+    So root may run a command in a home of an ordinary user without taking its ownership.
     """
     if os.geteuid() != 0:
         return None
@@ -54,8 +54,8 @@ def _made_account(say: Callable[[str], None]) -> pwd.struct_passwd:
     useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if useradd is None:
         raise EmbeddedError(
-            "PostgreSQL refuses to run as root and there is no useradd: run as an ordinary user, "
-            f"or make an account named {ACCOUNT_NAME}"
+            "PostgreSQL refuses to run as root, and there is no useradd: run as an ordinary user, "
+            f"or create an account named {ACCOUNT_NAME}"
         )
     options = ("--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin")
     made = subprocess.run(
@@ -63,17 +63,17 @@ def _made_account(say: Callable[[str], None]) -> pwd.struct_passwd:
     )
     if made.returncode != 0:
         raise EmbeddedError(
-            f"PostgreSQL refuses to run as root and the account {ACCOUNT_NAME} could not be made: "
+            f"PostgreSQL refuses to run as root, and creating the account {ACCOUNT_NAME} failed: "
             f"{made.stderr.strip()}"
         )
-    say(f"made the system account {ACCOUNT_NAME}, because PostgreSQL refuses to run as root")
+    say(f"created the system account {ACCOUNT_NAME}, because PostgreSQL refuses to run as root")
     return pwd.getpwnam(ACCOUNT_NAME)
 
 
 def open_path(account: Account, target: Path, say: Callable[[str], None]) -> None:
-    """Lets the account reach `target`: the bit to pass through closed folders above, no other.
+    """Lets the account reach `target`: sets the bit to pass through the folders above, no other.
 
-    Says in one line which folders it opened.
+    Tells in one line which folders it changed.
     """
     opened = []
     for folder in reversed(target.resolve().parents):
@@ -82,11 +82,11 @@ def open_path(account: Account, target: Path, say: Callable[[str], None]) -> Non
             folder.chmod(mode | bit)
             opened.append(str(folder))
     if opened:
-        say(f"opened for passing through, not for reading (chmod o+x): {', '.join(opened)}")
+        say(f"allowed to pass through, not to read (chmod o+x): {', '.join(opened)}")
 
 
 def open_programs(folder: Path, say: Callable[[str], None]) -> None:
-    """Makes an installed tree readable to others, as it is unless the umask forbade it."""
+    """Makes an installed tree readable to others, in case the umask prevented it."""
     closed = [path for path in (folder, *folder.rglob("*")) if not _is_open(path)]
     for path in closed:
         path.chmod(path.stat().st_mode | _missing_bits(path))

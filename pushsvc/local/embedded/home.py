@@ -1,4 +1,4 @@
-"""`$PUSHSVC_HOME`: what `make run` and the commands keep on disk, `var/` in the checkout if unset.
+"""`$PUSHSVC_HOME`: the folder of `make run` and the commands, by default `var/` in the checkout.
 
 - secrets/NAME: one value each, mode 600
 - settings.env: what `make run` chose, mode 600
@@ -20,11 +20,11 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 class EmbeddedError(Exception):
-    """Something that the person at the terminal must know; the text is one line for them."""
+    """An error for the person at the terminal. Its text is one line."""
 
 
 class Home:
-    """The folder, whose parts come into being when they are first written."""
+    """The folder. Its parts are created when they are first written."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().resolve()
@@ -34,7 +34,7 @@ class Home:
         return cls(Path(os.environ.get("PUSHSVC_HOME") or _CHECKOUT / "var"))
 
     def folder(self, name: str) -> Path:
-        """The folder of that name, made for its owner only."""
+        """The folder of that name, created with access for its owner only."""
         path = self.root / name
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -43,11 +43,11 @@ class Home:
         except FileExistsError:
             return path
         except OSError as error:
-            raise EmbeddedError(f"{path} cannot be made: {error.strerror}") from error
+            raise EmbeddedError(f"{path} cannot be created: {error.strerror}") from error
         return path
 
     def new_log(self, name: str) -> Path:
-        """The path of an empty log; the one before it is kept as NAME.log.1."""
+        """The path of a new empty log. The previous log becomes NAME.log.1."""
         path = self.folder("log") / f"{name}.log"
         if path.exists():
             path.replace(path.with_suffix(".log.1"))
@@ -56,14 +56,14 @@ class Home:
         return path
 
     def secret(self, name: str, generate: Callable[[], str]) -> str:
-        """The value kept under this name; generated once, mode 600."""
+        """The value stored under this name. Generated once, mode 600."""
         path = self.secret_file(name)
         if not path.exists():
             self.save_secret(name, generate())
         return self._read(path).strip()
 
     def save_secret(self, name: str, value: str) -> Path:
-        """Replaces the value kept under this name; returns its file."""
+        """Replaces the value stored under this name. Returns its file."""
         self.write(f"secrets/{name}", value + "\n")
         return self.secret_file(name)
 
@@ -71,7 +71,7 @@ class Home:
         return self.root / "secrets" / name
 
     def saved_settings(self) -> dict[str, str]:
-        """Settings that are kept for Django: name to value. None of them is a secret."""
+        """Settings for Django, by name. They contain no secrets."""
         lines = self._read(self.root / "settings.env").splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -80,7 +80,7 @@ class Home:
         self.write("settings.env", "".join(f"{k}={v}\n" for k, v in sorted(chosen.items())))
 
     def read_json(self, name: str) -> Any:
-        """What was written under this name, or None; a torn or foreign file counts as none."""
+        """What was written under this name. None if there is no such file, or it is not JSON."""
         try:
             return json.loads(self._read(self.root / name))
         except ValueError:
@@ -100,7 +100,8 @@ class Home:
         os.replace(temporary, path)
 
     def open_lock(self, name: str) -> IO[str]:
-        """The open file of a lock. The system frees the lock when its holder dies, however."""
+        """The open file of a lock. The system frees the lock when its holder ends, in whatever
+        way."""
         path = self.folder("run") / f"{name}.lock"
         try:
             file = path.open("a+", encoding="utf-8")
@@ -111,13 +112,13 @@ class Home:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One process at a time starts or stops servers here, or makes secrets."""
+        """Held while a process starts or stops servers here, or creates secrets."""
         with self.open_lock("servers") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _adopt(self, path: Path) -> None:
-        """What root writes into somebody's home is theirs."""
+        """Gives a file that root writes to the owner of the home."""
         owner = self.root.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:
             os.chown(path, owner.st_uid, owner.st_gid)

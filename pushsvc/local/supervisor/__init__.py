@@ -1,1 +1,1 @@
-"""The parts of `make run`; `pushsvc.local.run` puts them in order."""
+"""The parts of `make run`. `pushsvc.local.run` uses them in order."""

@@ -1,7 +1,7 @@
-"""The processes that `make run` starts: each in a session of its own, its output in a log file.
+"""The processes that `make run` starts, each in its own session and with its own log file.
 
-No pipe ties them to the supervisor, so that its sudden death neither blocks nor kills them halfway;
-the next start knows them by their records and ends them.
+They have no pipe to the supervisor. So if the supervisor is killed, they are neither blocked nor
+killed in the middle of their work. The next start finds them by their records and ends them.
 """
 
 import os
@@ -19,7 +19,7 @@ from pushsvc.local.embedded.server import last_lines
 
 _RECORDS = "run/children.json"
 _LEFTOVER_SECONDS = 3.0
-_RESTARTS = 3  # within _RESTART_SECONDS; more is a fault that starting again does not cure
+_RESTARTS = 3  # within _RESTART_SECONDS; after that, restarting does not help
 _RESTART_SECONDS = 60.0
 
 
@@ -39,7 +39,7 @@ class Child:
 
 
 class Children:
-    """Those that run now, and their records under the home."""
+    """The running processes, and their records in the home."""
 
     def __init__(self, home: Home, checkout: Path) -> None:
         self._home = home
@@ -47,7 +47,7 @@ class Children:
         self._children: dict[str, Child] = {}
 
     def end_leftovers(self) -> int:
-        """Ends what a killed supervisor left behind; returns how many process groups there were."""
+        """Ends what a killed supervisor left behind. Returns the number of process groups."""
         saved = self._home.read_json(_RECORDS)
         records = (
             [ProcessRecord(pid, started) for _, pid, started in saved]
@@ -60,8 +60,8 @@ class Children:
         return len(left)
 
     def start(self, name: str, command: str, *, without: Collection[str] = ()) -> None:
-        """Starts a shell command of the Procfile's kind, with a log of its own and with this
-        process's environment except for the settings `without`."""
+        """Starts a shell command, as in the Procfile, with its own log. It gets this process's
+        environment except for the settings `without`."""
         log = self._home.new_log(name)
         process = self._spawn(command, without, log)
         record = ProcessRecord.of(process.pid)
@@ -72,7 +72,7 @@ class Children:
         return [child for child in self._children.values() if child.process.poll() is not None]
 
     def require_alive(self) -> None:
-        """Raises EmbeddedError with the end of its log if one has ended."""
+        """Raises EmbeddedError if a process has ended, with the last lines of its log."""
         for child in self.ended():
             raise EmbeddedError(
                 f"{child.name} ended with {child.how_it_ended()}; the end of {child.log}:\n"
@@ -80,14 +80,14 @@ class Children:
             )
 
     def revive(self) -> list[str]:
-        """Starts those again that ended; returns a line for each.
+        """Restarts the processes that ended. Returns a line for each.
 
-        Raises EmbeddedError when one ends time and again.
+        Raises EmbeddedError if one ends repeatedly.
         """
         return [self._revive(child) for child in self.ended()]
 
     def stop(self, names: list[str], *, seconds: float) -> None:
-        """Asks these to drain and end, all at once; kills what remains after so many seconds."""
+        """Tells these to finish their work and end. Kills them after `seconds`."""
         chosen = [self._children.pop(name) for name in names if name in self._children]
         end_groups([child.record for child in chosen], seconds=seconds)
         for child in chosen:
@@ -101,14 +101,14 @@ class Children:
         now = time.monotonic()
         if len(child.restarts) == _RESTARTS and now - child.restarts[0] < _RESTART_SECONDS:
             self.require_alive()
-        # what it left of its own children would hold its port or its tasks
+        # its children may still hold its port or its tasks
         kill_groups([child.record])
         how = child.how_it_ended()
         child.restarts.append(now)
         child.process = self._spawn(child.command, child.without, child.log)
         child.record = ProcessRecord.of(child.process.pid)
         self._write_records()
-        return f"{child.name} ended with {how} and was started again (see {child.log})"
+        return f"{child.name} ended with {how} and was restarted (see {child.log})"
 
     def _spawn(self, command: str, without: Collection[str], log: Path) -> subprocess.Popen[bytes]:
         with log.open("ab") as output:
@@ -119,7 +119,8 @@ class Children:
                 stderr=subprocess.STDOUT,
                 cwd=self._checkout,
                 env=_environment(without),
-                start_new_session=True,  # Ctrl-C is for the supervisor alone, which keeps the order
+                # only the supervisor gets Ctrl-C, and stops the others in order
+                start_new_session=True,
             )
 
     def _write_records(self) -> None:
@@ -130,7 +131,8 @@ class Children:
 
 
 def _environment(without: Collection[str]) -> dict[str, str]:
-    """This process's, with our own programs first in PATH. `NAME_FILE` is left out with NAME."""
+    """This process's environment without these settings (and NAME_FILE). Our programs are first in
+    PATH."""
     kept = {k: v for k, v in os.environ.items() if k.removesuffix("_FILE") not in without}
     programs = str(Path(sys.executable).parent)
     return kept | {"PATH": f"{programs}{os.pathsep}{kept.get('PATH', '')}"}

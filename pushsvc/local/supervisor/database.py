@@ -1,7 +1,6 @@
-"""What `make run` does to the database, in its own process: one start of Django instead of four.
+"""What `make run` does in the database. Runs in its own process, so that Django starts only once.
 
-Every import of Django is inside a function, because settings are read from the environment when
-they are first imported.
+Django is imported inside the functions, because it reads settings when it is first imported.
 """
 
 import io
@@ -15,7 +14,7 @@ ADMIN_NAME = "admin"
 
 
 def migrate() -> None:
-    """Checks the settings and migrates. Raises EmbeddedError with what the person must mend."""
+    """Checks the settings and runs migrations. Raises EmbeddedError that says what to correct."""
     import django
     from django.core.management import call_command
     from django.core.management.base import SystemCheckError
@@ -33,7 +32,8 @@ def migrate() -> None:
 
 
 def ensure_admin(home: Home) -> str:
-    """Makes the staff login if it is missing; returns its password, or what is known of it."""
+    """Creates the staff login if it is missing. Returns its password, or a note if it was
+    changed."""
     from django.contrib.auth.models import User
 
     password = home.secret("ADMIN_PASSWORD", lambda: secrets.token_urlsafe(12))
@@ -55,7 +55,7 @@ def create_channel(name: str) -> dict[str, Any]:
 
 
 def disconnect() -> None:
-    """Closes this process's connections, which would only sit in the server's way."""
+    """Closes this process's connections. It needs none after the start."""
     from django.db import connections
 
     connections.close_all()

@@ -12,14 +12,14 @@ from pushsvc.local.supervisor.http import Origin, Reply
 
 CHANNEL_NAME = "Demo"
 TERMINAL = frozenset({"sent", "failed", "cancelled"})
-DEMO_FILE = "demo.json"  # mode 600: it holds the API key and the sandbox's credentials
+DEMO_FILE = "demo.json"  # mode 600, because it has the API key and the sandbox's credentials
 _PROJECT = "pushsvc-demo"
 
 Device = dict[str, Any]
 
 
 class _Maker(NamedTuple):
-    """Requests to a platform's sandbox, and the `providers_config` entry that its credential is."""
+    """Paths of a platform's sandbox, and the `providers_config` entry for its credentials."""
 
     devices: str
     received: str  # to be filled in from a device
@@ -58,7 +58,7 @@ class Demo:
 
     @classmethod
     def open(cls, home: Home, service: Origin, create: Callable[[str], dict[str, Any]]) -> "Demo":
-        """The channel of the last start if the service still knows it, else a new one."""
+        """The channel of the last start if it still exists, otherwise a new one."""
         saved = home.read_json(DEMO_FILE)
         if isinstance(saved, dict):
             demo = cls(home, service, **saved)
@@ -70,9 +70,9 @@ class Demo:
         return demo
 
     def subscribe(self, sandboxes: Mapping[str, Origin]) -> None:
-        """Puts one device of each platform's sandbox on the channel, and no other of the sandbox.
+        """Subscribes one device of each platform's sandbox to the channel, and ends the others.
 
-        It is the last start's where that was good and the sandbox still has it.
+        The device of the last start is used again if the sandbox still has it and it worked.
         """
         self._unsubscribe_others(sandboxes)
         before = dict(self.devices)
@@ -94,18 +94,18 @@ class Demo:
         return str(accepted["notification_id"])
 
     def notification(self, notification_id: str) -> dict[str, Any]:
-        """What the statistics endpoint says of it now."""
+        """The notification as the API shows it now."""
         shown: dict[str, Any] = _expect(self._call("GET", f"/notification/{notification_id}"), 200)
         return shown
 
     def note_result(self, shown: Mapping[str, Any]) -> None:
-        """Remembers whether the notification reached everybody."""
+        """Records whether the notification reached all of its recipients."""
         counts = shown["delivered_count"], shown["recipient_count"]
         self.is_proven = shown["status"] == "sent" and counts[0] == counts[1]
         self._save()
 
     def _unsubscribe_others(self, sandboxes: Mapping[str, Origin]) -> None:
-        """No message leaves for the real push services that only the sandbox could take."""
+        """Ends sandbox devices of platforms that now use the real push services."""
         for platform in self.devices.keys() - sandboxes.keys():
             body = _as_client(platform, self.devices[platform])
             _expect(self._call_as_device("/unsubscribe", body), 200)
@@ -122,7 +122,7 @@ class Demo:
             self.credentials[platform] = made
 
     def _store_credentials(self, sandboxes: Mapping[str, Origin]) -> None:
-        """At every start: others may have been stored since, or these have been refused."""
+        """Stored at every start, because they may have been replaced or refused since."""
         given = self.credentials.keys() & sandboxes.keys()
         entries = {_MAKERS[each].entry: json.dumps(self.credentials[each]) for each in given}
         if entries:
@@ -154,7 +154,7 @@ class Demo:
 
 def _expect(reply: Reply, *statuses: int) -> Any:
     if reply.status not in statuses:
-        raise EmbeddedError(f"the demo failed: an answer of {reply.status}: {reply.body}")
+        raise EmbeddedError(f"the demo failed: the service answered {reply.status}: {reply.body}")
     return reply.body
 
 
@@ -163,7 +163,7 @@ def _address(device: Device) -> str:
 
 
 def _proof(before: Device) -> dict[str, str]:
-    """That the device of before was ours; by an `auth` that older records of phones lack."""
+    """Proves that the earlier device was ours. Older records of phones have no `auth`."""
     auth = (before.get("keys") or before).get("auth")
     return {"previous_endpoint": _address(before)} | ({"previous_auth": auth} if auth else {})
 
@@ -173,7 +173,7 @@ def _new_auth() -> str:
 
 
 def _as_client(platform: str, device: Device) -> dict[str, Any]:
-    """The device as it names itself to the service."""
+    """The fields that the device sends to the service."""
     if platform == "web":
         return {"endpoint": device["endpoint"], "keys": device["keys"]}
     own = {"auth": device["auth"]} if "auth" in device else {}

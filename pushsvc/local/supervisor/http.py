@@ -1,4 +1,4 @@
-"""JSON over HTTP to our own processes, never through a proxy of the environment."""
+"""JSON over HTTP to our own processes. Does not use proxies of the environment."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ _TIMEOUT_SECONDS = 5.0
 
 
 class UnreachableError(EmbeddedError):
-    """No server, or none that speaks HTTP."""
+    """There is no server, or it does not speak HTTP."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Origin:
-    """A server at host:port that is known to its callers as `public_url`."""
+    """A server at host:port. Its clients call it `public_url`."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""The sandbox of `make run`: which platforms go to it, where it is, and how it is started."""
+"""The sandbox of `make run`: which platforms use it, its ports, and its command."""
 
 import os
 import shlex
@@ -10,14 +10,14 @@ from pushsvc.local.embedded import Home, is_given
 from pushsvc.local.embedded.server import free_port
 from pushsvc.local.supervisor.http import Origin
 
-# What each platform's control interface answers with 200 when it is there.
+# A path that each platform's control interface answers with 200 when it is ready.
 PROBES = {"web": "/messages", "android": "/messages", "ios": "/apns"}
 
 _HOST = "127.0.0.1"
 _RECORD = "run/sandbox.json"
-# What `manage.py sandbox` takes too, if these are free.
+# The defaults of `manage.py sandbox` too. Others are chosen if these are in use.
 _PORTS = {"web": 8030, "fcm": 8031, "apns": 8032, "apns_control": 8033}
-# A platform with one of its own settings given goes where they say: half of them would not work.
+# If one of these is given, the platform does not use the sandbox, because it needs all of them.
 _OWN_SETTINGS = {
     "android": ("FCM_API_BASE", "GOOGLE_TOKEN_URI"),
     "ios": ("APNS_SERVER", "PROVIDER_CA_FILE"),
@@ -26,8 +26,8 @@ _OWN_SETTINGS = {
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`controls`: where devices and credentials of each platform are made; only of those that go
-    to the sandbox."""
+    """`controls`: the control interfaces, which make devices and credentials, of the platforms that
+    use the sandbox."""
 
     controls: Mapping[str, Origin]
     ports: Mapping[str, int]
@@ -35,8 +35,8 @@ class Sandbox:
 
     @classmethod
     def of(cls, home: Home, *, taken: int) -> "Sandbox":
-        """On the ports of the last start where they are free, so that endpoints stay good; never
-        on the port `taken`, which somebody is about to use."""
+        """Uses the ports of the last start if they are free, so that endpoints stay valid. Never
+        uses the port `taken`, which the web process is about to use."""
         saved = home.read_json(_RECORD)
         wanted = {**_PORTS, **saved} if isinstance(saved, dict) else _PORTS
         ports = {name: free_port(wanted[name] if wanted[name] != taken else 0) for name in _PORTS}
@@ -53,7 +53,7 @@ class Sandbox:
         )
 
     def settings(self) -> dict[str, str]:
-        """What leads the platforms here, web's trusted origins those that are given and ours."""
+        """The settings that make the platforms use the sandbox. Given trusted origins are kept."""
         given = os.environ.get("WEBPUSH_TRUSTED_ORIGINS", "").split(",")
         origins = [*filter(None, map(str.strip, given)), self.controls["web"].public_url]
         chosen = {"WEBPUSH_TRUSTED_ORIGINS": ",".join(origins)}
@@ -87,5 +87,5 @@ class Sandbox:
 
 
 def given_setting(platform: str) -> str:
-    """The name of one of the platform's own settings that the environment gives, or ""."""
+    """The name of a setting of the platform that the environment gives, or ""."""
     return next(filter(is_given, _OWN_SETTINGS.get(platform, ())), "")

@@ -1,4 +1,4 @@
-"""What `make run` shows."""
+"""What `make run` prints."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pushsvc is ready.{result}
 
   Console    {url}/admin/   login {admin}, password {password}
   API        {url}/docs
-  Demo       {url}/demo   subscribes your browser, and sends to it
+  Demo       {url}/demo   subscribe your browser and send to it
   Channel    {channel}
   API key    {key}
   Logs       {logs}
@@ -24,7 +24,7 @@ pushsvc is ready.{result}
   iOS        {ios}
   Sandbox    {sandbox}
 
-Send another one:
+Send another notification:
 
   curl {url}/send-notification \\
     -H 'Authorization: Key {key}' \\
@@ -34,20 +34,20 @@ Send another one:
 Ctrl-C stops everything.
 """
 _SANDBOX_ON = """\
-push services on this machine, in which the demo devices live;
-             nothing that is sent to a demo device leaves this machine"""
+push services on this machine, with the demo devices;
+             messages to demo devices do not leave this machine"""
 _SANDBOX_OFF = """\
 off: no demo devices, no demo notification;
-             Android and iOS need credentials of your own (PUT /channel/:id/providers)"""
+             Android and iOS need your own credentials (PUT /channel/:id/providers)"""
 
 
 def say(line: str) -> None:
-    """Prints; that the terminal is gone is no reason to leave processes behind."""
+    """Prints. Ignores a closed terminal, so that `make run` can still stop its processes."""
     try:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except OSError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for good)
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the rest of the run)
 
 
 def banner(demo: Demo, password: str, sandbox: Sandbox | None, result: str) -> str:
@@ -73,7 +73,7 @@ def _browsers(sandbox: Sandbox | None) -> str:
 
 
 def _phones(platform: str, sandbox: Sandbox | None, setting: str, company: str) -> str:
-    """Where the messages of a platform go whose push service `setting` names."""
+    """Where the platform's messages go. `setting` can name another server than the company's."""
     if sandbox and platform in sandbox.controls:
         address = sandbox.controls[platform].public_url
         return f"the sandbox, {address}, not {company}"
