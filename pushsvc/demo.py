@@ -24,7 +24,7 @@ from notifications_app.selectors import notification_get
 from notifications_app.services import notification_accept
 from pushsvc.common.errors import Forbidden, NotFound
 from pushsvc.common.http.client_address import is_from_this_machine
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.platforms import Platform
 from pushsvc.sdk import worker_snippet
 from pushsvc.sdk.files import script
@@ -45,7 +45,7 @@ class DemoView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         name, file = script()
         context = {"channel": _channel(), "script": name, "integrity": file.integrity}
-        return render(request._request, "demo.html", context)
+        return render(django_request(request), "demo.html", context)
 
 
 @extend_schema(exclude=True)
@@ -62,7 +62,7 @@ class DemoSendView(ApiView):
     def post(self, request: Request) -> Response:
         channel = _channel()
         _require_own_page(request)
-        greeting = _greeting(request._request.build_absolute_uri("/demo"))
+        greeting = _greeting(django_request(request).build_absolute_uri("/demo"))
         accepted = notification_accept(channel=channel, request=greeting, body=request.data)
         return Response({"notification_id": str(accepted.notification_id)}, status=202)
 
@@ -88,14 +88,14 @@ def _channel() -> Channel:
 
 
 def _require_this_machine(request: Request) -> None:
-    if not is_from_this_machine(request._request):
+    if not is_from_this_machine(django_request(request)):
         raise Forbidden("The demo sends only for browsers on the machine that it runs on.")
 
 
 def _require_own_page(request: Request) -> None:
     """Refuses pages of other sites, because their requests come from this machine too (CSRF)."""
     _require_this_machine(request)
-    own = f"{request._request.scheme}://{request._request.get_host()}"
+    own = django_request(request).build_absolute_uri("/").removesuffix("/")
     if request.headers.get("Origin") != own:
         raise Forbidden("The demo sends only for its own page.")
 

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from pushsvc.common.errors import Unavailable
 from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.ratelimit import Limit
 
 _BROKER_SECONDS: Final = 1.0
@@ -53,7 +53,7 @@ class HealthView(ApiView):
 class ReadyView(ApiView):
     @override
     def limit(self, request: Request) -> Limit | None:
-        address = counted_address(request._request)
+        address = counted_address(django_request(request))
         return Limit("ready", address, settings.READY_PER_MINUTE, 60)
 
     def get(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 
 _ERROR_ROW = re.compile(
     r"^\| `(?P<code>\w+)` \| (?P<status>\d*) ?\| (?P<meaning>.+) \| (?P<todo>.+) \|$"
@@ -23,13 +23,13 @@ _ERROR_ROW = re.compile(
 @extend_schema(exclude=True)
 class HomeView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        return render(request._request, "home.html")
+        return render(django_request(request), "home.html")
 
 
 @extend_schema(exclude=True)
 class ReferenceView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        return render(request._request, "reference.html")
+        return render(django_request(request), "reference.html")
 
 
 @extend_schema(exclude=True)
@@ -37,7 +37,7 @@ class ErrorsView(ApiView):
     """docs/errors.md with an anchor for each code. The `type` of every error links here."""
 
     def get(self, request: Request) -> HttpResponse:
-        return render(request._request, "errors.html", {"errors": _errors()})
+        return render(django_request(request), "errors.html", {"errors": _errors()})
 
 
 @extend_schema(exclude=True)

@@ -1,4 +1,4 @@
-"""What a device is known by, and the keys that a browser brings. Pure."""
+"""Addresses of devices, and the keys of browsers. Pure."""
 
 import re
 from hashlib import sha256
@@ -17,7 +17,7 @@ _BASE64URL: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}", re.ASCII)
 
 
 def device_address(platform: Platform, text: str) -> str:
-    """The spelling that an address is stored and looked up in: an APNs token is hex of any case."""
+    """The address in the form that is stored. APNs tokens are lower-cased hex."""
     return text.lower() if platform == Platform.IOS else text
 
 
@@ -26,9 +26,9 @@ def address_digest(address: str) -> bytes:
 
 
 def checked_p256dh(text: str) -> str:
-    """RFC 8291 section 3.1: an uncompressed point on P-256, as base64url without padding.
+    """An uncompressed point on P-256 (RFC 8291 section 3.1), as base64url without padding.
 
-    Anything else is a ValueError.
+    Raises ValueError for anything else.
     """
     raw = _decoded(text)
     if len(raw) != POINT_BYTES:
@@ -38,7 +38,7 @@ def checked_p256dh(text: str) -> str:
 
 
 def checked_auth(text: str) -> str:
-    """RFC 8291 section 3.2: 16 octets, as base64url without padding; else a ValueError."""
+    """16 octets (RFC 8291 section 3.2), as base64url without padding. Raises ValueError."""
     raw = _decoded(text)
     if len(raw) != AUTH_BYTES:
         raise ValueError("not 16 octets")

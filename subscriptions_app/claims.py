@@ -1,8 +1,8 @@
-"""Which of the rows that a registration names are its device's. Pure: reads rows, writes none.
+"""Decides which of the stored rows belong to the device that registers. Pure: writes nothing.
 
-Endpoints and tokens are no secrets: push services, sites' servers and logs see them. So an address
-alone leads to nobody's attributes. What only the device and the service know is `auth`, and the
-subscription's id where that was told to whoever had shown `auth`.
+Endpoints and tokens are not secret: push services, servers of sites, and logs contain them. So an
+address alone gives nobody access to attributes. Only the device and the service know `auth`, and
+the subscription's id if it was told to a device that had sent `auth`.
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,24 @@ from subscriptions_app.models import Subscription
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a request shows of a subscription that it says was its own."""
+    """What a request sends to prove that an earlier subscription was its own."""
 
     auths: tuple[str, ...]
     subscription_id: UUID | None
 
     def holds_for(self, row: Subscription) -> bool:
-        """Never for a row without `auth`: its id is told to whoever knows the token."""
+        """Never for a row without `auth`, because anybody who knows the token is told its id."""
         knows_auth = [_is_same(row.auth, auth) for auth in self.auths]
         return bool(row.auth) and (any(knows_auth) or row.id == self.subscription_id)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """`own`: the device's at its address. `previous`: the device's at its former address.
-    `current`: the one that messages to the address are for now; `aside`: the one that waits."""
+    """The rows that a registration concerns.
+
+    `own`: the device's row at its address. `previous`: the device's row at its previous address.
+    `current`: the row at the address that messages go to now. `aside`: the row that is set aside.
+    """
 
     own: Subscription | None
     previous: Subscription | None
@@ -40,7 +43,7 @@ class Claim:
 
     @classmethod
     def of(cls, rows: Sequence[Subscription], digest: bytes, auth: str, proof: Proof) -> "Claim":
-        """`rows`: those at the address, which has this digest, and at the former one."""
+        """`rows`: the rows at the address (with this digest) and at the previous address."""
         ordered = sorted(rows, key=lambda row: row.is_set_aside)
         here = [row for row in ordered if bytes(row.address_sha256) == digest]
         there = [row for row in ordered if row not in here]
@@ -54,28 +57,28 @@ class Claim:
 
     @property
     def known(self) -> Subscription | None:
-        """The row that the device goes on with."""
+        """The row that the device keeps."""
         return self.own or self.previous
 
     @property
     def displaced(self) -> Subscription | None:
-        """Somebody else's, or nobody can tell, at the device's address."""
+        """The row at the device's address that is not proven to be the device's."""
         return None if self.current is self.own else self.current
 
     @cached_property
-    def left(self) -> list[Subscription]:
-        """Rows that end because of this registration."""
+    def ended(self) -> list[Subscription]:
+        """Rows that expire because of this registration."""
         before = self.previous if self.own else None
         return [row for row in (self.displaced, before) if row]
 
     @property
     def inherited(self) -> dict[str, Any]:
-        """Where the device has two rows: what the one that goes on lacks."""
+        """If the device has two rows: what the kept row takes over from the other."""
         if self.own and self.previous and not self.own.attributes:
             return {"attributes": self.previous.attributes}
         return {}
 
 
 def _is_same(stored: str, given: str) -> bool:
-    """In constant time: how long a refusal takes tells nothing of the stored one."""
+    """In constant time, so that the time of a refusal reveals nothing about the stored value."""
     return compare_digest(stored.encode(), given.encode())

@@ -1,4 +1,4 @@
-"""What a subscription, its endpoint or a segment can be refused for."""
+"""Errors of subscriptions, endpoints and segments."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from pushsvc.common.platforms import Platform
 
 
 class PlatformNotEnabled(Invalid):
-    """The channel does not serve the platform, or nothing can be sent to it yet."""
+    """The platform is not enabled for the channel."""
 
     code = "platform_not_enabled"
     title = "Platform not enabled"
@@ -19,7 +19,7 @@ class PlatformNotEnabled(Invalid):
 
 
 class EndpointRefused(Invalid):
-    """This endpoint is not one that the installation sends to."""
+    """The installation does not send to this endpoint."""
 
     code = "endpoint_not_allowed"
     title = "Endpoint not allowed"
@@ -29,7 +29,7 @@ class EndpointRefused(Invalid):
 
 
 class VapidKeyUnknown(Invalid):
-    """The named key is none of the channel's, current or retired."""
+    """The named key is not a VAPID key of the channel, neither the current nor a retired one."""
 
     code = "vapid_key_unknown"
     title = "VAPID key unknown"
@@ -41,16 +41,16 @@ class VapidKeyUnknown(Invalid):
 
 
 class SubscriptionsFull(Unavailable):
-    """The channel holds as many subscriptions as it may, and each of them took a message."""
+    """The channel has its maximum of subscriptions, and a push service took a message for each."""
 
     code = "subscriptions_full"
     title = "The channel is full"
-    detail = "The channel takes no new subscriptions now; its owner has been told."
+    detail = "The channel accepts no new subscriptions now. Its owner has been told."
     retry_after: ClassVar[int] = 3600
 
 
 class SegmentNameTaken(Conflict):
-    """Names are how people tell a channel's segments apart."""
+    """The names of a channel's segments are unique."""
 
     code = "segment_name_taken"
     title = "Segment name taken"

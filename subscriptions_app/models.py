@@ -1,6 +1,7 @@
-"""One browser or phone of a channel, and rules that say which of them."""
+"""Subscriptions (one browser or phone of a channel) and segments."""
 
-from typing import Any, Final
+from datetime import timedelta
+from typing import Any, Final, Self
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -14,14 +15,28 @@ from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 MAX_SEGMENT_NAME: Final = 100
 
 
+class SubscriptionQuerySet(models.QuerySet["Subscription"]):
+    def active(self) -> Self:
+        return self.filter(expired_at__isnull=True)
+
+    def expired_for(self, days: int) -> Self:
+        return self.filter(expired_at__lt=Now() - timedelta(days=days))
+
+    def locked_or_skipped(self) -> Self:
+        """Locks the rows for deletion. Leaves out those that others have locked, because their
+        device is registering right now."""
+        return self.select_for_update(skip_locked=True)
+
+
 class Subscription(models.Model):
-    """Known by (channel, platform, address). Active while `expired_at` is null; never deleted
-    while active, so that its id, attributes and history outlive an expiry.
+    """Identified by channel, platform and address. Active while `expired_at` is null.
 
-    Unless it is `is_proven`, it may be deleted in a channel that is full (room.py).
+    An expired subscription is kept for a while, so that a device that returns has its id and
+    attributes again. In a full channel, a row that is not `is_proven` may be deleted (room.py).
 
-    Where somebody registered the address without proof that it is the same device, the row that was
-    there is set aside: it has expired, and waits for whoever proves to be its device."""
+    If a device registers an address without proof that it is the same device, the row that was
+    there is set aside: it expires, and becomes active again when its own device returns.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="subscriptions")
@@ -48,6 +63,8 @@ class Subscription(models.Model):
         editable=False,
         help_text="A push service has taken a message for it.",
     )
+
+    objects = SubscriptionQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -85,7 +102,7 @@ class Subscription(models.Model):
             ),
             GinIndex(
                 fields=["attributes"],
-                opclasses=["jsonb_path_ops"],  # for @> alone, at half the size
+                opclasses=["jsonb_path_ops"],  # for @> only, at half the size
                 condition=models.Q(expired_at__isnull=True),
                 name="subscription_attributes",
             ),
@@ -97,7 +114,7 @@ class Subscription(models.Model):
 
 
 class Segment(models.Model):
-    """Which of a channel's subscriptions: a rule that is looked at whenever it is needed."""
+    """A named rule that selects subscriptions of a channel. It is evaluated at each use."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="segments")

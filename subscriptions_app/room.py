@@ -1,10 +1,10 @@
-"""How many subscriptions a channel may hold, and which go when one more comes.
+"""Limits how many subscriptions a channel holds, and deletes one when a full channel gets another.
 
-`POST /subscribe` is public, so what strangers subscribe must have an end. A full channel deletes
-the oldest subscription that no push service ever took a message for, never another.
+`POST /subscribe` is public, so the number of subscriptions needs a limit. A full channel deletes
+the oldest subscription for which no push service ever accepted a message. It never deletes another.
 
-Whoever adds a row holds the channel's room until the transaction ends: shared with others while
-there is plenty of it, alone where it is scarce, so that the count is exact.
+A transaction that adds a row holds the channel's room, an advisory lock, until it ends. The lock is
+shared while there is plenty of room, and exclusive if room is scarce, so that the count is exact.
 """
 
 from collections import Counter
@@ -14,23 +14,24 @@ from channels_app.counters import counter_add
 from channels_app.models import Channel
 from pushsvc.common.store import sql
 from subscriptions_app.errors import SubscriptionsFull
+from subscriptions_app.models import Subscription
 
-_MOST_EVICTED: Final = 100  # at once: more only where somebody lowered the bound
+_MOST_EVICTED: Final = 100  # in one transaction; there are more only if the limit was lowered
 
 
 class RoomScarce(Exception):
-    """To be tried again in another transaction, which holds the room alone."""
+    """The registration has to be repeated in another transaction, with the room held `alone`."""
 
 
 def take_room(channel: Channel, *, alone: bool) -> None:
-    """Room for one more row, which the caller's transaction is to insert and to count.
+    """Makes sure that the caller's transaction may insert and count one more row.
 
-    Others may have to go for it; they are counted. Raises SubscriptionsFull, and RoomScarce unless
-    the room is held `alone`.
+    May delete other rows, and counts them. Raises SubscriptionsFull, and RoomScarce unless the room
+    is held `alone`.
     """
     most = channel.most_subscriptions
     sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": f"{channel.id} room"})
-    # A statement of its own: it must see what others committed before they gave the room up.
+    # A separate statement, because it must see what others committed before they released the lock.
     ((stored, most_holders),) = sql.rows(_STORED, {"channel": channel.id})
     if not alone:
         if stored + most_holders >= most:
@@ -40,30 +41,23 @@ def take_room(channel: Channel, *, alone: bool) -> None:
 
 
 def _evict(channel: Channel, number: int) -> None:
-    evicted = sql.rows(_EVICT, {"channel": channel.id, "number": number})
+    unproven = Subscription.objects.filter(channel=channel, is_proven=False).order_by("id")
+    evicted = list(unproven.locked_or_skipped().only("platform", "expired_at")[:number])
     if not evicted:
         raise SubscriptionsFull
-    active = Counter(platform for platform, is_active in evicted if is_active)
+    Subscription.objects.filter(id__in=[each.id for each in evicted]).delete()
+    active = Counter(each.platform for each in evicted if each.expired_at is None)
     lost = {f"{platform}_subscribers": -each for platform, each in active.items()}
     counter_add(channel.id, stored_subscriptions=-len(evicted), **lost)
 
 
+# Raw, because the ORM has no advisory locks.
 _HOLD_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%(name)s, 0))"
 _HOLD_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0))"
 
-# Each connection holds the room for one row at the most, so no more rows than that are under way.
+# Raw, because it reads a setting too. Each connection adds at most one row while it holds the room,
+# so at most `max_connections` rows are not counted yet.
 _STORED = """
 SELECT coalesce(sum(stored_subscriptions), 0)::bigint, current_setting('max_connections')::int
 FROM channels_app_channelcounter WHERE channel_id = %(channel)s
-"""
-
-# SKIP LOCKED: one that is just registering again is not waited for, under locks of our own.
-_EVICT = """
-DELETE FROM subscriptions_app_subscription WHERE id IN (
-    SELECT id FROM subscriptions_app_subscription
-    WHERE channel_id = %(channel)s AND NOT is_proven
-    ORDER BY id LIMIT %(number)s
-    FOR UPDATE SKIP LOCKED
-)
-RETURNING platform, expired_at IS NULL
 """

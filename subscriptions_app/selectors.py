@@ -1,7 +1,8 @@
 """Reads of subscriptions and segments.
 
-What asks how many a rule reaches, and who for example, reads no more than a fixed number of rows,
-however large the channel.
+The functions that count or show the subscriptions of a rule read a limited number of rows, however
+large the channel is. Their statements are raw SQL, because rules are compiled to SQL, and because
+they need LATERAL, or a LIMIT inside a count.
 """
 
 import re
@@ -24,16 +25,16 @@ from subscriptions_app.segments.compiler import compiled, indexed_part
 from subscriptions_app.segments.rules import NOBODY, Rule
 
 EXACT_UP_TO: Final = 10_000
-SAMPLE_ROWS: Final = 20_000  # of a platform; a smaller one is looked through whole
-_CANDIDATES: Final = 20_000  # of all channels, that the index on attributes may lead to
-_RECENT_ROWS: Final = 5_000  # of a platform, looked through for examples
-_NAMED_ROWS: Final = 1_000  # of a platform, looked through for attributes
+SAMPLE_ROWS: Final = 20_000  # of a platform; smaller ones are read completely
+_CANDIDATES: Final = 20_000  # rows of all channels that may be read through the index on attributes
+_RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples
+_NAMED_ROWS: Final = 1_000  # rows of a platform that are read for attributes
 _MOST_NAMES: Final = 100
 
 
 class DeliveryTarget(NamedTuple):
-    """Where a message goes. `registered_at` as read here is what a later expiry is judged by:
-    a device that registers again afterwards has a later one. `is_proven`: it took a message before.
+    """Where a message goes. A later expiry compares `registered_at`: if the device has registered
+    again since, the row does not expire. `is_proven`: a push service took a message for it before.
     """
 
     id: UUID
@@ -47,7 +48,7 @@ class DeliveryTarget(NamedTuple):
 
 
 def delivery_targets(subscription_ids: Sequence[UUID]) -> list[DeliveryTarget]:
-    """In no order; an id that no longer exists has no row."""
+    """In no particular order. Ids that no longer exist are left out."""
     found = Subscription.objects.filter(id__in=subscription_ids).annotate(
         active=Q(expired_at__isnull=True)
     )
@@ -61,17 +62,16 @@ def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:
 
 
 def subscription_active(*, channel_id: UUID, subscription_id: UUID) -> Subscription:
-    """Raises NotFound, also for one that has expired or is another channel's."""
-    active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
-    found = active.filter(id=subscription_id).first()
+    """Raises NotFound, also if the subscription has expired or belongs to another channel."""
+    found = _active_in(channel_id).filter(id=subscription_id).first()
     if found is None:
         raise NotFound("The channel has no such active subscription.")
     return found
 
 
 def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None:
-    """The active one with this id, or whose address has this SHA-256 (in hex)."""
-    active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
+    """The active subscription with this id, or whose address has this SHA-256 (hex)."""
+    active = _active_in(channel_id)
     word = text.strip().lower()
     if re.fullmatch(r"[0-9a-f]{64}", word, re.ASCII):
         digest = bytes.fromhex(word)
@@ -83,15 +83,15 @@ def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None
 
 
 def newest_subscriptions(*, channel_id: UUID, limit: int) -> list[Subscription]:
-    """Active ones; of each platform at most `limit`."""
-    active = Subscription.objects.filter(channel_id=channel_id, expired_at__isnull=True)
+    """The newest active subscriptions, at most `limit` of each platform."""
+    active = _active_in(channel_id)
     each = [active.filter(platform=name).order_by("-id")[:limit] for name in Platform]
     return list(each[0].union(*each[1:], all=True).order_by("-id"))
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many active subscriptions."""
+    """A number of active subscriptions."""
 
     size: int
     estimated: bool
@@ -106,12 +106,12 @@ class AttributeSeen:
 
 
 def segment_get(*, channel_id: UUID, segment_id: UUID) -> Segment:
-    """Raises NotFound, also for another channel's."""
+    """Raises NotFound, also if it belongs to another channel."""
     return _one(Segment.objects.filter(id=segment_id, channel_id=channel_id))
 
 
 def segment_find(*, channel_id: UUID, segment_id: UUID | None) -> Segment | None:
-    """None for the whole channel, and for a segment that is there no more."""
+    """None for the whole channel, and if the segment no longer exists."""
     if segment_id is None:
         return None
     return Segment.objects.filter(channel_id=channel_id, id=segment_id).first()
@@ -122,26 +122,26 @@ def segments_by_name(*, channel_id: UUID, limit: int) -> list[Segment]:
 
 
 def segment_locked(*, channel_id: UUID, segment_id: UUID, to_edit: bool = False) -> Segment:
-    """The same; until the transaction ends nobody edits or deletes it, nor holds it unless it is
-    only `to_edit`."""
+    """Like `segment_get`, and locks the segment. Until the transaction ends, nobody else edits or
+    deletes it. Others may hold it (`segment_hold`) if the lock is only `to_edit`."""
     found = Segment.objects.filter(id=segment_id, channel_id=channel_id)
     return _one(found.select_for_update(no_key=to_edit))
 
 
 def segment_hold(*, channel_id: UUID, segment_id: UUID) -> bool:
-    """Whether there is such a segment; it is then not deleted until the transaction ends, but may
+    """Whether the segment exists. Then nobody deletes it until the transaction ends. It may still
     be edited."""
     return bool(sql.rows(_HOLD, {"channel": channel_id, "segment": segment_id}))
 
 
 def segment_page(*, channel_id: UUID, limit: int, offset: int) -> list[Segment]:
-    """Newest first. An offset past the end is an empty page."""
+    """Newest first. Empty if the offset is past the end."""
     segments = Segment.objects.filter(channel_id=channel_id)
     return list(segments.order_by("-created_at", "-id")[offset : offset + limit])
 
 
 def segment_size(segment: Segment) -> Size:
-    """On all platforms."""
+    """The size on all platforms together."""
     sizes = audience_size(segment.channel_id, segment.rule, Platform).values()
     return Size(sum(each.size for each in sizes), any(each.estimated for each in sizes))
 
@@ -149,11 +149,11 @@ def segment_size(segment: Segment) -> Size:
 def audience_size(
     channel_id: UUID, rule: Rule | None, platforms: Iterable[Platform]
 ) -> dict[Platform, Size]:
-    """By platform. A rule of None is the whole channel, which is exact.
+    """The size on each platform. A rule of None is the whole channel, and its size is exact.
 
-    For a rule it is exact up to EXACT_UP_TO where the platform has fewer than SAMPLE_ROWS
-    subscriptions, or where the index on attributes leads to few enough. Else it is the share in a
-    random sample of SAMPLE_ROWS, times the platform's subscribers.
+    The size of a rule is exact up to EXACT_UP_TO if the platform has fewer than SAMPLE_ROWS
+    subscriptions, or if the index on attributes finds few enough. Otherwise it is an estimate: the
+    share of a random sample of SAMPLE_ROWS, times the platform's subscribers.
     """
     totals = channel_totals(channel_id)
     known = {each: int(getattr(totals, f"{each}_subscribers")) for each in platforms}
@@ -170,8 +170,8 @@ def audience_size(
 def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscription]:
     """Active subscriptions that match, newest first.
 
-    They are looked for among each platform's newest _RECENT_ROWS, then by the index on attributes:
-    there may be more of them, even where none is found.
+    Searches each platform's newest _RECENT_ROWS, then the index on attributes. So there may be
+    others, even if it finds none.
     """
     query = _Query(channel_id, rule)
     found = query.rows(_RECENT_EXAMPLES, looked_at=_RECENT_ROWS, limit=limit)
@@ -182,7 +182,7 @@ def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscr
 
 
 def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
-    """What the channel's newest subscriptions have, the most frequent first."""
+    """The attributes of the channel's newest subscriptions, the most frequent first."""
     parameters = {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
@@ -194,7 +194,7 @@ def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
 
 
 class _Query:
-    """A channel and a rule, to be put into the statements below."""
+    """A channel and a rule, inserted into the statements below."""
 
     def __init__(self, channel_id: UUID, rule: Rule) -> None:
         indexed_rule = indexed_part(rule)
@@ -218,7 +218,7 @@ class _Query:
 
 
 def _sampled(query: _Query, platform: Platform, total: int) -> Size:
-    """More than EXACT_UP_TO is always called an estimate: clients need to know only one limit."""
+    """More than EXACT_UP_TO is always an estimate, so that clients need to know only one limit."""
     ((seen, active, matching),) = query.rows(_SAMPLE, platform=platform, sample=SAMPLE_ROWS)
     if seen < SAMPLE_ROWS and matching <= EXACT_UP_TO:
         return Size(matching, estimated=False)
@@ -226,12 +226,16 @@ def _sampled(query: _Query, platform: Platform, total: int) -> Size:
 
 
 def _by_index(query: _Query) -> dict[Platform, Size]:
-    """The platforms where this is exact; none where the index leads to too many rows."""
+    """Exact sizes by platform. Empty if the index finds too many rows."""
     ((candidates, *matching),) = query.rows(_BY_INDEX, most=_CANDIDATES)
     if candidates == _CANDIDATES:
         return {}
     sizes = zip((Platform.WEB, Platform.ANDROID, Platform.IOS), matching, strict=True)
     return {each: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
+
+
+def _active_in(channel_id: UUID) -> QuerySet[Subscription]:
+    return Subscription.objects.active().filter(channel_id=channel_id)
 
 
 def _one(segments: QuerySet[Segment]) -> Segment:
@@ -241,14 +245,15 @@ def _one(segments: QuerySet[Segment]) -> Segment:
     return found
 
 
+# Raw, because the ORM has no FOR KEY SHARE.
 _HOLD = """
 SELECT FROM subscriptions_app_segment
 WHERE id = %(segment)s AND channel_id = %(channel)s
 FOR KEY SHARE
 """
 
-# Addresses' digests are random, so that the first of them are a random sample, and the same one for
-# every rule: what a rule adds or takes away shows in the figure.
+# Digests of addresses are random, so the first of them are a random sample. It is the same for
+# every rule, so that sizes of similar rules can be compared.
 _SAMPLE = """
 SELECT count(*), count(*) FILTER (WHERE is_active), count(*) FILTER (WHERE is_active AND {rule})
 FROM (
@@ -259,7 +264,7 @@ FROM (
 ) AS subscription
 """
 
-# The channel is asked for outside of it, so that there is nothing better to read by than the index.
+# The condition on the channel is outside of it, so that PostgreSQL uses the index on attributes.
 _INDEXED = """
   SELECT id, channel_id, platform, attributes, created_at, registered_at
   FROM subscriptions_app_subscription AS subscription

@@ -1,9 +1,8 @@
-"""Devices come, change their address, and go; the channel's subscriber counters follow. Segments
-say which of them a notification is for.
+"""Changes of subscriptions, with the channel's counters, and of segments.
 
-Lock order, here and wherever subscriptions are written: address locks in key order, subscription
-rows in id order, the channel's room (room.py), then its counters, in one share for each
-transaction.
+All code that writes subscriptions takes locks in this order: address locks in the order of their
+keys, subscription rows in the order of their ids, the channel's room (room.py), then the channel's
+counters, in one share for each transaction.
 """
 
 from collections import Counter
@@ -47,7 +46,7 @@ EXPIRED_BY_STAFF = "expired_by_staff"
 
 @dataclass(frozen=True, slots=True)
 class GoneSubscription:
-    """`as_of`: the device is known to be gone only if it has not registered after this moment."""
+    """A subscription to expire, unless its device has registered after `as_of`."""
 
     id: UUID
     as_of: datetime
@@ -67,14 +66,15 @@ def subscription_register(
     previous_auth: str = "",
     previous_subscription_id: UUID | None = None,
 ) -> tuple[Subscription, bool]:
-    """The device's active subscription, and whether it was not known before.
+    """Returns the device's active subscription, and whether it is new.
 
-    Known by its address and `auth`; else by proof that it is the device of a subscription at
-    `previous_endpoint` (by default the address itself), which then moves to the address. Proof is
-    that subscription's `auth`, here as `auth` or `previous_auth`, or its id. Where both are known
-    the previous one expires. A stranger's subscription at the address is replaced.
+    A device is known by its address and `auth`. It is also known if it proves that it is the device
+    of the subscription at `previous_endpoint` (by default the same address). That subscription then
+    moves to the address. The proof is its `auth`, sent as `auth` or `previous_auth`, or its id. If
+    the device has a subscription at both addresses, the previous one expires. A subscription of
+    another device at the address is replaced.
 
-    `attributes` None keeps what is stored. Safe to repeat, also at the same time. Raises
+    `attributes` None keeps the stored ones. Safe to repeat, also at the same time. Raises
     PlatformNotEnabled, EndpointRefused, VapidKeyUnknown, SubscriptionsFull.
     """
     if not channel.platforms[platform]:
@@ -94,7 +94,7 @@ def subscription_register(
             claim = Claim.of(rows, facts["address_sha256"], auth, proof)
             key_id = _vapid_key_id(channel, platform, vapid_public_key, claim)
             values = facts | {"registered_at": now, "vapid_key_id": key_id}
-            return _settle(channel, platform, claim, values, alone=alone)
+            return _store(channel, platform, claim, values, alone=alone)
 
     try:
         return register(alone=False)
@@ -103,7 +103,7 @@ def subscription_register(
 
 
 def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: str) -> None:
-    """The device's subscription is not active afterwards, known or not. Safe to repeat."""
+    """Expires the device's subscription if there is an active one. Safe to repeat."""
     digest = address_digest(device_address(platform, address))
     with sql.brief_transaction():
         expired = Subscription.objects.filter(
@@ -115,10 +115,10 @@ def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: s
 def subscriptions_expire(
     *, channel_id: UUID, gone: Sequence[GoneSubscription], proven: Sequence[UUID] = ()
 ) -> int:
-    """Expire those that are active and have not registered since; how many there were.
+    """Expires those that are active and have not registered since. Returns their number.
 
-    `proven`: others, which took their first message. To be called in the transaction that records
-    why. Safe to repeat.
+    `proven`: other subscriptions, for which a push service took the first message. To be called in
+    the transaction that records why. Safe to repeat.
     """
     parameters = {
         "channel": channel_id,
@@ -135,7 +135,7 @@ def subscriptions_expire(
 
 @transaction.atomic
 def subscription_expire(*, subscription: Subscription) -> bool:
-    """Ends it as staff wish; True: by this call. The device's next visit makes it active again."""
+    """Expires it on behalf of staff. True if it was active. It becomes active at the next visit."""
     before = audit.fields_of(subscription)
     gone = GoneSubscription(subscription.pk, sql.now(), EXPIRED_BY_STAFF)
     if not subscriptions_expire(channel_id=subscription.channel_id, gone=[gone]):
@@ -148,10 +148,10 @@ def subscription_expire(*, subscription: Subscription) -> bool:
 
 @transaction.atomic
 def subscription_forget(*, subscription: Subscription) -> None:
-    """Deletes all that is known of the device's address, with keys and attributes. Safe to repeat.
+    """Deletes everything stored about the device's address, with keys and attributes.
 
-    Its outcomes in the log of recipients keep an id that leads nowhere any more. What is being
-    sent to it bounces as `unsubscribed`.
+    Safe to repeat. The log of recipients keeps its outcomes, with an id that no longer exists.
+    Messages that are being sent to it bounce as `unsubscribed`.
     """
     digests = [bytes(subscription.address_sha256)]
     for row in _rows_at(subscription.channel_id, Platform(subscription.platform), digests):
@@ -165,8 +165,10 @@ def expired_purge(limit: int) -> int:
     """Delete at most `limit` subscriptions that expired SUBSCRIPTION_RETENTION_DAYS ago."""
     days = settings.SUBSCRIPTION_RETENTION_DAYS
     with transaction.atomic():
-        rows = sql.rows(_PURGE, {"days": days, "limit": limit})
-        purged = Counter(channel_id for (channel_id,) in rows)
+        old = Subscription.objects.expired_for(days).order_by("expired_at").locked_or_skipped()
+        channels = dict(old.values_list("id", "channel_id")[:limit])
+        Subscription.objects.filter(id__in=channels).delete()
+        purged = Counter(channels.values())
         for channel_id in sorted(purged):
             _count(channel_id, {}, stored=-purged[channel_id])
     return purged.total()
@@ -182,7 +184,7 @@ def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
 
 
 def segment_update(*, channel_id: UUID, segment_id: UUID, name: str, rule: object) -> Segment:
-    """Changes whom pending notifications will reach; those that are processing stay as they are.
+    """Changes the segment, also for pending notifications. Those in progress do not change.
 
     Safe to repeat. Raises NotFound, Invalid and SegmentNameTaken.
     """
@@ -211,7 +213,7 @@ def _segment_fields(name: str, rule: object) -> dict[str, Any]:
 
 @contextmanager
 def _name_taken() -> Iterator[None]:
-    """A transaction whose only conflict can be that of names."""
+    """A transaction. Raises SegmentNameTaken, because only the name can conflict."""
     try:
         with transaction.atomic():
             yield
@@ -244,9 +246,9 @@ def _push_service(platform: Platform, address: str) -> str:
 
 
 def _lock_addresses(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> datetime:
-    """One registration of an address at a time, known or not yet; the moment it was locked.
+    """Locks the addresses, so that one registration of an address runs at a time. Returns the time.
 
-    A row lock would not do: there may be no row yet, and two would be inserted or moved here.
+    A row lock is not enough, because there may be no row yet, and two might be inserted or moved.
     """
     names = [f"{channel_id} {platform} {digest.hex()}" for digest in digests]
     locked = [sql.rows(_LOCK, {"name": name}) for name in names]
@@ -264,7 +266,8 @@ def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> 
 def _vapid_key_id(
     channel: Channel, platform: Platform, given: str | None, claim: Claim
 ) -> UUID | None:
-    """An address is bound to its key, whoever registers it."""
+    """The key that the client names, else the key of the row at the address, else the current
+    key."""
     if platform != Platform.WEB:
         return None
     if given is not None:
@@ -276,13 +279,13 @@ def _vapid_key_id(
     return here.vapid_key_id if here else current_vapid_key(channel).id
 
 
-def _settle(
+def _store(
     channel: Channel, platform: Platform, claim: Claim, facts: dict[str, Any], *, alone: bool
 ) -> tuple[Subscription, bool]:
-    known, left = claim.known, claim.left
+    known, ended = claim.known, claim.ended
     change = 0 if known and known.expired_at is None else 1
-    change -= sum(each.expired_at is None for each in left)
-    stored = (known is None) - _leave(claim, facts["registered_at"])
+    change -= sum(each.expired_at is None for each in ended)
+    stored = (known is None) - _end_others(claim, facts["registered_at"])
     if stored > 0:
         take_room(channel, alone=alone)
     facts |= {"expired_at": None, "expired_code": "", "is_set_aside": False}
@@ -294,10 +297,12 @@ def _settle(
     return subscription, known is None
 
 
-def _leave(claim: Claim, now: datetime) -> int:
-    """Ends those that the device, or another one, was known by; how many are deleted. Of those that
-    were at the address the oldest is set aside: whoever came later without proof may be anybody."""
-    for each in claim.left:
+def _end_others(claim: Claim, now: datetime) -> int:
+    """Expires the rows that this registration ends. Returns how many it deletes.
+
+    Of the other devices' rows at the address, only the oldest is set aside, because a later one had
+    no proof and may be anybody's."""
+    for each in claim.ended:
         if each.expired_at is None:
             _write(each, {"expired_at": now, "expired_code": REPLACED})
     if claim.displaced and claim.aside:
@@ -320,11 +325,13 @@ def _count(channel_id: UUID, changes: Mapping[str, int], *, stored: int = 0) -> 
     counter_add(channel_id, stored_subscriptions=stored, **active)
 
 
+# Raw, because the ORM has no advisory locks.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)), clock_timestamp()"
 
-# `as_of` null: it took a message. One statement for both, so that rows are locked in one order.
-# Each is looked up by its id alone, and its channel compared afterwards: where statistics are old,
-# PostgreSQL would read the whole channel for every id.
+# If `as_of` is null, a push service took a message for it. One statement does both, so that rows
+# are locked in one order. Raw, because it joins arrays. A row is found by its id alone, and its
+# channel is compared afterwards. Otherwise PostgreSQL might read the whole channel for every id, if
+# its statistics are old.
 _TELL = """
 WITH told AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[])
@@ -345,15 +352,4 @@ SET is_proven = is_proven OR NOT locked.is_gone,
     expired_code = CASE WHEN locked.is_gone THEN locked.code ELSE expired_code END
 FROM locked WHERE subscription.id = locked.id AND locked.channel_id = %(channel)s
 RETURNING subscription.platform, locked.is_gone
-"""
-
-# SKIP LOCKED: one that is just registering again is not old.
-_PURGE = """
-DELETE FROM subscriptions_app_subscription WHERE id IN (
-    SELECT id FROM subscriptions_app_subscription
-    WHERE expired_at < statement_timestamp() - make_interval(days => %(days)s)
-    ORDER BY expired_at LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED
-)
-RETURNING channel_id
 """

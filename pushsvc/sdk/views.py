@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from pushsvc.common.errors import NotFound
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.sdk.files import SdkFile, files
 
 # A year, as long as any cache keeps; and short enough for a fix to be everywhere soon.
@@ -23,7 +23,9 @@ class SdkView(ApiView):
         if file is None:
             raise NotFound
         whole = _response(file, is_gzipped="gzip" in request.headers.get("Accept-Encoding", ""))
-        unchanged = get_conditional_response(request._request, etag=whole["ETag"], response=whole)
+        unchanged = get_conditional_response(
+            django_request(request), etag=whole["ETag"], response=whole
+        )
         response = unchanged or whole
         # Also on 304. Integrity is checked across origins only where reading is allowed (CORS),
         # and pages under COEP load only what says that it is for others.

@@ -1,4 +1,4 @@
-"""Segments: the list, and a builder that needs no JSON."""
+"""The console's list of segments, and a form that builds rules without JSON."""
 
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ class SegmentAdmin(ScopedAdmin):
     list_filter = (ChannelFilter,)
     list_select_related = ("channel",)
     search_fields = ("name", "=id")
-    search_help_text = "A part of the name, or the whole id."
+    search_help_text = "Part of the name, or the whole id."
     ordering = ("-updated_at", "-id")
 
     @admin.display(description="Who is in it")
@@ -69,7 +69,7 @@ class SegmentAdmin(ScopedAdmin):
 
 
 class ChooseChannelPage(ConsolePage):
-    """Which channel the new segment is of; at once the only one."""
+    """Asks for the channel of the new segment. Skipped if there is only one."""
 
     title = "New segment"
     template_name = "console/segments/choose.html"
@@ -85,7 +85,7 @@ class ChooseChannelPage(ConsolePage):
 
 
 class BuilderPage(ChannelPage):
-    """The form that `segments.js` fills: a name, and the rule as JSON that nobody has to read."""
+    """The form with the name and the rule. `segments.js` writes the rule into it as JSON."""
 
     template_name = "console/segments/builder.html"
     post_role = Role.MANAGER
@@ -104,7 +104,7 @@ class BuilderPage(ChannelPage):
         )
 
     def save(self, name: str, rule: object) -> Segment:
-        """Raises what the service does."""
+        """Raises what the service raises."""
         raise NotImplementedError
 
     @override
@@ -156,7 +156,7 @@ class SegmentPage(BuilderPage):
 
 
 class PreviewPage(ChannelPage):
-    """POST only, with `rule`: how many and who, as a fragment. Stores nothing."""
+    """POST only, with `rule`: returns its size and examples as a fragment. Stores nothing."""
 
     title = "Preview"
     template_name = "console/segments/preview.html"
@@ -182,7 +182,7 @@ def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> object:
-    """What the builder wrote; None, which is no rule, for anything else."""
+    """The rule of the form. None, which is not a valid rule, if it is not JSON."""
     try:
         return loads_strict(text[:_MOST_CHARACTERS].encode())
     except MalformedJSON:

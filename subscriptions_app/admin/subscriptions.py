@@ -1,4 +1,4 @@
-"""Subscribers: found by id, token, token hash or attribute; a page for each."""
+"""The console's list of subscribers, with a search, and a page for each subscriber."""
 
 import re
 from datetime import timedelta
@@ -52,7 +52,7 @@ class StateFilter(DropdownFilter):
 
 
 class ChangedWithinFilter(WithinFilter):
-    """Those that expired then, where expired ones are chosen; else those that were new then."""
+    """Subscribers that expired in the window, if the list shows expired ones, else new ones."""
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -61,19 +61,19 @@ class ChangedWithinFilter(WithinFilter):
             return queryset
         if request.GET.get(StateFilter.parameter_name) == "expired":
             return queryset.filter(expired_at__gte=since)
-        # Ids begin with the time that they were made at, which leads the index there.
+        # Ids begin with their time, so the condition on the id uses the index.
         earliest = uuid7_at(since - _CLOCKS_DIFFER)
         return queryset.filter(created_at__gte=since, id__gte=earliest)
 
 
 @admin.register(Subscription)
 class SubscriptionAdmin(ScopedAdmin):
-    """One channel at a time: that is what an index can serve, however many there are."""
+    """Always shows one channel, because an index serves that, however many rows there are."""
 
     list_name = "subscribers"
     list_always_of = _CHANNEL
     list_before_template = "console/subscribers/channel.html"
-    empty_help = "Browsers and phones come in by subscribing: add the channel to a site or an app."
+    empty_help = "Browsers and phones appear when they subscribe. Add the channel to a site or app."
     list_display = (
         "id_shown",
         "platform_shown",
@@ -91,7 +91,7 @@ class SubscriptionAdmin(ScopedAdmin):
 
     @admin.display(description="Subscriber")
     def id_shown(self, subscription: Subscription) -> str:
-        """Its last part, which tells neighbours apart."""
+        """The last part of the id, which differs between rows of the same time."""
         whole = str(subscription.pk)
         return format_html('<span class="ps-mono" title="{}">…{}</span>', whole, whole[-12:])
 
@@ -164,7 +164,7 @@ def _chosen_channel(request: HttpRequest) -> Channel | None:
 
 
 def _meant(text: str) -> Q:
-    """What a search means by its shape; each kind is served by an index of its own."""
+    """Chooses the condition by the form of the text. Each kind has its own index."""
     attribute = _ATTRIBUTE.fullmatch(text)
     if attribute is not None and "://" not in text:
         return _with_attribute(attribute[1].strip(), attribute[2].strip())
@@ -175,7 +175,7 @@ def _meant(text: str) -> Q:
 
 
 def _with_attribute(name: str, value: str) -> Q:
-    """Active ones: the index on attributes holds no others."""
+    """Only active subscriptions, because only they are in the index on attributes."""
     meant = Q()
     for each in _readings(value):
         meant |= Q(attributes__contains={name: each})
@@ -183,7 +183,7 @@ def _with_attribute(name: str, value: str) -> Q:
 
 
 def _with_address(text: str) -> Q:
-    """By the token or endpoint itself, or by its SHA-256."""
+    """By the token or endpoint, or by its SHA-256."""
     digest = bytes.fromhex(text) if _DIGEST.fullmatch(text) else None
     meant = Q()
     for platform in Platform:
@@ -193,7 +193,7 @@ def _with_address(text: str) -> Q:
 
 
 def _readings(value: str) -> list[str | int | float]:
-    """As text, and as the number that it may spell."""
+    """The value as text, and as a number if it is one."""
     for kind in (int, float):
         try:
             number = kind(value)
@@ -237,7 +237,9 @@ class ExpirePage(SubscriberPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         done = subscription_expire(subscription=self.subscription)
-        messages.success(request, "The subscription expired." if done else "It had expired before.")
+        messages.success(
+            request, "The subscription is expired." if done else "It had already expired."
+        )
         return HttpResponseRedirect(
             reverse("admin:subscriptions_app_subscription_change", args=[self.subscription.pk])
         )
@@ -252,7 +254,7 @@ class ForgetPage(SubscriberPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         subscription_forget(subscription=self.subscription)
-        messages.success(request, "Everything known of the subscriber was deleted.")
+        messages.success(request, "Everything about the subscriber was deleted.")
         return HttpResponseRedirect(
             list_url("subscriptions_app_subscription", self.subscription.channel_id)
         )

@@ -1,4 +1,4 @@
-"""The shape of what a device sends, and of what it is answered."""
+"""The inputs of devices, and the answers to them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -29,7 +29,7 @@ _TOKENS: Final = {
 
 
 class WebKey(Text):
-    """A key of the device's, in the spelling it is stored in: base64url without padding."""
+    """A key of the device, in the form that is stored: base64url without padding."""
 
     def __init__(self, check: Callable[[str], str], code: str, detail: str, **kw: Any) -> None:
         super().__init__(min_length=1, max_length=MAX_KEY, **kw)
@@ -45,7 +45,7 @@ class WebKey(Text):
 
 
 class Auth(WebKey):
-    """RFC 8291 section 3.2; by it the device can prove later that it is the same."""
+    """RFC 8291 section 3.2. With it the device can prove later that it is the same device."""
 
     def __init__(self, **kw: Any) -> None:
         super().__init__(checked_auth, "not_16_bytes", "Must be 16 bytes, as base64url.", **kw)
@@ -63,7 +63,7 @@ class KeysInput(StrictSerializer):
 
 
 class AttributeValue(serializers.Field[Any, Any, Any, Any]):
-    """A string or a number; JSON's true and false are neither."""
+    """A string or a number. true and false are refused."""
 
     _text = Text(max_length=MAX_ATTRIBUTE_TEXT)
 
@@ -125,10 +125,11 @@ def _by_name(detail: Any) -> dict[str, Any]:
 
 
 class DeviceInput(StrictSerializer):
-    """Which device it is: `address` is a browser's endpoint or a phone's token.
+    """Identifies a device. `address` is a browser's endpoint or a phone's token.
 
-    For a phone `provider_token` wins over `endpoint`; for a browser only `endpoint` counts. What
-    does not count is not looked at. Fields that are not declared are ignored: browsers add theirs.
+    For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
+    counts. The other field is not validated. Undeclared fields are ignored, because browsers add
+    their own.
     """
 
     refuse_unknown = False
@@ -154,7 +155,7 @@ class DeviceInput(StrictSerializer):
         return known
 
     def narrow(self, name: str, platform: Any) -> None:
-        """A subclass's further rules for a device of this platform, whose address is in `name`."""
+        """For subclasses: further rules for this platform. The address is in the field `name`."""
 
 
 class SubscribeInput(DeviceInput):
@@ -163,15 +164,15 @@ class SubscribeInput(DeviceInput):
     vapid_public_key = Text(min_length=1, max_length=MAX_KEY, required=False)
     auth = Auth(
         required=False,
-        help_text="Of a phone: 16 random bytes that the app makes once and keeps. It is to a phone"
-        " what `keys.auth` is to a browser.",
+        help_text="For phones: 16 random bytes that the app makes once and keeps. A phone proves"
+        " itself with it, as a browser does with `keys.auth`.",
     )
     previous_endpoint = Text(
         min_length=1,
         max_length=MAX_TOKEN,
         required=False,
-        help_text="Where the device was subscribed before. It counts only with proof:"
-        " `previous_auth` or `previous_subscription_id`.",
+        help_text="The previous address of the device. It counts only with proof: `previous_auth`"
+        " or `previous_subscription_id`.",
     )
     previous_auth = Text(
         min_length=1,
@@ -180,7 +181,7 @@ class SubscribeInput(DeviceInput):
         help_text="The `auth` of the previous subscription.",
     )
     previous_subscription_id = Id(
-        required=False, help_text="The `subscriptionId` that the previous subscription was told."
+        required=False, help_text="The `subscriptionId` of the previous subscription."
     )
 
     @override
@@ -201,7 +202,7 @@ class SubscribeInput(DeviceInput):
 
 
 class TokenRule:
-    """What a push service's own token looks like."""
+    """The form of a push service's tokens."""
 
     def __init__(self, platform: Platform) -> None:
         self._pattern, self._detail = _TOKENS[platform]

@@ -1,4 +1,4 @@
-"""What devices call: public, for the channel that X-Channel-ID names."""
+"""Public views for devices. X-Channel-ID names the channel."""
 
 from functools import cached_property
 from typing import ClassVar
@@ -14,7 +14,7 @@ from channels_app.models import Channel
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
 from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.ratelimit import Limit, enforce
 from pushsvc.common.platforms import Platform
@@ -56,7 +56,7 @@ class _DeviceView(ApiView):
     def limit(self, request: Request) -> Limit | None:
         """A channel with its own limit is counted separately. So are unknown channels: requests for
         them do not use up the limit of real ones."""
-        address = counted_address(request._request)
+        address = counted_address(django_request(request))
         try:
             own = self.channel.subscribes_per_minute
         except ChannelNotFound:
@@ -73,11 +73,11 @@ class SubscribeView(_DeviceView):
     @extend_schema(
         operation_id="subscribe",
         summary="Create or update a subscription",
-        description="To be called at every visit. `attributes` given replaces what is stored."
-        " A browser whose endpoint changed names the old one in `previous_endpoint`, and proves"
-        " that it was its own by `previous_auth` or `previous_subscription_id`: so id, attributes"
-        " and history stay. Without proof it is a new subscription, and so is a known endpoint with"
-        " another `auth`.",
+        description="Call it at every visit. `attributes`, if given, replace the stored ones. If a"
+        " browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it"
+        " was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes"
+        " and history stay. Without proof, the result is a new subscription. The same is true for a"
+        " known endpoint with another `auth`.",
         tags=["subscriptions"],
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
@@ -95,7 +95,7 @@ class SubscribeView(_DeviceView):
         responses={
             201: OpenApiResponse(
                 SubscriptionOutput,
-                "A device that was not known.",
+                "The device is new.",
                 [
                     OpenApiExample(
                         "New", {"message": "Subscription created.", "subscriptionId": _ID}
@@ -104,7 +104,7 @@ class SubscribeView(_DeviceView):
             ),
             200: OpenApiResponse(
                 SubscriptionOutput,
-                "A known device; it is active, also if it had expired.",
+                "The device is known. It is active now, even if it had expired.",
                 [
                     OpenApiExample(
                         "Known", {"message": "Subscription updated.", "subscriptionId": _ID}
@@ -141,7 +141,7 @@ class UnsubscribeView(_DeviceView):
     @extend_schema(
         operation_id="unsubscribe",
         summary="End a subscription",
-        description="The device gets nothing more, whether or not it was known.",
+        description="The device gets no more messages, whether or not it was known.",
         tags=["subscriptions"],
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
@@ -152,7 +152,7 @@ class UnsubscribeView(_DeviceView):
         responses={
             200: OpenApiResponse(
                 UnsubscribeOutput,
-                "The device is not subscribed.",
+                "The device is not subscribed (any more).",
                 [OpenApiExample("Done", {"message": "Unsubscribed."})],
             ),
             **problem_responses(400, ChannelIdMissing(), ChannelNotFound(), 413, 415, 429, 503),

@@ -1,7 +1,7 @@
-"""A rule as SQL.
+"""Compiles a rule to SQL.
 
-Logic has two values: no expression made here is ever NULL, so `not` means what it says. Values and
-attribute names are parameters, never text of a statement.
+No expression made here is ever NULL, so `not` negates it. Values and attribute names become
+parameters, and are never part of a statement's text.
 """
 
 import json
@@ -32,16 +32,16 @@ EVERYBODY: Final = Condition()
 
 
 def compiled(rule: Rule, *, now: datetime | None = None, prefix: str = "rule") -> Condition:
-    """`now` is what `days_ago` counts from, by default the statement's own time; a send has the
-    same one from start to end. The names of parameters begin with `prefix`."""
+    """`days_ago` counts from `now`, by default the statement's time. A send uses the same `now` for
+    all of its statements. The names of parameters begin with `prefix`."""
     writer = _Writer(now, prefix)
     text = writer.rule(rule)
     return Condition(text, writer.parameters)
 
 
 def indexed_part(rule: Rule) -> Rule | None:
-    """A wider rule that the index on attributes can answer: whoever matches `rule` matches it.
-    None where there is none."""
+    """A wider rule that the index on attributes can answer. All that match `rule` match it too.
+    None if there is no such rule."""
     match rule:
         case {"attribute": _, "operator": "eq" | "in"}:
             return rule
@@ -100,8 +100,8 @@ class _Writer:
         return self._typed(name, "number", f"{{}}::numeric {sign} {number}::numeric")
 
     def _typed(self, name: str, kind: str, test: str) -> str:
-        """`test`, whose {} is the attribute's text, where the value is of this kind; else false.
-        Text compares by code points, whatever the database's language."""
+        """`test`, with the attribute's text for {}, if the value is of this kind, otherwise false.
+        Text is compared by code points, whatever the database's collation."""
         key = self._put(name)
         text = f'((subscription.attributes ->> {key}) COLLATE "C")'
         return (

@@ -1,4 +1,4 @@
-"""A rule in plain English, for people who never see JSON."""
+"""Describes a rule in plain English, for people who do not read JSON."""
 
 import json
 from collections.abc import Sequence

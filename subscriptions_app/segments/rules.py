@@ -1,4 +1,4 @@
-"""What a segment's rule may be."""
+"""The syntax of a segment's rule, and its validation."""
 
 import math
 import re
@@ -26,7 +26,7 @@ FIELD_OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {
     "created_at": tuple(COMPARISONS),
     "last_seen_at": tuple(COMPARISONS),
 }
-NOBODY: Final[Rule] = {"any": []}  # what a client may not say, and what matches no subscription
+NOBODY: Final[Rule] = {"any": []}  # matches no subscription; clients may not send it
 
 _GROUPS: Final = ("all", "any", "not")
 _LEAVES: Final = ("attribute", "field")
@@ -39,8 +39,8 @@ _Check = Callable[[object, str], None]
 def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
     """The faults of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
 
-    None: it is a rule, and may be stored, compiled and put into words. `attr` is the path to it.
-    The walk ends where there are too many conditions, or more faults than are shown.
+    If there are none, the rule can be stored, compiled and described. `attr` is the path to it. The
+    validation ends when there are too many conditions, or more faults than are shown.
     """
     checker = _Checker(attr)
     with suppress(_Enough):
@@ -49,7 +49,7 @@ def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
 
 
 class _Enough(Exception):
-    """What is known already refuses the rule: the rest need not be looked at."""
+    """The rule is already refused, so the rest is not validated."""
 
 
 class _Checker:
@@ -85,7 +85,7 @@ class _Checker:
         if kind == "not":
             self.rule(data[kind], inner, depth + 1)
         elif self._is_filled_list(data[kind], inner):
-            self._expect_leaves(len(data[kind]))  # each entry holds one at least
+            self._expect_leaves(len(data[kind]))  # each entry has at least one
             for place, rule in enumerate(data[kind]):
                 self.rule(rule, f"{inner}.{place}", depth + 1)
 
@@ -109,7 +109,7 @@ class _Checker:
             raise _Enough
 
     def _operators(self, subject: object, attr: str, kind: str) -> tuple[str, ...] | None:
-        """Those that fit what is tested; None where there is no such field."""
+        """The operators for this attribute or field. None if there is no such field."""
         if kind == "attribute":
             self._text(subject, attr, most=MAX_NAME)
             return ATTRIBUTE_OPERATORS
@@ -163,7 +163,7 @@ class _Checker:
         elif len(data) > most:
             self.fault(attr, "too_long", f"Must be at most {most} characters long.")
         elif _UNSTORABLE.search(data):
-            self.fault(attr, "malformed", "Holds NUL or half of a surrogate pair.")
+            self.fault(attr, "malformed", "Contains NUL or half of a surrogate pair.")
 
     def _scalar(self, data: object, attr: str) -> None:
         if isinstance(data, str):
@@ -171,7 +171,7 @@ class _Checker:
         elif isinstance(data, bool) or not isinstance(data, int | float):
             self.fault(attr, "not_a_string_or_number", "Must be a string or a number.")
         elif not _is_finite(data):
-            self.fault(attr, "out_of_range", "Must be a number that a double can hold.")
+            self.fault(attr, "out_of_range", "Must be a number that fits a double.")
 
     def _choices(self, data: object, attr: str, one: _Check) -> None:
         if not self._is_filled_list(data, attr) or not isinstance(data, list):

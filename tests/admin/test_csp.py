@@ -101,4 +101,4 @@ def test_a_form_without_its_token_is_refused_with_advice(alice):
     answer = client.post(page, {"do": "add", "username": "carol", "role": "owner"})
 
     assert answer.status_code == 403
-    assert "Go back, load the page again" in answer.content.decode()
+    assert "Go back, reload the page" in answer.content.decode()

@@ -14,7 +14,9 @@ from tests.api.document import CHECKS
 from tests.factories import make_segment
 from tests.segments import attribute
 
-OPERATIONS = [found.ok() for found in from_wsgi("/openapi.json", get_wsgi_application()).get_all_operations()]
+OPERATIONS = [
+    found.ok() for found in from_wsgi("/openapi.json", get_wsgi_application()).get_all_operations()
+]
 
 
 @pytest.fixture

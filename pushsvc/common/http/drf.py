@@ -6,7 +6,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
-from django.http import Http404
+from django.http import Http404, HttpRequest
 from drf_standardized_errors.formatter import flatten_errors
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -68,6 +68,11 @@ def _refuse_empty(request: Request) -> None:
         raise MalformedJSON("The body is empty.")
 
 
+def django_request(request: Request) -> HttpRequest:
+    """Django's own request, which DRF keeps in a private attribute."""
+    return request._request
+
+
 def problem_response(error: errors.PushsvcError) -> Response:
     return Response(
         error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
@@ -121,10 +126,10 @@ def _path(attr: object) -> str:
 
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
     """Logs an expected failure in one line, and any other with its traceback."""
-    route = route_of(context["request"]._request)
+    route = route_of(django_request(context["request"]))
     extra = {"code": error.code, "route": route, "kind": type(exc).__name__}
     if isinstance(error, errors.Unavailable):
         logger.warning("request.unavailable", extra=extra)
         return
     logger.error("request.failed", exc_info=exc, extra=extra)
-    got_request_exception.send(sender=None, request=context["request"]._request)
+    got_request_exception.send(sender=None, request=django_request(context["request"]))
