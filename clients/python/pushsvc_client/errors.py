@@ -1,0 +1,35 @@
+"""What a call may raise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class PushsvcError(Exception):
+    """Any of them."""
+
+
+class Unreachable(PushsvcError):
+    """No answer came, after all retries."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of the input. `attr` is a path such as `target_platforms.1`."""
+
+    attr: str
+    code: str
+    detail: str
+
+
+class Refused(PushsvcError):
+    """The service answered with an error (RFC 9457). Decide by `code`, which is stable."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.code = str(problem.get("code", ""))
+        self.detail = str(problem.get("detail", ""))
+        self.faults = tuple(
+            Fault(each["attr"], each["code"], each["detail"]) for each in problem.get("errors", ())
+        )
+        super().__init__(f"{status} {self.code}: {self.detail}")

@@ -1,0 +1,189 @@
+"""clients/python against the running service, and its retries against a server that fails."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent / "clients" / "python"
+BUSY = (503, {"code": "busy"}, {"Retry-After": "0"})
+SENT = (202, {"notification_id": "one"}, {})
+
+
+@pytest.fixture
+def push(shop):
+    with Client(shop.url, channel=shop.channel, key=shop.key) as push:
+        yield push
+
+
+def test_a_send_is_delivered_and_read(push, shop):
+    push.subscribe(shop.browser())
+    sent = push.send(title="Hello", body="It works.", url="https://example.com/")
+
+    shown = push.wait(sent["notification_id"])
+
+    assert (shown["status"], shown["delivered_count"], shown["recipient_count"]) == ("sent", 1, 1)
+    assert [each["notification_id"] for each in push.notifications()] == [sent["notification_id"]]
+    assert push.statistics()["subscriber_count"] == 1
+
+
+def test_who_unsubscribes_gets_nothing(push, shop):
+    browser = shop.browser()
+    push.subscribe(browser)
+    push.unsubscribe({"endpoint": browser["endpoint"]})
+
+    sent = push.send(body="Anybody?")
+
+    assert push.wait(sent["notification_id"])["recipient_count"] == 0
+
+
+def test_a_scheduled_notification_is_cancelled(push):
+    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")
+
+    push.cancel(sent["notification_id"])
+
+    assert push.notification(sent["notification_id"])["status"] == "cancelled"
+
+
+def test_the_same_idempotency_key_sends_once(push):
+    first, second = (push.send(body="Once", idempotency_key="order-1") for _ in range(2))
+
+    assert first == second
+
+
+def test_an_error_has_its_code_and_its_faults(push):
+    with pytest.raises(Refused) as refused:
+        push.send(body="", target_platforms=["web", "fax"])
+
+    assert (refused.value.status, refused.value.code) == (400, "validation_error")
+    assert {fault.attr for fault in refused.value.faults} == {"body", "target_platforms.1"}
+
+
+def test_the_asynchronous_client_does_the_same(shop):
+    async def send():
+        async with AsyncClient(shop.url, channel=shop.channel, key=shop.key) as push:
+            await push.subscribe(shop.browser())
+            sent = await push.send(body="It works.")
+            shown = await push.wait(sent["notification_id"])
+            with pytest.raises(Refused, match="validation_error"):
+                await push.send(body="")
+            return shown["delivered_count"], len(await push.notifications())
+
+    assert asyncio.run(send()) == (1, 1)
+
+
+# Retries
+
+
+def test_a_send_is_repeated_with_the_same_idempotency_key():
+    with failing(BUSY, BUSY, SENT) as (push, requests):
+        assert push.send(body="Once")["notification_id"] == "one"
+
+    assert len(requests) == 3
+    assert len({headers["Idempotency-Key"] for headers in requests}) == 1
+
+
+def test_two_sends_have_two_idempotency_keys():
+    with failing(SENT, SENT) as (push, requests):
+        push.send(body="One")
+        push.send(body="Two")
+
+    assert len({headers["Idempotency-Key"] for headers in requests}) == 2
+
+
+def test_what_is_refused_for_good_is_not_repeated():
+    refusal = (400, {"code": "validation_error"}, {})
+    with failing(refusal, SENT) as (push, requests), pytest.raises(Refused, match="validation"):
+        push.send(body="Once")
+
+    assert len(requests) == 1
+
+
+def test_after_the_last_attempt_the_error_is_raised():
+    with failing(*[BUSY] * 5) as (push, requests), pytest.raises(Refused, match="busy"):
+        push.send(body="Once")
+
+    assert len(requests) == 5
+
+
+def test_a_broken_connection_is_tried_again():
+    with failing(None, SENT) as (push, requests):
+        assert push.send(body="Once")["notification_id"] == "one"
+
+    assert len(requests) == 2
+
+
+def test_no_answer_at_all_is_unreachable():
+    with failing(None, None, retries=1) as (push, requests), pytest.raises(Unreachable):
+        push.notification("one")
+
+    assert len(requests) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_retry_waits_for_as_long_as_it_is_told(status):
+    attempts = calls.attempts(calls.notification("one"), 1)
+    next(attempts)
+
+    assert attempts.send(httpx.Response(status, headers={"Retry-After": "7"})) == calls.Pause(7.0)
+
+
+def test_a_path_holds_an_id_as_one_part():
+    assert calls.notification("../channel?x=1").path == "/notification/..%2Fchannel%3Fx%3D1"
+
+
+@contextmanager
+def failing(*answers, retries=4):
+    """A client of a server that gives these answers, None being none; and the requests' headers."""
+    left, requests = list(answers), []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            requests.append(dict(self.headers))
+            answer = left.pop(0)
+            if answer is None:
+                self.connection.close()
+                return
+            status, body, headers = answer
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        do_GET = do_POST  # noqa: N815 (the base class's spelling)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            with Client(url, channel="shop", key="psk_x", retries=retries) as push:
+                yield push, requests
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+# The package
+
+
+def test_it_can_be_installed_by_its_path(tmp_path):
+    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--offline"]
+    subprocess.run([*install, "--target", str(tmp_path), str(PACKAGE)], check=True)
+
+    names = {path.name for path in (tmp_path / "pushsvc_client").iterdir()}
+    assert names >= {"__init__.py", "client.py", "py.typed"}
