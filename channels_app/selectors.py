@@ -134,6 +134,11 @@ def credential_for(channel_id: UUID, platform: Platform) -> Credential | None:
     return Credential(row.version, decrypt(row.secret_encrypted), row.paused_at is not None)
 
 
+def usable_credentials() -> QuerySet[ProviderCredential]:
+    """Those that were not refused since they were stored."""
+    return ProviderCredential.objects.filter(paused_at__isnull=True)
+
+
 def channel_credentials(channel_id: UUID) -> dict[str, ProviderCredential]:
     """By platform, without their secrets."""
     rows = ProviderCredential.objects.filter(channel_id=channel_id).defer("secret_encrypted")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
@@ -15,6 +16,7 @@ from notifications_app.errors import (
 from notifications_app.models import IdempotencyRecord
 from pushsvc.common.store import sql
 
+_KEPT: Final = timedelta(hours=24)
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 
 Answer = dict[str, str]
@@ -51,38 +53,24 @@ def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answ
 
 def idempotency_purge(limit: int) -> int:
     """Deletes at most `limit` answers that are older than 24 hours; returns how many."""
-    return sql.execute(_PURGE, {"limit": limit})
+    # A record that is locked is being replaced, because its key is in use again.
+    old = IdempotencyRecord.objects.old(_KEPT).select_for_update(skip_locked=True)
+    ids = old.order_by("created_at").values("pk")[:limit]
+    deleted, _ = IdempotencyRecord.objects.filter(pk__in=ids).delete()
+    return deleted
 
 
 def _lock(channel_id: UUID, key: str) -> None:
     # A try-lock, so that a second request is refused at once and holds no thread meanwhile.
-    name = f"idempotency {channel_id} {key}"
-    if not sql.rows(_TRY_LOCK, {"name": name})[0][0]:
+    if not sql.try_lock(f"idempotency {channel_id} {key}"):
         raise IdempotencyKeyInFlight
 
 
 def _live_record(channel_id: UUID, key: str) -> IdempotencyRecord | None:
-    sql.execute(_FORGET, {"channel": channel_id, "key": key})
-    return IdempotencyRecord.objects.filter(channel_id=channel_id, key=key).first()
+    records = IdempotencyRecord.objects.filter(channel_id=channel_id, key=key)
+    records.old(_KEPT).delete()
+    return records.first()
 
 
 def _digest(body: Any) -> str:
     return sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%(name)s, 0))"
-
-_FORGET = """
-DELETE FROM notifications_app_idempotencyrecord
-WHERE channel_id = %(channel)s AND key = %(key)s
-    AND created_at <= statement_timestamp() - interval '24 hours'
-"""
-
-_PURGE = """
-DELETE FROM notifications_app_idempotencyrecord WHERE id IN (
-    SELECT id FROM notifications_app_idempotencyrecord
-    WHERE created_at <= statement_timestamp() - interval '24 hours'
-    ORDER BY created_at LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED
-)
-"""

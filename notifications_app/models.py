@@ -9,9 +9,17 @@ from typing_extensions import override
 
 from channels_app.models import Channel
 from notifications_app.content import CONTENT_FIELDS, Content
+from notifications_app.querysets import (
+    BatchQuerySet,
+    DeliveryQuerySet,
+    IdempotencyRecordQuerySet,
+    NotificationQuerySet,
+    PlanQuerySet,
+)
 from notifications_app.states import (
-    CAREFUL_AFTER_LAPSES,
+    CAREFUL_AFTER_LEASE_LOSSES,
     BatchStatus,
+    DeliveryStatus,
     NotificationStatus,
     PlanStatus,
 )
@@ -61,6 +69,8 @@ class Notification(models.Model):
     received_count = models.PositiveBigIntegerField(default=0, db_default=0)
     clicked_count = models.PositiveBigIntegerField(default=0)
     dismissed_count = models.PositiveBigIntegerField(default=0, db_default=0)
+
+    objects = NotificationQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -138,6 +148,8 @@ class Plan(models.Model):
     lease_until = models.DateTimeField(null=True)
     sliced_at = models.DateTimeField(null=True)
 
+    objects = PlanQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -156,7 +168,7 @@ class Plan(models.Model):
         return f"{self.notification_id} {self.platform}"
 
 
-BREAKING_BATCH = Q(lapses__gte=CAREFUL_AFTER_LAPSES) & ~Q(status="done")
+BREAKING_BATCH = Q(lease_losses__gte=CAREFUL_AFTER_LEASE_LOSSES) & ~Q(status="done")
 RECIPIENTS_LEFT = F("recipient_count") - F("delivered_count") - F("bounced_count")
 
 
@@ -183,7 +195,14 @@ class Batch(models.Model):
     attempt = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Fencing number of the lease."
     )
-    lapses = models.PositiveSmallIntegerField(default=0, db_default=0)
+    # The column has its first name, so that processes of the version before run on while a new one
+    # is rolled out.
+    lease_losses = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        db_column="lapses",
+        help_text="In a row: leases that ended without the worker, and passes that broke.",
+    )
     bounce_again_at = models.DateTimeField(
         null=True, help_text="When to bounce again what the database refused at the deadline."
     )
@@ -198,6 +217,8 @@ class Batch(models.Model):
         db_default=0,
         help_text="Of the bounced: their expiry waits for the mass-failure rule.",
     )
+
+    objects = BatchQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -250,7 +271,9 @@ class Delivery(models.Model):
     notification_id = models.UUIDField()
     subscription_id = models.UUIDField()
     batch_id = models.BigIntegerField(db_index=True)
-    status = models.SmallIntegerField(default=0, db_default=0)
+    status = models.SmallIntegerField(
+        default=DeliveryStatus.WAITING, db_default=DeliveryStatus.WAITING
+    )
     attempts = models.SmallIntegerField(default=0, db_default=0)
     solo_attempts = models.SmallIntegerField(
         default=0, db_default=0, help_text="Calls begun alone and not known to have ended."
@@ -264,9 +287,13 @@ class Delivery(models.Model):
     code = models.CharField(max_length=64, default="", db_default="")
     detail = models.CharField(max_length=200, default="", db_default="")
 
+    objects = DeliveryQuerySet.as_manager()
+
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=[0, 1, 2]), name="delivery_status"),
+            models.CheckConstraint(
+                condition=Q(status__in=DeliveryStatus.values), name="delivery_status"
+            ),
         ]
 
     @override
@@ -338,6 +365,8 @@ class IdempotencyRecord(models.Model):
     body_sha256 = models.CharField(max_length=64)
     response = models.TextField()
     created_at = models.DateTimeField(db_default=Now())
+
+    objects = IdempotencyRecordQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -1,8 +1,9 @@
-"""Retention and merging: old rows go in small steps, so that nothing waits for a long
-transaction."""
+"""Retention: deletes old rows, and merges hourly rows, in small steps, so that nothing waits for a
+long transaction."""
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 
 from django.conf import settings
 
@@ -22,8 +23,8 @@ _MOST_CROWDS = 10
 
 
 def purge() -> None:
-    """Deletes what is past its retention and merges what hourly rows left in shares, at most a
-    hundred thousand rows of a kind a run."""
+    """Deletes what is past its retention and merges the shares of hourly rows: in a run at most
+    100,000 rows of a kind."""
     purged = {
         "deliveries": _in_steps(_purge_deliveries),
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
@@ -36,15 +37,17 @@ def purge() -> None:
 
 
 def warn_of_crowds() -> None:
-    """Once a run, not for each subscription that is refused: strangers could fill the log."""
+    """Once in a run and not for each refused subscription, or anyone could fill the log."""
     for crowd in crowded_channels(Channel.objects.all(), limit=_MOST_CROWDS):
         extra = {"channel": crowd.channel_id, "stored": crowd.stored, "most": crowd.most}
         logger.warning("subscriptions.scarce", extra=extra)
 
 
 def _purge_deliveries() -> int:
-    """Two batches with their deliveries, if their notification ended long enough ago."""
-    return int(sql.rows(_PURGE_BATCHES, {"days": settings.DELIVERY_RETENTION_DAYS})[0][0])
+    """Deletes two batches whose notification ended long enough ago, with their deliveries. Returns
+    how many deliveries there were."""
+    age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
+    return int(sql.rows(_PURGE_BATCHES, {"age": age})[0][0])
 
 
 def _in_steps(step: Callable[[], int]) -> int:
@@ -57,13 +60,14 @@ def _in_steps(step: Callable[[], int]) -> int:
     return total
 
 
-# A batch goes in the statement that deletes its deliveries: while it is there, they are.
+# In SQL, because the ORM deletes from one table at a time. A batch is deleted in the statement that
+# deletes its deliveries, so a batch that exists has its deliveries.
 _PURGE_BATCHES = """
 WITH old AS (
   SELECT batch.id FROM notifications_app_batch batch
   JOIN notifications_app_notification notification ON notification.id = batch.notification_id
-  WHERE batch.finished_at < statement_timestamp() - make_interval(days => %(days)s)
-    AND notification.finished_at < statement_timestamp() - make_interval(days => %(days)s)
+  WHERE batch.finished_at < statement_timestamp() - %(age)s
+    AND notification.finished_at < statement_timestamp() - %(age)s
   ORDER BY batch.finished_at LIMIT 2
   FOR UPDATE OF batch SKIP LOCKED
 ), deliveries AS (

@@ -23,7 +23,7 @@ from notifications_app.errors import (
 )
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
-from notifications_app.tasks import ring_planner
+from notifications_app.tasks import wake_planner
 from notifications_app.tracking import make_token
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.ids import uuid7
@@ -115,9 +115,8 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
     Raises NotFound, NotCancellable.
     """
     with transaction.atomic():
-        cancelled = Notification.objects.filter(
-            id=notification_id, channel_id=channel_id, status=NotificationStatus.PENDING
-        ).update(status=NotificationStatus.CANCELLED, finished_at=Now())
+        own = Notification.objects.filter(id=notification_id, channel_id=channel_id)
+        cancelled = own.become(NotificationStatus.CANCELLED, finished_at=Now())
         notification = selectors.notification_get(
             channel_id=channel_id, notification_id=notification_id
         )
@@ -151,7 +150,7 @@ def _store(channel: Channel, request: SendRequest) -> Acceptance:
     if audit.is_by_staff():
         _record_composed(notification)
     if notification.scheduled_at <= notification.created_at:
-        transaction.on_commit(ring_planner)
+        transaction.on_commit(wake_planner)
     return Acceptance(notification.id, notification.scheduled_at)
 
 

@@ -1,6 +1,11 @@
-"""States of a notification, a plan, a batch and a delivery. docs/states.md draws them."""
+"""The states of a notification, a plan, a batch and a delivery, and the changes between them.
 
-from typing import Final
+docs/states.md draws them. `querysets.become` changes a state and allows no other change. SQL takes
+the states from STATES.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.db import models
 
@@ -12,43 +17,79 @@ class NotificationStatus(models.TextChoices):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
-    @property
-    def is_terminal(self) -> bool:
-        return not NOTIFICATION_TRANSITIONS[self]
-
-
-NOTIFICATION_TRANSITIONS: dict[NotificationStatus, frozenset[NotificationStatus]] = {
-    NotificationStatus.PENDING: frozenset(
-        {NotificationStatus.PROCESSING, NotificationStatus.CANCELLED}
-    ),
-    NotificationStatus.PROCESSING: frozenset({NotificationStatus.SENT, NotificationStatus.FAILED}),
-    NotificationStatus.SENT: frozenset(),
-    NotificationStatus.FAILED: frozenset(),
-    NotificationStatus.CANCELLED: frozenset(),
-}
-
 
 class PlanStatus(models.TextChoices):
-    PLANNING = "planning"  # windows of subscriptions still to be read
+    PLANNING = "planning"  # windows of subscriptions are still to be read
     DELIVERING = "delivering"  # every recipient has its row
-    SETTLING = "settling"  # every recipient has its outcome; held expiries are still to be judged
+    SETTLING = "settling"  # every recipient has its outcome; held expiries are to be decided
     DONE = "done"
 
 
 class BatchStatus(models.TextChoices):
-    READY = "ready"  # to be claimed from `due_at`
-    LEASED = "leased"  # a worker's until `lease_until`
+    READY = "ready"  # may be claimed from `due_at` on
+    LEASED = "leased"  # belongs to a worker until `lease_until`
     PARKED = "parked"  # waits for credentials that the push service accepts
     DONE = "done"
 
 
-# A batch that broke so often, in a row, is served one recipient at a time.
-CAREFUL_AFTER_LAPSES: Final = 3
-
-
 class DeliveryStatus(models.IntegerChoices):
-    """Small integers: there is a row for every recipient of every notification."""
+    """Small integers, because there is a row for every recipient of every notification."""
 
     WAITING = 0
     DELIVERED = 1
     BOUNCED = 2
+
+
+State = NotificationStatus | PlanStatus | BatchStatus | DeliveryStatus
+
+_NEXT: Final[Mapping[type[State], Mapping[State, frozenset[State]]]] = {
+    NotificationStatus: {
+        NotificationStatus.PENDING: frozenset(
+            {NotificationStatus.PROCESSING, NotificationStatus.CANCELLED}
+        ),
+        NotificationStatus.PROCESSING: frozenset(
+            {NotificationStatus.SENT, NotificationStatus.FAILED}
+        ),
+    },
+    PlanStatus: {
+        PlanStatus.PLANNING: frozenset({PlanStatus.DELIVERING}),
+        PlanStatus.DELIVERING: frozenset({PlanStatus.SETTLING, PlanStatus.DONE}),
+        PlanStatus.SETTLING: frozenset({PlanStatus.DONE}),
+    },
+    BatchStatus: {
+        BatchStatus.READY: frozenset({BatchStatus.LEASED, BatchStatus.DONE}),
+        BatchStatus.LEASED: frozenset({BatchStatus.READY, BatchStatus.PARKED, BatchStatus.DONE}),
+        BatchStatus.PARKED: frozenset({BatchStatus.READY, BatchStatus.DONE}),
+    },
+    DeliveryStatus: {
+        DeliveryStatus.WAITING: frozenset({DeliveryStatus.DELIVERED, DeliveryStatus.BOUNCED}),
+    },
+}
+
+
+def next_states(state: State) -> frozenset[State]:
+    """What a row in this state may become; empty if the state is terminal."""
+    return _NEXT[type(state)].get(state, frozenset())
+
+
+def previous_states(state: State) -> list[State]:
+    """The states from which a row may become this one."""
+    return [before for before, after in _NEXT[type(state)].items() if state in after]
+
+
+IDLE: Final = (BatchStatus.READY, BatchStatus.PARKED)  # a batch that no worker holds
+
+# Parameters of statements in SQL: `%(batch_ready)s`, `%(delivery_waiting)s` and so on.
+STATES: Final[dict[str, Any]] = {
+    f"{row}_{state.name.lower()}": state.value
+    for row, states in (
+        ("notification", NotificationStatus),
+        ("plan", PlanStatus),
+        ("batch", BatchStatus),
+        ("delivery", DeliveryStatus),
+    )
+    for state in states
+}
+
+# From so many lease losses in a row on, a batch is served one recipient at a time.
+CAREFUL_AFTER_LEASE_LOSSES: Final = 3

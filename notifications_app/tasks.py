@@ -1,4 +1,4 @@
-"""What workers hear: thin entry points. Every task may be run twice, or never."""
+"""The tasks that wakeups start: thin entry points. Each may run twice, or never."""
 
 import logging
 from collections.abc import Callable
@@ -25,9 +25,9 @@ from pushsvc.common.platforms import Platform
 logger = logging.getLogger(__name__)
 
 _TURN_SECONDS = 30.0
-_PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes, and expire while they wait
-_SETTLING_STEPS = 20
-_TIME_LIMIT = 300  # seconds, past every limit of a batch: only what hangs is killed
+_PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes and expire if they wait
+_EXPIRY_STEPS = 20
+_TIME_LIMIT = 300  # seconds; longer than a batch may take, so that only a task that hangs is killed
 
 
 @worker_process_shutdown.connect(weak=False)
@@ -35,16 +35,16 @@ def _close_connections(**_: Any) -> None:
     connections.shut_down()
 
 
-def ring_planner() -> None:
-    """Says that a notification was accepted. Never raises; the tick finds it anyway."""
-    wakeup.ring("plan")
+def wake_planner() -> None:
+    """Says that a notification was accepted. Never raises. If it is lost, a tick finds the row."""
+    wakeup.wake("plan")
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def plan() -> None:
-    """Starts due notifications and plans slices until there is nothing to plan."""
+    """Starts due notifications and plans slices until nothing is left or the turn is over."""
     if planning.work(seconds=_PLAN_TURN_SECONDS) and not worker.is_stopping():
-        wakeup.ring("plan")
+        wakeup.wake("plan")
 
 
 @shared_task(time_limit=_TIME_LIMIT)
@@ -63,22 +63,22 @@ def deliver_ios() -> None:
 
 
 def _deliver(platform: Platform) -> None:
-    """Until nothing is due; a worker that has more to do than a turn rings for itself."""
+    """Delivers until nothing is due. If its turn is over before, it sends another wakeup."""
     if dispatch.deliver(platform, seconds=_TURN_SECONDS) and not worker.is_stopping():
-        wakeup.ring(platform)
+        wakeup.wake(platform)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def tick() -> None:
-    """Every second: whatever a lost message, a dead worker or the clock made due."""
+    """Runs every second: does what the time, a lost wakeup or a dead worker made due."""
     worker.note_tick()
-    _attempt(batches.free_lapsed)
+    _attempt(batches.free_lost)
     _attempt(batches.unpark)
     _attempt(_bounce_overdue)
     _attempt(outcomes.finish_forgotten)
     _attempt(expiry.close_delivered_plans)
-    _attempt(_settle)
-    _ring()
+    _attempt(_decide_expiries)
+    _wake_workers()
 
 
 def _bounce_overdue() -> None:
@@ -87,33 +87,33 @@ def _bounce_overdue() -> None:
 
 
 def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
-    """One row that cannot be written must not silence every bell; a database that is away may."""
+    """A row that cannot be written must not stop the other steps and the wakeups. A database that
+    is away ends the tick."""
     try:
         step(*arguments)
     except (OperationalError, InterfaceError):
         raise
     except outcomes.RowsRefused:
-        pass  # logged, without the row that its traceback would quote
+        pass  # it is logged already, without the row that a traceback would quote
     except Exception:
         logger.exception("tick.step_failed", extra={"step": step.__name__})
 
 
-def _settle() -> None:
-    for _ in range(_SETTLING_STEPS):
-        if not expiry.settle_next():
+def _decide_expiries() -> None:
+    for _ in range(_EXPIRY_STEPS):
+        if not expiry.decide_next():
             break
 
 
-def _ring() -> None:
+def _wake_workers() -> None:
     if planning.anything_to_plan():
-        wakeup.ring("plan", settings.WORKER_CONCURRENCY)
+        wakeup.wake("plan", settings.WORKER_CONCURRENCY)
     for platform, due in batches.due_counts(most=wakeup.MOST_WAITING).items():
-        if due:
-            wakeup.ring(platform, due)
+        wakeup.wake(platform, due)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
 def housekeeping() -> None:
-    """Every minute: deletes what is past its retention, in small steps; tells who is crowded."""
+    """Runs every minute: applies retention, and warns of channels that are nearly full."""
     retention.purge()
     retention.warn_of_crowds()

@@ -1,4 +1,4 @@
-"""The token that a device returns with its events: which delivery it is, and that we said so."""
+"""Tracking tokens: a device returns one with its events. It names the delivery and is signed."""
 
 import hmac
 import re
@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 
 TOKEN_LENGTH: Final = 64
-TOKEN_DAYS: Final = 28  # from the start of its notification
+TOKEN_DAYS: Final = 28  # counted from the start of its notification
 _TOKEN: Final = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_LENGTH}}}", re.ASCII)
 _IDS_BYTES: Final = 32
 _MAC_BYTES: Final = 16
@@ -25,11 +25,11 @@ def make_token(notification_id: UUID, subscription_id: UUID) -> str:
 
 
 def read_token(token: str) -> tuple[UUID, UUID] | None:
-    """(notification id, subscription id) of a token that `make_token` made; None for any other.
+    """(notification id, subscription id) of a token that `make_token` made; None for other texts.
 
-    Whether it is older than TOKEN_DAYS is for the caller to judge, by its notification.
+    The caller checks, by the notification, that the token is not older than TOKEN_DAYS.
     """
-    if not _TOKEN.fullmatch(token):  # Python's decoder overlooks what is not of the alphabet
+    if not _TOKEN.fullmatch(token):  # Python's decoder ignores other characters
         return None
     raw = urlsafe_b64decode(token)
     ids, mac = raw[:_IDS_BYTES], raw[_IDS_BYTES:]

@@ -1,7 +1,7 @@
-"""The Celery application: queues, the beat schedule, how a worker stops.
+"""The Celery application.
 
-The database is the queue of record; a message only says that there may be work. So a message that
-is lost, doubled or late is harmless, results are ignored, and messages that nobody took expire.
+The database is the queue of record. A message is a wakeup: it only says that there may be work. So
+messages may be lost, doubled or late, results are ignored, and messages that nobody takes expire.
 """
 
 import os
@@ -20,20 +20,22 @@ app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
-# Putting back the messages that it holds takes a connection: a worker that has just lost its own to
-# Redis would end over that (kombu 5.7). They are doorbells, which the tick rings again.
+# A worker that stops does not put back the messages that it holds. That needs a connection, and a
+# worker that has just lost its connection to Redis would fail over it (kombu 5.7). They are
+# wakeups, and the next tick sends them again.
 QoS.restore_at_shutdown = False
 
 
 @setup_logging.connect(weak=False)
 def _log_as_django_does(**_: Any) -> None:
-    """Without a receiver Celery raises the root logger's level, and what went well goes unsaid."""
+    """Without a receiver Celery raises the level of the root logger, which hides events of level
+    info."""
 
 
 @import_modules.connect(weak=False)
 def _refuse_bad_settings(**_: Any) -> None:
-    """When a worker or beat starts, before it connects to anything."""
-    # Not above: settings must not be read when this module is imported.
+    """Runs when a worker or beat starts, before it connects to anything."""
+    # Imported here, because settings must not be read when this module is imported.
     from channels_app.checks import require_working_settings
 
     require_working_settings()

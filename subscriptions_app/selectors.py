@@ -21,7 +21,7 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.segments.compiler import compiled, indexed_part
+from subscriptions_app.segments.compiler import Condition, compiled, indexed_part
 from subscriptions_app.segments.rules import NOBODY, Rule
 
 EXACT_UP_TO: Final = 10_000
@@ -53,6 +53,34 @@ def delivery_targets(subscription_ids: Sequence[UUID]) -> list[DeliveryTarget]:
         active=Q(expired_at__isnull=True)
     )
     return [DeliveryTarget(*row) for row in found.values_list(*DeliveryTarget._fields)]
+
+
+def unchanged_since(moment: datetime) -> QuerySet[Subscription]:
+    """Those that are active and have not registered after the moment."""
+    return Subscription.objects.filter(expired_at__isnull=True, registered_at__lte=moment)
+
+
+def rule_part(segment_id: str, channel_id: str) -> str:
+    """The part of a larger statement that reads a segment's rule: NULL if the channel has no such
+    segment. The arguments are names of columns."""
+    return f"""(
+        SELECT rule FROM {Segment._meta.db_table} AS segment
+        WHERE segment.id = {segment_id} AND segment.channel_id = {channel_id}
+    )"""  # noqa: S608 - names of our own
+
+
+def window_part(audience: Condition) -> str:
+    """The part of a larger statement that reads a window of a channel's active subscriptions in the
+    order of their ids: id, push_service, is_recipient. Parameters: those of `audience`, `channel`,
+    `platform`, `cursor` (the last id of the window before), `only` (an id, or NULL for all) and
+    `window` (how many)."""
+    return f"""
+        SELECT id, push_service, {audience.text} AS is_recipient
+        FROM {Subscription._meta.db_table} AS subscription
+        WHERE channel_id = %(channel)s AND platform = %(platform)s AND expired_at IS NULL
+          AND id > %(cursor)s AND (%(only)s::uuid IS NULL OR id = %(only)s)
+        ORDER BY id LIMIT %(window)s
+    """  # noqa: S608 - names of our own
 
 
 def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:

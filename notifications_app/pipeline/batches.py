@@ -1,69 +1,28 @@
-"""Leases on batches: claimed fairly, handed back, parked, freed when they lapse.
+"""Batches that no worker holds: claimed fairly, freed when a lease is lost, made ready, overdue.
 
-Every statement is conditional and commits by itself, so each may be repeated, and two workers or
-two ticks at once do no harm. `attempt` fences: whoever holds an older number has lost the batch.
+Every statement is conditional and safe to repeat, so two workers or two ticks at once do no harm.
 """
 
-import dataclasses
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Self
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models.functions import Now
 
-from notifications_app.pipeline.breakers import STRANGERS
-from notifications_app.states import CAREFUL_AFTER_LAPSES
-from pushsvc.common.platforms import Platform
+from channels_app.selectors import usable_credentials
+from notifications_app.models import Batch, Notification
+from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
+from notifications_app.pipeline.lease import Lease
+from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED
+from notifications_app.states import STATES, BatchStatus
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 
-logger = logging.getLogger(__name__)
-
-_LONGEST_RETRY_WAIT = 2.0
-_STRANGERS_LOCK = 0x7075_7368_0001  # advisory: one claim at a time looks at the strangers' share
 _LANES = 8
-
-
-class LeaseLost(Exception):
-    """The batch is somebody else's now, or done: whatever this worker knows comes too late."""
-
-
-@dataclass(frozen=True)
-class Lease:
-    """A claimed batch. `claimed_at` is the database's time at the monotonic second `begun`."""
-
-    batch_id: int
-    attempt: int
-    lapses: int
-    plan_id: int
-    notification_id: UUID
-    channel_id: UUID
-    platform: Platform
-    push_service: str
-    claimed_at: datetime
-    begun: float = 0.0
-
-    @classmethod
-    def of(cls, row: Sequence[Any], *, begun: float = 0.0) -> Self:
-        """From a row with the columns in this order."""
-        lease = cls(*row)
-        return dataclasses.replace(lease, platform=Platform(lease.platform), begun=begun)
-
-    def now(self) -> datetime:
-        """The database's clock, carried on by this process's monotonic one."""
-        return self.claimed_at + timedelta(seconds=time.monotonic() - self.begun)
-
-    def local(self, moment: datetime) -> float:
-        """The moment of the database's clock on this process's monotonic one."""
-        return self.begun + (moment - self.claimed_at).total_seconds()
-
-    @property
-    def is_careful(self) -> bool:
-        return self.lapses >= CAREFUL_AFTER_LAPSES
 
 
 def claim(
@@ -73,94 +32,62 @@ def claim(
     processes: int,
     skip_channels: Sequence[UUID] = (),
 ) -> Lease | None:
-    """Leases the next due batch, or None when there is none.
+    """Leases the next due batch; None if there is none.
 
-    `skip`: breakers (`notifications_app.pipeline.breakers`) behind which batches are left alone.
+    `skip`: names of breakers whose batches are not claimed. `processes`: how many serve the
+    platform.
 
-    The channel that waited longest comes first, within it the notification that waited longest:
-    a small send waits for one batch of a large one, not for all of it.
+    The channel whose last claim is longest ago comes first, and within it the notification that
+    has waited longest. So a small send waits for one batch of a large one, not for all of it.
     """
     begun = time.monotonic()
     with sql.brief_transaction():
-        skipped = [*skip, *_strangers_to_skip(platform, processes)]
+        skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
         for plan_id in _lanes(platform, skipped, skip_channels):
-            claimed = sql.rows(_CLAIM, {"plan": plan_id, "skip": skipped, "lease": _lease()})
+            parameters = {"plan": plan_id, "skip": skipped, "lease": _lease()}
+            claimed = sql.rows(_CLAIM, STATES | parameters)
             if claimed:
                 return Lease.of(claimed[0], begun=begun)
     return None
 
 
-def hand_back(lease: Lease, *, finished_pass: bool, wait: float = 0.0) -> None:
-    """Ends the lease of a batch with recipients left: due when the first of them is, or after
-    `wait` seconds if that is later. A finished pass forgets the lapses before it. Nothing happens
-    if the lease is lost or the batch done."""
-    sql.execute(_HAND_BACK, _fence(lease) | {"wait": wait, "finished_pass": finished_pass})
-
-
-def hand_back_failed(lease: Lease, *, careful: bool = False) -> bool:
-    """As `hand_back`, after a pass that broke: counted like a lapse, tried again in a second, and
-    after half a minute if it goes on so. `careful`: the next pass is. False if the lease is
-    lost."""
-    least = CAREFUL_AFTER_LAPSES if careful else 0
-    return sql.execute(_HAND_BACK_FAILED, _fence(lease) | {"least": least}) == 1
-
-
-def postpone_bounces(batch_id: int) -> None:
-    """The same for an overdue batch of which the database refuses rows; it is not `overdue` again
-    before."""
-    sql.execute(_POSTPONE_BOUNCES, {"batch": batch_id, "least": CAREFUL_AFTER_LAPSES})
-
-
-def renew(lease: Lease) -> bool:
-    """False if the lease is lost."""
-    return sql.execute(_RENEW, _fence(lease) | {"lease": _lease()}) == 1
-
-
-def park(lease: Lease) -> None:
-    """Until the platform's credentials are replaced, or the limits of `overdue` are reached."""
-    sql.execute(_PARK, _fence(lease))
-
-
-def free_lapsed(limit: int = 100) -> int:
-    """Hands out again what dead or stuck workers held."""
-    return sql.execute(_FREE_LAPSED, {"limit": limit})
+def free_lost(limit: int = 100) -> int:
+    """Makes batches ready whose lease ended without their worker."""
+    return sql.execute(_FREE_LOST, STATES | {"limit": limit})
 
 
 def unpark(limit: int = 1000) -> int:
-    """Makes the batches ready whose platform has credentials that nobody refused."""
-    return sql.execute(_UNPARK, {"limit": limit})
+    """Makes batches ready whose platform has credentials that nobody refused."""
+    own = {"channel": OuterRef("channel"), "platform": OuterRef("platform")}
+    parked = Batch.objects.parked().filter(Exists(usable_credentials().filter(**own)))
+    ids = list(parked.order_by("pk").values_list("pk", flat=True)[:limit])
+    return sql.execute(_UNPARK, STATES | {"ids": ids}) if ids else 0
 
 
 def overdue(limit: int = 20) -> list[tuple[int, str]]:
     """(batch id, bounce code) of idle batches whose time is over: past the notification's
     deadline, or parked for too long."""
-    parameters = {"limit": limit, "parked": timedelta(seconds=settings.PARKED_SECONDS)}
-    return [(int(row[0]), str(row[1])) for row in sql.rows(_OVERDUE, parameters)]
-
-
-def persistently(write: Callable[[], bool], *, until: float) -> bool:
-    """`write()`, again while the database is away; LeaseLost once the lease is over, `until` on
-    the monotonic clock."""
-    wait = 0.1
-    while True:
-        try:
-            return write()
-        except (OperationalError, InterfaceError) as error:
-            connection.close()
-            if time.monotonic() + wait >= until:
-                raise LeaseLost from error
-            logger.warning("outcomes.unwritten", extra={"error": type(error).__name__})
-            time.sleep(wait)
-            wait = min(wait * 2, _LONGEST_RETRY_WAIT)
+    parked_for = timedelta(seconds=settings.PARKED_SECONDS)
+    parked = Batch.objects.parked().filter(parked_at__lt=Now() - parked_for)
+    # From the notifications that are past their deadline, so a long queue in time costs nothing.
+    late = Batch.objects.idle().filter(notification__in=Notification.objects.past_deadline())
+    # A batch that was refused not long ago waits, or it would take the others' turn each second.
+    may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
+    found = Batch.objects.filter(
+        may_bounce, pk__in=parked.values("pk").union(late.values("pk"), all=True)
+    )
+    is_parked = When(status=BatchStatus.PARKED, then=Value(CREDENTIALS_REFUSED))
+    coded = found.annotate(bounce_code=Case(is_parked, default=Value(EXPIRED)))
+    return list(coded.order_by("pk").values_list("pk", "bounce_code")[:limit])
 
 
 def due_counts(most: int) -> dict[str, int]:
     """How many batches of each platform are due now, counted up to `most`."""
-    return {str(row[0]): int(row[1]) for row in sql.rows(_DUE_COUNTS, {"most": most})}
-
-
-def _fence(lease: Lease) -> dict[str, int]:
-    return {"batch": lease.batch_id, "attempt": lease.attempt}
+    due = [
+        Batch.objects.due().filter(platform=platform).values_list("platform", flat=True)[:most]
+        for platform in PLATFORM_VALUES
+    ]
+    return Counter(due[0].union(*due[1:], all=True))
 
 
 def _lease() -> timedelta:
@@ -168,7 +95,8 @@ def _lease() -> timedelta:
 
 
 def _lanes(platform: Platform, skip: list[str], skip_channels: Sequence[UUID]) -> Iterator[int]:
-    """Plans with due batches, fairest first: a few at a time, for mostly the first will do."""
+    """Plans with due batches, fairest first. A few are read at a time, because mostly the first
+    one has a batch that no other worker has locked."""
     tried: list[int] = []
     while True:
         parameters = {
@@ -178,33 +106,34 @@ def _lanes(platform: Platform, skip: list[str], skip_channels: Sequence[UUID]) -
             "tried": tried,
             "lanes": _LANES,
         }
-        lanes = [int(row[0]) for row in sql.rows(_NEXT_LANES, parameters)]
+        lanes = [int(row[0]) for row in sql.rows(_NEXT_LANES, STATES | parameters)]
         yield from lanes
         if len(lanes) < _LANES:
             return
         tried += lanes
 
 
-def _strangers_to_skip(platform: Platform, processes: int) -> list[str]:
-    """Strangers' servers may hold a quarter of the web processes, at least one."""
+def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
+    """Batches of unknown hosts may occupy a quarter of the web processes, and at least one."""
     if platform != Platform.WEB:
         return []
-    (locked,) = sql.rows("SELECT pg_try_advisory_xact_lock(%(key)s)", {"key": _STRANGERS_LOCK})[0]
-    if locked:
-        (leased,) = sql.rows(_STRANGERS_LEASED, {"service": STRANGERS})[0]
-        if leased < max(1, processes // 4):
+    if sql.try_lock("share of unknown hosts"):  # one claim at a time counts and decides
+        batches = Batch.objects.leased().filter(platform=platform, push_service=UNKNOWN_HOSTS)
+        if batches.count() < max(1, processes // 4):
             return []
-    return [STRANGERS]
+    return [UNKNOWN_HOSTS]
 
 
+# In SQL, because the ORM says a correlated max() only with GROUP BY, for which PostgreSQL reads
+# all batches of a channel; without it, it reads the last entry of an index.
 _NEXT_LANES = """
 SELECT plan.id
 FROM notifications_app_plan plan
-WHERE plan.platform = %(platform)s AND plan.status <> 'done' AND plan.id <> ALL(%(tried)s)
+WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s AND plan.id <> ALL(%(tried)s)
   AND plan.channel_id <> ALL(%(channels)s)
   AND EXISTS (
     SELECT FROM notifications_app_batch batch
-    WHERE batch.plan_id = plan.id AND batch.status = 'ready'
+    WHERE batch.plan_id = plan.id AND batch.status = %(batch_ready)s
       AND batch.due_at <= statement_timestamp() AND batch.push_service <> ALL(%(skip)s)
       AND batch.push_service || ' ' || batch.channel_id <> ALL(%(skip)s))
 ORDER BY
@@ -216,13 +145,15 @@ ORDER BY
 LIMIT %(lanes)s
 """
 
+# In SQL, because an update of the ORM does not return rows. SKIP LOCKED: workers that claim at the
+# same time get different batches and do not wait for one another.
 _CLAIM = """
 UPDATE notifications_app_batch
-SET status = 'leased', attempt = attempt + 1, claimed_at = clock_timestamp(),
+SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s
 WHERE id = (
   SELECT id FROM notifications_app_batch
-  WHERE plan_id = %(plan)s AND status = 'ready' AND due_at <= statement_timestamp()
+  WHERE plan_id = %(plan)s AND status = %(batch_ready)s AND due_at <= statement_timestamp()
     AND push_service <> ALL(%(skip)s)
     AND push_service || ' ' || channel_id <> ALL(%(skip)s)
   ORDER BY due_at, id LIMIT 1
@@ -231,96 +162,26 @@ RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, p
   claimed_at
 """
 
-_STRANGERS_LEASED = """
-SELECT count(*) FROM notifications_app_batch
-WHERE status = 'leased' AND platform = 'web' AND push_service = %(service)s
-"""
-
-_HAND_BACK = """
-UPDATE notifications_app_batch batch
-SET status = 'ready', lease_until = NULL,
-    lapses = CASE WHEN %(finished_pass)s THEN 0 ELSE lapses END, due_at = greatest(
-  statement_timestamp() + make_interval(secs => %(wait)s),
-  (SELECT min(coalesce(due_at, '-infinity')) FROM notifications_app_delivery
-   WHERE batch_id = batch.id AND status = 0))
-WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
-"""
-
-_HAND_BACK_FAILED = """
+# Both in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
+# every tick. Rows are locked by id, as everywhere. SKIP LOCKED: a flush that is late but still
+# writes renews its lease, and the tick must not wait for it.
+_FREE_LOST = """
 UPDATE notifications_app_batch
-SET status = 'ready', lease_until = NULL, lapses = least(greatest(lapses + 1, %(least)s), 100),
-    due_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5))
-WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
-"""
-
-_POSTPONE_BOUNCES = """
-UPDATE notifications_app_batch
-SET lapses = least(greatest(lapses + 1, %(least)s), 100),
-    due_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5)),
-    bounce_again_at = statement_timestamp() + make_interval(secs => 2 ^ least(lapses, 5))
-WHERE id = %(batch)s AND status IN ('ready', 'parked')
-"""
-
-_RENEW = """
-UPDATE notifications_app_batch SET lease_until = clock_timestamp() + %(lease)s
-WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
-"""
-
-_PARK = """
-UPDATE notifications_app_batch
-SET status = 'parked', lease_until = NULL, parked_at = statement_timestamp()
-WHERE id = %(batch)s AND attempt = %(attempt)s AND status = 'leased'
-"""
-
-_FREE_LAPSED = """
-UPDATE notifications_app_batch
-SET status = 'ready', lease_until = NULL, lapses = least(lapses + 1, 100),
+SET status = %(batch_ready)s, lease_until = NULL, lapses = least(lapses + 1, 100),
     due_at = statement_timestamp()
 WHERE id IN (
   SELECT id FROM notifications_app_batch
-  WHERE status = 'leased' AND lease_until < statement_timestamp()
+  WHERE status = %(batch_leased)s AND lease_until < statement_timestamp()
   ORDER BY id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED)
 """
 
 _UNPARK = """
 UPDATE notifications_app_batch
-SET status = 'ready', parked_at = NULL, due_at = statement_timestamp()
+SET status = %(batch_ready)s, parked_at = NULL, due_at = statement_timestamp()
 WHERE id IN (
-  SELECT batch.id FROM notifications_app_batch batch
-  WHERE batch.status = 'parked' AND EXISTS (
-    SELECT FROM channels_app_providercredential credential
-    WHERE credential.channel_id = batch.channel_id AND credential.platform = batch.platform
-      AND credential.paused_at IS NULL)
-  ORDER BY batch.id LIMIT %(limit)s
-  FOR NO KEY UPDATE OF batch SKIP LOCKED)
-"""
-
-# From the notifications past their deadline, so that a long queue that is in time costs nothing.
-# Batches that were refused not long ago wait: else they would take the others' turn each second.
-_OVERDUE = """
-SELECT batch.id, CASE WHEN batch.status = 'parked' THEN 'credentials_refused' ELSE 'expired' END
-FROM notifications_app_batch batch
-WHERE batch.id IN (
-  SELECT parked.id FROM notifications_app_batch parked
-  WHERE parked.status = 'parked' AND parked.parked_at < statement_timestamp() - %(parked)s
-  UNION ALL
-  SELECT late.id
-  FROM notifications_app_notification notification
-  JOIN notifications_app_batch late ON late.notification_id = notification.id
-  WHERE notification.status = 'processing'
-    AND notification.deadline_at < statement_timestamp()
-    AND late.status IN ('ready', 'parked'))
-  AND (batch.bounce_again_at IS NULL OR batch.bounce_again_at <= statement_timestamp())
-ORDER BY batch.id LIMIT %(limit)s
-"""
-
-_DUE_COUNTS = """
-SELECT platform, (
-  SELECT count(*) FROM (
-    SELECT FROM notifications_app_batch batch
-    WHERE batch.status = 'ready' AND batch.platform = platforms.platform
-      AND batch.due_at <= statement_timestamp()
-    LIMIT %(most)s) due)
-FROM unnest(ARRAY['web', 'android', 'ios']) AS platforms (platform)
+  SELECT id FROM notifications_app_batch
+  WHERE id = ANY(%(ids)s) AND status = %(batch_parked)s
+  ORDER BY id
+  FOR NO KEY UPDATE SKIP LOCKED)
 """

@@ -1,8 +1,8 @@
 """What breakers do in Redis, each in one round trip. `pipeline.breakers` gives the keys.
 
-`open` and `probes` are sorted sets: a breaker's name, and until when in milliseconds. Times are of
-Redis's own clock, so that machines need not agree on it. A `level` is how many times a breaker
-opened without closing; while there is one and the breaker is not open, it is half-open.
+`open` and `probes` are sorted sets of breakers' names, scored by the millisecond at which they end.
+Times are those of Redis's clock, so machines need not agree on theirs. A `level` is how many times
+a breaker opened without closing. A breaker that has a level and is not open is half-open.
 """
 
 from typing import Final
@@ -48,11 +48,11 @@ return redis.call('ZADD', KEYS[1], 'NX', now + ARGV[2] * 1000, ARGV[1])
 """
 )
 
-# `calls` counts a channel's calls, `votes` who calls the service: each channel's share is the
-# outages that it met, at most so many, and 0 where most of its calls were answered; `ailing` counts
-# those above 0, `evidence` adds them up. Both are forgotten some seconds after the first call in
-# them. Returns the milliseconds for which the channel should wait, and what became of the channel's
-# breaker and of the service's: the seconds for which it opened, -1 where it closed, or 0.
+# `calls` counts a channel's calls. `votes` has a share for each channel that calls the service: the
+# outages that it met, at most `most_of_one`, and 0 if most of its calls were answered. `failing`
+# counts the shares above 0, `evidence` is their sum. Both keys expire some seconds after the first
+# call in them. Returns the milliseconds for which the channel must wait, and what became of the
+# channel's breaker and of the service's: the seconds for which it opened, -1 if it closed, else 0.
 RECORD: Final = (
     _CLOCK
     + """
@@ -76,7 +76,7 @@ local function open(name, level)
   return wait
 end
 
--- Calls that were under way when it opened, and failed since, say nothing of it now.
+-- Calls that were in flight when it opened, and failed since, are no evidence about it now.
 local function close(level, counted)
   if redis.call('DEL', level) == 0 then return 0 end
   redis.call('DEL', counted)
@@ -110,10 +110,10 @@ if answered + outages > 0 and left(service) == 0 then
   local before = tonumber(redis.call('HGET', votes, channel) or 0)
   redis.call('HSET', votes, channel, share)
   local turned = math.min(share, 1) - math.min(before, 1)
-  local ailing = count(votes, 'ailing', turned, service_window)
+  local failing = count(votes, 'failing', turned, service_window)
   local evidence = count(votes, 'evidence', share - before, service_window)
   local callers = redis.call('HLEN', votes) - 2
-  if evidence >= least and ailing * 2 > callers then
+  if evidence >= least and failing * 2 > callers then
     service_event = open(service, service_level)
     redis.call('DEL', votes)
   end

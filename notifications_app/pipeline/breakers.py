@@ -1,15 +1,17 @@
 """Circuit breakers, shared by all workers through Redis: one for each channel at each push service,
 and one for each push service as a whole.
 
-A channel's: closed → open when half of at least twenty of its calls in ten seconds met an outage →
-half-open when the wait is over: one small batch tries → closed, or open again for twice as long.
+A channel's breaker opens when half of at least 20 of its calls within ten seconds met an outage.
+When its wait is over it is half-open: one batch makes a probe. The breaker then closes, or opens
+again for twice as long.
 
-The service's holds every channel, so it takes the word of several: it opens when most of the
-channels that called in the last minute meet outages, and these are twenty or more, of which at most
-ten count for one channel. When its wait is over each channel may try; the first that is answered
-closes it. So no channel can hold up another, and one that is alone with a service holds itself.
+A service's breaker holds all channels, so it needs the evidence of several: it opens when most of
+the channels that called within a minute met outages, and these are at least 20, of which at most
+ten count for one channel. When its wait is over each channel may probe, and the first answer closes
+it. So no channel can hold up another. A channel that alone uses a service is held by its own
+breaker.
 
-When Redis is away every breaker counts as closed.
+While Redis is away every breaker counts as closed.
 """
 
 import logging
@@ -24,7 +26,7 @@ from pushsvc.common.store.redis_client import redis_client
 
 logger = logging.getLogger(__name__)
 
-STRANGERS = OTHER  # hosts that nobody knows share no fate
+UNKNOWN_HOSTS = OTHER  # have no breaker: they are many services, which fail one by one
 WINDOW_SECONDS = 10
 SERVICE_WINDOW_SECONDS = 60
 LEAST_CALLS = 20
@@ -39,19 +41,19 @@ _PROBES = "pushsvc:breaker:probes"
 
 
 def of_channel(service: str, channel_id: UUID) -> str:
-    """The name of the channel's breaker at the service; the service's own is named like it."""
+    """The name of the channel's breaker at the service. The service's own is named like it."""
     return f"{service} {channel_id}"
 
 
 def parts_of(name: str) -> tuple[str, UUID | None]:
-    """The push service, and the channel where the breaker is a channel's."""
+    """The push service, and the channel if the breaker is a channel's."""
     service, _, channel_id = name.partition(" ")
     return service, UUID(channel_id) if channel_id else None
 
 
 def held() -> list[str]:
-    """The names of breakers behind which nobody should claim now: they are open, or half-open with
-    the one batch that tries under way."""
+    """The names of breakers whose batches nobody may claim now: they are open, or half-open with a
+    probe in progress."""
     try:
         return list(redis_client().eval(scripts.HELD, 2, _OPEN, _PROBES))
     except redis.RedisError:
@@ -59,8 +61,8 @@ def held() -> list[str]:
 
 
 def is_half_open(service: str, channel_id: UUID) -> bool:
-    """Whether the channel may only try: its breaker's wait is over, or the service's."""
-    if service == STRANGERS:
+    """Whether the channel may only probe, because its breaker or the service's is half-open."""
+    if service == UNKNOWN_HOSTS:
         return False
     names = [of_channel(service, channel_id), service]
     try:
@@ -71,7 +73,7 @@ def is_half_open(service: str, channel_id: UUID) -> bool:
 
 
 def take_probe(service: str, channel_id: UUID) -> bool:
-    """True for the one worker that may try now for the channel."""
+    """True for the one worker that may probe now for the channel."""
     name = of_channel(service, channel_id)
     try:
         return bool(redis_client().eval(scripts.TAKE_PROBE, 1, _PROBES, name, _PROBE_SECONDS))
@@ -80,8 +82,8 @@ def take_probe(service: str, channel_id: UUID) -> bool:
 
 
 def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
-    """Counts calls; opens breakers. After outages, the seconds for which the channel should not
-    call. Safe to lose."""
+    """Counts calls and opens breakers. Returns the seconds for which the channel must not call, 0
+    without outages. Losing a record does no harm."""
     if not answered + outages:
         return 0.0
     wait = _record(service, channel_id, answered, outages, is_probe=False)
@@ -89,8 +91,9 @@ def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> fl
 
 
 def end_probe(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
-    """What the probe's calls came to: opens or closes. One that says nothing leaves the breakers as
-    they are, and its batch for others to try. Seconds as `record`."""
+    """Records a probe, which closes the breakers or opens them again. A probe without evidence
+    leaves the breakers as they are; its batch waits, so that others may probe. Returns seconds, as
+    `record` does."""
     wait = _record(service, channel_id, answered, outages, is_probe=True)
     return wait if answered + outages else float(WAIT_SECONDS)
 
@@ -98,7 +101,7 @@ def end_probe(service: str, channel_id: UUID, *, answered: int, outages: int) ->
 def _record(
     service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool
 ) -> float:
-    if service == STRANGERS:
+    if service == UNKNOWN_HOSTS:
         return 0.0
     name = of_channel(service, channel_id)
     keys = (
@@ -124,8 +127,8 @@ def _record(
 
 
 def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:
-    """`events`: of the channel's breaker and of the service's; the seconds for which it was opened,
-    or -1 where it was closed, or 0."""
+    """`events`: of the channel's breaker and of the service's: the seconds for which it was opened,
+    -1 if it was closed, or else 0."""
     for event, whose in zip(events, [{"channel": channel_id}, {}], strict=True):
         extra: dict[str, object] = {"service": service, **whose}
         if event > 0:

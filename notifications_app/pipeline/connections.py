@@ -1,6 +1,7 @@
-"""A process's event loop and its connections to push services, kept for as long as it lives.
+"""A process's event loop and its connections to push services, kept until the process ends.
 
-Made when first needed, so after the fork; `shut_down` belongs to the end of the process.
+They are made when they are first needed, which is after the fork. Call `shut_down` when the process
+ends.
 """
 
 import functools
@@ -18,7 +19,7 @@ def engine() -> Engine:
 
 
 def client(platform: Platform) -> Client:
-    """The platform's transport; what it answers is to be awaited in the engine's loop."""
+    """The platform's transport. Await its calls in the engine's loop."""
     pid = os.getpid()
     if (pid, platform) not in _clients:
         _clients[pid, platform] = engine().run(_made(platform))
@@ -26,7 +27,7 @@ def client(platform: Platform) -> Client:
 
 
 def shut_down() -> None:
-    """Closes what was made. Safe to repeat; what is needed later is made anew."""
+    """Closes what was made. Safe to repeat; what is needed later is made again."""
     pid = os.getpid()
     own = [key for key in _clients if key[0] == pid]
     for key in own:
@@ -49,7 +50,7 @@ async def _made(platform: Platform) -> Client:
 
 
 def new_client(platform: Platform) -> Client:
-    """One more transport, for the event loop that runs; the caller closes it."""
+    """A new transport for the running event loop. The caller closes it."""
     how = Connecting(
         trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
         allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,

@@ -1,4 +1,4 @@
-"""What a batch's answers say of the push service, and of the channel's keys. Pure."""
+"""What a batch's outcomes say about the push service and about the channel's keys. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ _REFUSAL_EVENTS: Final = {
 
 
 class Evidence(NamedTuple):
-    """How many calls the push service answered, whatever it said, and how many met an outage."""
+    """How many calls the push service answered in any way, and how many met an outage."""
 
     answered: int
     outages: int
@@ -31,8 +31,8 @@ def is_outage(outcome: Outcome) -> bool:
 def sample(
     targets: Sequence[Target], most: int, *, is_first: Callable[[Target], bool]
 ) -> list[Target]:
-    """Whom to call to try the service: first attempts, and never retries beside them. Where only
-    retries are left they are called, for one that is answered is as good a sign."""
+    """The targets of a probe: first attempts, and retries only if nothing else is left. A retry
+    that is answered is evidence, too."""
     first = [target for target in targets if is_first(target)]
     return list(first or targets)[:most]
 
@@ -44,11 +44,11 @@ def evidence_of(
     trusted_origins: frozenset[str],
     is_first: Callable[[Target], bool],
 ) -> Evidence:
-    """Of calls for a batch of the service; `is_first` tells first attempts.
+    """The evidence in the calls for a batch of the service. `is_first` recognises first attempts.
 
-    A retry that fails says nothing: who is tried again is the service's worst recipient, not a
-    sample of it. Nor does a call to a host that is not the service's, which a row may name from a
-    time when the lists were others, nor one that was never made.
+    Three kinds of calls are no evidence: retries that fail, because they are the service's worst
+    recipients and not a sample of it; calls to hosts that are not the service's, which old rows may
+    name; and calls that were never made.
     """
     answered = outages = 0
     for target, outcome in answers:
@@ -62,7 +62,7 @@ def evidence_of(
 
 
 def refused_by_many(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, int]]:
-    """Events to log: the channel's keys may be wrong. And how many were refused."""
+    """(event to log, how many were refused), if the channel's keys may be wrong."""
     codes = Counter("" if isinstance(each, Accepted) else each.code for each in outcomes)
     for code, event in _REFUSAL_EVENTS.items():
         if codes[code] >= _MANY_REFUSED and codes[code] * 5 >= codes.total():

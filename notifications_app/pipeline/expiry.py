@@ -1,99 +1,97 @@
-"""What is decided once a platform's batches are all done: held expiries, and the plan's end.
+"""The end of a plan: what happens when all batches of its platform are done.
 
-Some answers say that a device is dead, but may as well say that our own configuration is wrong:
-a foreign project, the other environment, another VAPID key. Their recipients bounced at once;
-whether their subscriptions expire is decided here, when it is known how many there were.
+Some answers say that a device is dead, but may also mean that the channel's configuration is wrong:
+a foreign project, the other environment, another VAPID key. Such recipients, the suspects, bounced
+at once. Whether their subscriptions expire is decided here, when it is known how many there are.
 """
 
 import logging
-from uuid import UUID
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Subquery, Sum
 
 from notifications_app.delivery.registry import TRANSPORTS
+from notifications_app.models import Batch, Delivery, Plan
+from notifications_app.states import STATES, DeliveryStatus, PlanStatus
 from pushsvc.common.store import sql
+from subscriptions_app.selectors import unchanged_since
 from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
 logger = logging.getLogger(__name__)
 
-_SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
-MASS_FAILURE_SHARE = 5  # a fifth of the platform's recipients or more: the devices stay
+MASS_FAILURE_SHARE = 5  # from a fifth of the platform's recipients on, no subscription expires
 _STEP = 500
+_SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
 
 
 def close_delivered_plans(limit: int = 1000) -> int:
-    """Ends plans whose batches are all done; those with held expiries are settled first."""
-    return sql.execute(_CLOSE, {"limit": limit})
+    """Ends plans whose batches are all done. Plans with suspects become `settling`."""
+    return sql.execute(_CLOSE, STATES | {"limit": limit})
 
 
-def settle_next() -> bool:
-    """Settles one plan, a bounded step at a time; True if there may be more to do."""
+def decide_next() -> bool:
+    """Decides held expiries of one plan, at most 500; True if there may be more to decide."""
     with sql.brief_transaction():
-        settling = sql.rows(_LOCK_SETTLING, {})
-        if not settling:
+        plan = _next_settling()
+        if plan is None:
             return False
-        plan_id, notification_id, channel_id, platform, recipients, suspects = settling[0]
-        if suspects * MASS_FAILURE_SHARE >= recipients:
-            logger.warning(
-                "expiry.withheld",
-                extra={"notification": notification_id, "platform": platform, "devices": suspects},
-            )
+        if plan.suspects * MASS_FAILURE_SHARE >= plan.recipient_count:
+            extra = {
+                "notification": plan.notification_id,
+                "platform": plan.platform,
+                "devices": plan.suspects,
+            }
+            logger.warning("expiry.withheld", extra=extra)
             held: list[GoneSubscription] = []
         else:
-            held = _held(plan_id, notification_id)
-            subscriptions_expire(channel_id=channel_id, gone=held)
+            held = _held(plan, plan.started_at)
+            subscriptions_expire(channel_id=plan.channel_id, gone=held)
         if len(held) < _STEP:
-            sql.execute(_SETTLED, {"plan": plan_id})
+            Plan.objects.filter(pk=plan.pk).become(PlanStatus.DONE)
         return True
 
 
-def _held(plan_id: int, notification_id: UUID) -> list[GoneSubscription]:
-    parameters = {
-        "plan": plan_id,
-        "notification": notification_id,
-        "codes": _SUSPECT_CODES,
-        "limit": _STEP,
-    }
-    return [GoneSubscription(*row) for row in sql.rows(_HELD, parameters)]
+def _next_settling() -> Any:
+    """A plan with its `suspects` and its notification's `started_at`, locked. Two ticks at once get
+    different plans."""
+    batches = Batch.objects.filter(plan=OuterRef("pk")).order_by().values("plan")
+    settling = Plan.objects.filter(status=PlanStatus.SETTLING).annotate(
+        suspects=Subquery(batches.values(sum=Sum("suspect_count"))),
+        started_at=F("notification__started_at"),
+    )
+    locked = settling.select_for_update(no_key=True, skip_locked=True, of=("self",))
+    return locked.order_by("pk").first()
 
 
+def _held(plan: Plan, started_at: datetime) -> list[GoneSubscription]:
+    """Only of subscriptions that are still active and have not registered since the start. So each
+    step finds fewer."""
+    batches = Batch.objects.filter(plan=plan, suspect_count__gt=0)
+    suspects = Delivery.objects.filter(
+        Exists(unchanged_since(started_at).filter(pk=OuterRef("subscription_id"))),
+        notification_id=plan.notification_id,
+        batch_id__in=batches.values("pk"),
+        status=DeliveryStatus.BOUNCED,
+        code__in=_SUSPECT_CODES,
+    )
+    found = suspects.order_by("subscription_id").values_list("subscription_id", "code")
+    return [GoneSubscription(id_, started_at, code) for id_, code in found[:_STEP]]
+
+
+# In SQL, because the ORM locks rows only in an explicit transaction: two more round trips in every
+# tick. SKIP LOCKED: two ticks at once do not wait for each other.
 _CLOSE = """
 UPDATE notifications_app_plan plan
 SET status = CASE WHEN EXISTS (SELECT FROM notifications_app_batch
                                WHERE plan_id = plan.id AND suspect_count > 0)
-             THEN 'settling' ELSE 'done' END
+             THEN %(plan_settling)s ELSE %(plan_done)s END
 WHERE id IN (
   SELECT delivering.id FROM notifications_app_plan delivering
-  WHERE delivering.status = 'delivering' AND NOT EXISTS (
+  WHERE delivering.status = %(plan_delivering)s AND NOT EXISTS (
     SELECT FROM notifications_app_batch
     WHERE notification_id = delivering.notification_id AND plan_id = delivering.id
-      AND status <> 'done')
+      AND status <> %(batch_done)s)
   ORDER BY delivering.id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED)
 """
-
-_LOCK_SETTLING = """
-SELECT plan.id, plan.notification_id, plan.channel_id, plan.platform, plan.recipient_count,
-  (SELECT coalesce(sum(suspect_count), 0)::bigint FROM notifications_app_batch
-   WHERE plan_id = plan.id)
-FROM notifications_app_plan plan
-WHERE plan.status = 'settling'
-ORDER BY plan.id LIMIT 1
-FOR NO KEY UPDATE SKIP LOCKED
-"""
-
-# Only subscriptions that still are active and did not register again since the start, so that each
-# step finds fewer.
-_HELD = """
-SELECT delivery.subscription_id, notification.started_at, delivery.code
-FROM notifications_app_delivery delivery
-JOIN notifications_app_notification notification ON notification.id = delivery.notification_id
-JOIN notifications_app_batch batch ON batch.id = delivery.batch_id
-JOIN subscriptions_app_subscription subscription ON subscription.id = delivery.subscription_id
-WHERE batch.plan_id = %(plan)s AND batch.suspect_count > 0
-  AND delivery.notification_id = %(notification)s
-  AND delivery.status = 2 AND delivery.code = ANY(%(codes)s)
-  AND subscription.expired_at IS NULL
-  AND subscription.registered_at <= notification.started_at
-ORDER BY delivery.subscription_id LIMIT %(limit)s
-"""
-
-_SETTLED = "UPDATE notifications_app_plan SET status = 'done' WHERE id = %(plan)s"

@@ -1,8 +1,8 @@
-"""Which bucket a channel's calls to FCM are taken from.
+"""From which bucket a channel's calls to FCM are taken.
 
-A service account's JSON may claim any project, and a grant of Google's proves the account but not
-the project. So an account shares the project's bucket only once FCM took a message of it for that
-project; until then the channel has a small bucket of its own.
+A service account's JSON may claim any project, and Google's grant proves the account but not the
+project. So an account shares the project's bucket only after FCM accepted a message from it for
+that project. Until then the channel has a small bucket of its own.
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ from pushsvc.common.store.quota import BEGIN, Grant, Quota
 
 _SERVICE: Final = TOKEN_SERVICES[Platform.ANDROID]
 
-# By channel: the credentials with which this process had a message taken. Others that are stored
-# later, by the same name or not, are not equal to them.
+# By channel: the credentials with which FCM accepted a message from this process. Credentials that
+# are stored later are not equal to them, even if they have the same names.
 _proven: dict[UUID, ServiceAccount] = {}
 
 
@@ -29,12 +29,12 @@ def take(channel_id: UUID, account: ServiceAccount, wanted: int) -> Grant:
     rate = settings.FCM_CALLS_PER_MINUTE
     if _proven.get(channel_id) == account:
         return Quota(_SERVICE, rate).take(account.project_id, wanted)
-    # As much at once as a project that begins: no first send waits because of it.
+    # As many calls at once as a new project may make, so that no first send waits because of it.
     return Quota(f"{_SERVICE}:unproven", rate * BEGIN, begin=1.0).take(str(channel_id), wanted)
 
 
 def learn(channel_id: UUID, account: ServiceAccount, outcomes: Iterable[Outcome]) -> None:
-    """Only a message that FCM took proves the right to send: in which order it checks the rest of a
-    call is not documented."""
+    """Only an accepted message proves the right to send, because it is not documented in which
+    order FCM checks the other parts of a call."""
     if any(isinstance(outcome, Accepted) for outcome in outcomes):
         _proven[channel_id] = account

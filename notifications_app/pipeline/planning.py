@@ -1,9 +1,9 @@
-"""Turns a due notification into recipient rows and batches.
+"""Turns due notifications into delivery rows and batches.
 
-pending → processing is one conditional update, which also copies the segment's rule. Recipients are
-written by the server itself, a window of subscription ids at a time; each window is one transaction
-that locks the plan, checks its attempt and moves its cursor, so that a planner may die anywhere and
-the next one goes on.
+A notification starts by one conditional update, which also copies the segment's rule. The database
+writes the rows itself, for a window of subscription ids at a time. Each window is one transaction:
+it locks the plan, checks the attempt and moves the cursor. So a planner may die at any point, and
+the next one continues at the cursor.
 """
 
 import json
@@ -19,13 +19,16 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from channels_app.counters import counter_add
+from notifications_app.models import Notification, Plan
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.outcomes import finish_if_complete, hourly_add
+from notifications_app.states import STATES
 from pushsvc.common import worker
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
 from subscriptions_app.segments.rules import NOBODY
+from subscriptions_app.selectors import rule_part, window_part
 
 _PLAN_LEASE = timedelta(seconds=60)
 _FAILED_PLAN_WAIT = timedelta(seconds=5)
@@ -33,6 +36,8 @@ _FAILED_PLAN_WAIT = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class PlanLease:
+    """A claimed plan. `attempt` fences: only the newest one may plan."""
+
     plan_id: int
     attempt: int
     notification_id: UUID
@@ -49,7 +54,7 @@ class PlanLease:
 
     @property
     def audience(self) -> Condition:
-        """Every window, whoever plans it and when, asks for the same."""
+        """The same for every window, whoever plans it and when."""
         if self.rule is None:
             return EVERYBODY
         return compiled(json.loads(self.rule), now=self.started_at)
@@ -57,7 +62,7 @@ class PlanLease:
 
 @dataclass(frozen=True)
 class Window:
-    """`scanned` subscriptions were looked at, up to `last_id`; `recipients` of them are in."""
+    """`scanned` subscriptions were read, up to `last_id`; `recipients` of them match the rule."""
 
     scanned: int
     last_id: UUID | None
@@ -66,8 +71,8 @@ class Window:
 
 
 def work(*, seconds: float) -> bool:
-    """Starts what is due and plans slices; False when there is nothing left to plan, True when
-    the time is up or the worker is to stop."""
+    """Starts what is due and plans slices. False when nothing is left to plan, True when the time
+    is over or the worker is to stop."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         started = start_due()
@@ -80,25 +85,26 @@ def work(*, seconds: float) -> bool:
 
 
 def start_due(limit: int = 100) -> int:
-    """Starts notifications whose time has come; each by one planner only. Returns how many."""
+    """Starts notifications whose time has come; each is started by one planner only. Returns how
+    many."""
     parameters = {
         "limit": limit,
         "ttl_zero": settings.TTL_ZERO_SECONDS,
         "nobody": json.dumps(NOBODY),
     }
-    started = sql.rows(_START, parameters)
+    started = sql.rows(_START, STATES | parameters)
     return len({row[0] for row in started})
 
 
 def claim_plan() -> PlanLease | None:
-    """Leases the plan that waited longest for its next slice."""
-    claimed = sql.rows(_CLAIM_PLAN, {"lease": _PLAN_LEASE})
+    """Leases the plan that has waited longest for its next slice."""
+    claimed = sql.rows(_CLAIM_PLAN, STATES | {"lease": _PLAN_LEASE})
     return PlanLease.of(claimed[0]) if claimed else None
 
 
 def run_slice(lease: PlanLease, *, until: float = math.inf) -> None:
-    """Plans at least a window, then more for at most a slice and `until` the monotonic clock says
-    so; then gives the plan back, so that other plans get their turn."""
+    """Plans one window, and more until the slice is over, at latest at the monotonic second
+    `until`. Then gives the plan back, so that other plans get their turn."""
     until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
     try:
         while plan_window(lease) and time.monotonic() < until and not worker.is_stopping():
@@ -110,27 +116,27 @@ def run_slice(lease: PlanLease, *, until: float = math.inf) -> None:
 
 
 def plan_window(lease: PlanLease) -> bool:
-    """Plans the next window of subscriptions; True if there may be more of them.
+    """Plans the next window of subscriptions; True if there may be more.
 
-    A subscription that was active throughout is planned exactly once: ids are read in order, and
-    the cursor moves in the transaction that writes the rows.
+    A subscription that is active throughout is planned exactly once: ids are read in order, and
+    the transaction that writes the rows also moves the cursor.
     """
     with sql.brief_transaction():
-        locked = sql.rows(_LOCK_PLAN, {"plan": lease.plan_id, "attempt": lease.attempt})
-        if not locked:
+        plan = Plan.objects.leased_by(lease).locked()
+        if plan is None:
             return False
-        cursor, only = locked[0]
-        window = _write_window(lease, cursor=cursor, only=only)
+        window = _write_window(lease, cursor=plan.cursor, only=plan.only_subscription_id)
         is_last = window.scanned < settings.PLAN_WINDOW
-        _count_window(lease, window, is_last=is_last)
+        _count_window(plan, window, is_last=is_last)
     if window.batches:
-        wakeup.ring(lease.platform, window.batches)
+        wakeup.wake(lease.platform, window.batches)
     return not is_last
 
 
 def anything_to_plan() -> bool:
     """Whether a notification is due or a plan has windows left."""
-    return bool(sql.rows(_ANYTHING_TO_PLAN, {})[0][0])
+    due = Notification.objects.due().values_list("channel")
+    return due.union(Plan.objects.plannable().values_list("channel"), all=True).exists()
 
 
 def _write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
@@ -146,48 +152,48 @@ def _write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -
         "window": settings.PLAN_WINDOW,
         "size": settings.BATCH_SIZE,
     }
-    return Window(*sql.rows(_WINDOW.format(audience=audience.text), parameters)[0])
+    return Window(*sql.rows(_WINDOW.format(scanned=window_part(audience)), parameters)[0])
 
 
-def _count_window(lease: PlanLease, window: Window, *, is_last: bool) -> None:
-    parameters = {
-        "plan": lease.plan_id,
-        "notification": lease.notification_id,
-        "recipients": window.recipients,
-        "last_id": window.last_id,
-        "status": "delivering" if is_last else "planning",
-        "lease": _PLAN_LEASE,
-    }
-    sql.execute(_MOVE_CURSOR, parameters)
-    if window.recipients:
-        sql.execute(_COUNT_RECIPIENTS, parameters)
+def _count_window(plan: Plan, window: Window, *, is_last: bool) -> None:
+    own = Plan.objects.filter(pk=plan.pk)
+    cursor, recipients = window.last_id or plan.cursor, window.recipients
     if is_last:
-        finish_if_complete(lease.notification_id)
-    if window.recipients:
-        counter_add(lease.channel_id, recipients=window.recipients)
-        hourly_add(lease.channel_id, lease.platform, recipients=window.recipients)
+        own.end(cursor=cursor, recipients=recipients)
+    else:
+        own.advance(cursor=cursor, recipients=recipients, lease=_PLAN_LEASE)
+    if recipients:
+        Notification.objects.filter(pk=plan.notification_id).count_recipients(recipients)
+    if is_last:
+        finish_if_complete(plan.notification_id)
+    if recipients:
+        counter_add(plan.channel_id, recipients=recipients)
+        hourly_add(plan.channel_id, Platform(plan.platform), recipients=recipients)
 
 
 def _release(lease: PlanLease, *, wait: timedelta) -> None:
-    """Over a new connection where this one broke; while the database is away the lease lapses."""
+    """Ends the lease, over a new connection if this one broke. While the database is away, the
+    lease ends by itself."""
     for _ in range(2):
         try:
-            sql.execute(_RELEASE, {"plan": lease.plan_id, "attempt": lease.attempt, "wait": wait})
+            Plan.objects.leased_by(lease).release(wait=wait)
             return
         except (OperationalError, InterfaceError):
             connection.close()
 
 
-# A segment that is missing is nobody, never the whole channel.
+# In SQL, because the ORM cannot insert what an update returns. One statement, so a notification
+# that is processing always has its plans. A segment that is missing has no recipients; its
+# notification never goes to the whole channel.
 _START = """
 WITH due AS (
   SELECT id FROM notifications_app_notification
-  WHERE status = 'pending' AND scheduled_at <= statement_timestamp()
+  WHERE status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
   ORDER BY scheduled_at, id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED
 ), started AS (
   UPDATE notifications_app_notification notification
-  SET status = 'processing', started_at = statement_timestamp(),
+  SET status = %(notification_processing)s, started_at = statement_timestamp(),
       deadline_at = statement_timestamp()
         + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)
   FROM due WHERE notification.id = due.id
@@ -197,21 +203,21 @@ WITH due AS (
 INSERT INTO notifications_app_plan
   (notification_id, channel_id, platform, only_subscription_id, rule)
 SELECT started.id, started.channel_id, targets.platform, started.only_subscription_id,
-  CASE WHEN segment_id IS NOT NULL THEN coalesce(segment.rule, %(nobody)s::jsonb) END
+  CASE WHEN segment_id IS NOT NULL THEN coalesce({rule}, %(nobody)s::jsonb) END
 FROM started
 CROSS JOIN jsonb_array_elements_text(target_platforms) AS targets (platform)
-LEFT JOIN subscriptions_app_segment segment
-  ON segment.id = started.segment_id AND segment.channel_id = started.channel_id
 RETURNING notification_id
-"""
+""".format(rule=rule_part("started.segment_id", "started.channel_id"))  # noqa: S608 - names of our own
 
+# In SQL, because an update of the ORM does not return rows. SKIP LOCKED: planners that claim at the
+# same time get different plans.
 _CLAIM_PLAN = """
 UPDATE notifications_app_plan plan
 SET attempt = attempt + 1, sliced_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s
 WHERE id = (
   SELECT id FROM notifications_app_plan
-  WHERE status = 'planning' AND due_at <= statement_timestamp()
+  WHERE status = %(plan_planning)s AND due_at <= statement_timestamp()
     AND (lease_until IS NULL OR lease_until < statement_timestamp())
   ORDER BY sliced_at NULLS FIRST, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
@@ -220,21 +226,12 @@ RETURNING id, attempt, notification_id, channel_id, platform, rule,
    WHERE id = plan.notification_id)
 """
 
-_LOCK_PLAN = """
-SELECT cursor, only_subscription_id FROM notifications_app_plan
-WHERE id = %(plan)s AND attempt = %(attempt)s AND status = 'planning'
-FOR NO KEY UPDATE
-"""
-
-# A window is of subscriptions looked at, so that one without recipients costs no more than others.
-# Batch ids are drawn before the batches are written, because each recipient names its own.
+# In SQL, because the ORM has no INSERT … SELECT. A window counts the subscriptions that are read,
+# so a window without recipients costs no more than others. MATERIALIZED: it is read once. Ids of
+# batches are drawn before the batches are written, because each delivery row contains one.
 _WINDOW = """
 WITH scanned AS MATERIALIZED (
-  SELECT id, push_service, {audience} AS is_recipient
-  FROM subscriptions_app_subscription AS subscription
-  WHERE channel_id = %(channel)s AND platform = %(platform)s AND expired_at IS NULL
-    AND id > %(cursor)s AND (%(only)s::uuid IS NULL OR id = %(only)s)
-  ORDER BY id LIMIT %(window)s
+  {scanned}
 ), recipients AS (
   SELECT id, push_service FROM scanned WHERE is_recipient
 ), placed AS (
@@ -261,31 +258,4 @@ SELECT (SELECT count(*) FROM scanned),
   (SELECT id FROM scanned ORDER BY id DESC LIMIT 1),
   (SELECT count(*) FROM recipients),
   (SELECT count(*) FROM slots)
-"""
-
-_MOVE_CURSOR = """
-UPDATE notifications_app_plan
-SET cursor = coalesce(%(last_id)s, cursor), status = %(status)s,
-    recipient_count = recipient_count + %(recipients)s,
-    lease_until = CASE WHEN %(status)s = 'planning' THEN clock_timestamp() + %(lease)s END
-WHERE id = %(plan)s
-"""
-
-_COUNT_RECIPIENTS = """
-UPDATE notifications_app_notification SET recipient_count = recipient_count + %(recipients)s
-WHERE id = %(notification)s
-"""
-
-_RELEASE = """
-UPDATE notifications_app_plan
-SET lease_until = NULL, due_at = statement_timestamp() + %(wait)s
-WHERE id = %(plan)s AND attempt = %(attempt)s AND status = 'planning'
-"""
-
-_ANYTHING_TO_PLAN = """
-SELECT EXISTS (SELECT FROM notifications_app_notification
-               WHERE status = 'pending' AND scheduled_at <= statement_timestamp())
-    OR EXISTS (SELECT FROM notifications_app_plan
-               WHERE status = 'planning' AND due_at <= statement_timestamp()
-                 AND (lease_until IS NULL OR lease_until < statement_timestamp()))
 """

@@ -1,4 +1,4 @@
-"""From a batch's recipients to what a transport needs: targets and credentials, as plain values."""
+"""What a transport needs of a batch's recipients: targets and credentials, as plain values."""
 
 import logging
 from collections.abc import Mapping, Sequence, Set
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 
 class CredentialsMissing(Exception):
-    """There are none for the platform, or they were refused and nobody has replaced them yet."""
+    """The platform has no credentials, or they were refused and not yet replaced."""
 
 
 class CredentialsUnreadable(Exception):
-    """What is stored in this version of them is no credential of the platform."""
+    """The stored credentials of this version are none of the platform's."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version)
@@ -37,9 +37,9 @@ class CredentialsUnreadable(Exception):
 
 @dataclass(frozen=True)
 class Addressed:
-    """`targets` by subscription id: those that still can be reached; `registered_at`: when each of
-    them last said so; `unproven`: those that never took a message. `credential_version` is what a
-    refusal of the credentials would be about; 0 where the platform cannot be paused."""
+    """`targets`: of the active subscriptions, by id. `registered_at`: when each last registered.
+    `unproven`: those that never took a message. `credential_version`: the version that a refusal of
+    the credentials is about; 0 if the platform cannot be paused."""
 
     targets: Mapping[UUID, Target]
     registered_at: Mapping[UUID, datetime]
@@ -51,8 +51,8 @@ class Addressed:
 def address(
     platform: Platform, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
 ) -> Addressed:
-    """Reads the devices and the credentials as they are now; a device that is missing or inactive
-    has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable where
+    """Reads subscriptions and credentials as they are now. A subscription that is missing or
+    inactive has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if
     CREDENTIAL_KEYS lacks a key.
     """
     active = [device for device in delivery_targets(subscription_ids) if device.active]
@@ -68,13 +68,13 @@ def address(
 
 
 def message_of(notification: Notification, *, expires_at: float) -> Message:
-    """The notification as transports know it; its deadline on this process's clock."""
+    """The notification as transports know it. `expires_at`: its deadline on the monotonic clock."""
     return Message(notification.id, notification.content, expires_at)
 
 
 def _vapid_keys(ids: set[UUID]) -> VapidKeys:
-    """Without a key of CREDENTIAL_KEYS there are none: its recipients are deferred, so that an
-    operator who restores it in time loses nothing."""
+    """None if CREDENTIAL_KEYS lacks a key. The recipients are then deferred, so nothing is lost if
+    an operator restores the key in time."""
     try:
         keys = vapid_private_keys(ids)
     except SecretUnreadable:
@@ -86,8 +86,8 @@ def _vapid_keys(ids: set[UUID]) -> VapidKeys:
 
 
 def stored_credentials(platform: Platform, channel_id: UUID) -> Credentials:
-    """Android's or iOS's, paused or not. Raises CredentialsMissing, CredentialsUnreadable, or
-    SecretUnreadable where CREDENTIAL_KEYS lacks a key."""
+    """The credentials for Android or iOS, paused or not. Raises CredentialsMissing,
+    CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key."""
     return _parsed(platform, credential_for(channel_id, platform))
 
 
@@ -101,7 +101,7 @@ def _parsed(platform: Platform, stored: Credential | None) -> Credentials:
         raise CredentialsMissing
     try:
         return parse_credentials(platform, stored.secret, stored.version)
-    except ValueError:  # its text may hold a part of the secret
+    except ValueError:  # its text may contain a part of the secret
         raise CredentialsUnreadable(stored.version) from None
 
 

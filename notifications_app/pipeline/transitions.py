@@ -1,4 +1,4 @@
-"""What a push service's answer, or the lack of time, makes of a recipient. Writes nothing."""
+"""What an outcome, or the lack of time, makes of a recipient. Reads and writes nothing."""
 
 import math
 import random
@@ -28,8 +28,8 @@ _LONGEST_BACKOFF = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Recipient:
-    """What the delivery row said when the batch was read."""
+class DueDelivery:
+    """A delivery row, as it was when its batch was read."""
 
     subscription_id: UUID
     attempts: int
@@ -39,7 +39,7 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When handing-over ends for each recipient of a notification."""
+    """When the attempts end for each recipient of a notification."""
 
     deadline: datetime
     attempts: int
@@ -47,11 +47,11 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What to write for one recipient, and how many attempts that adds. `expires_as_of`: the
-    subscription is dead unless it has registered since. `proves`: it took its first message."""
+class Transition:
+    """What to write into a delivery row. `attempts`: how many to add. `expires_as_of`: the
+    subscription expires unless it has registered since. `proves`: it took its first message."""
 
-    recipient: Recipient
+    delivery: DueDelivery
     status: DeliveryStatus
     code: str = ""
     detail: str = ""
@@ -63,50 +63,50 @@ class Verdict:
 
     @property
     def subscription_id(self) -> UUID:
-        return self.recipient.subscription_id
+        return self.delivery.subscription_id
 
 
-def bounce(recipient: Recipient, code: str, *, attempts: int = 0, detail: str = "") -> Verdict:
-    return Verdict(recipient, DeliveryStatus.BOUNCED, code, detail, attempts=attempts)
+def bounce(delivery: DueDelivery, code: str, *, attempts: int = 0, detail: str = "") -> Transition:
+    return Transition(delivery, DeliveryStatus.BOUNCED, code, detail, attempts=attempts)
 
 
-def judge(
-    recipient: Recipient,
+def transition_of(
+    delivery: DueDelivery,
     outcome: Outcome,
     *,
     registered_at: datetime,
     now: datetime,
     limits: Limits,
     is_unproven: bool = False,
-) -> Verdict:
-    """What a push service's answer means for the row. Misconfigured leaves it waiting.
+) -> Transition:
+    """What an outcome makes of the row. Misconfigured leaves it waiting.
 
-    `registered_at`: of the subscription as it was called; `is_unproven`: it never took a message.
+    `registered_at`: of the subscription as it was called. `is_unproven`: it never took a message.
     """
     match outcome:
         case Accepted():
-            return Verdict(recipient, DeliveryStatus.DELIVERED, attempts=1, proves=is_unproven)
+            return Transition(delivery, DeliveryStatus.DELIVERED, attempts=1, proves=is_unproven)
         case Rejected(code=code, detail=detail):
-            return bounce(recipient, code, attempts=1, detail=detail)
+            return bounce(delivery, code, attempts=1, detail=detail)
         case Gone():
-            return _expire(recipient, outcome, registered_at)
+            return _expire(delivery, outcome, registered_at)
         case Deferred():
-            return _defer(recipient, outcome, now, limits)
+            return _defer(delivery, outcome, now, limits)
         case Misconfigured(code=code, detail=detail):
-            return Verdict(recipient, DeliveryStatus.WAITING, code, detail)
+            return Transition(delivery, DeliveryStatus.WAITING, code, detail)
         case _:
             assert_never(outcome)
 
 
-def out_of_time(recipient: Recipient, *, now: datetime, limits: Limits) -> bool:
-    """Whether nothing may be handed over for the recipient any more."""
-    return recipient.attempts >= limits.attempts or now >= _last_moment(recipient, now, limits)
+def out_of_time(delivery: DueDelivery, *, now: datetime, limits: Limits) -> bool:
+    """Whether no further attempt may be made."""
+    return delivery.attempts >= limits.attempts or now >= _last_moment(delivery, now, limits)
 
 
-def _expire(recipient: Recipient, gone: Gone, registered_at: datetime) -> Verdict:
+def _expire(delivery: DueDelivery, gone: Gone, registered_at: datetime) -> Transition:
     as_of = min(gone.as_of or registered_at, registered_at)
-    return Verdict(
-        recipient,
+    return Transition(
+        delivery,
         DeliveryStatus.BOUNCED,
         gone.code,
         gone.detail,
@@ -116,14 +116,14 @@ def _expire(recipient: Recipient, gone: Gone, registered_at: datetime) -> Verdic
     )
 
 
-def _defer(recipient: Recipient, outcome: Deferred, now: datetime, limits: Limits) -> Verdict:
-    attempts = recipient.attempts + 1
+def _defer(delivery: DueDelivery, outcome: Deferred, now: datetime, limits: Limits) -> Transition:
+    attempts = delivery.attempts + 1
     due_at = _rounded_up(now + timedelta(seconds=_wait(attempts, outcome.retry_after)), now)
-    if attempts >= limits.attempts or due_at >= _last_moment(recipient, now, limits):
+    if attempts >= limits.attempts or due_at >= _last_moment(delivery, now, limits):
         detail = f"{outcome.code} {outcome.detail}".strip()
-        return bounce(recipient, EXPIRED, attempts=1, detail=detail)
-    return Verdict(
-        recipient,
+        return bounce(delivery, EXPIRED, attempts=1, detail=detail)
+    return Transition(
+        delivery,
         DeliveryStatus.WAITING,
         outcome.code,
         outcome.detail,
@@ -138,13 +138,13 @@ def _wait(attempts: int, retry_after: float | None) -> float:
     return max(jittered, retry_after or 0.0, _SHORTEST_WAIT)
 
 
-def _last_moment(recipient: Recipient, now: datetime, limits: Limits) -> datetime:
-    first = recipient.first_attempt_at or now
+def _last_moment(delivery: DueDelivery, now: datetime, limits: Limits) -> datetime:
+    first = delivery.first_attempt_at or now
     return min(limits.deadline, first + timedelta(seconds=limits.seconds))
 
 
 def _rounded_up(due_at: datetime, now: datetime) -> datetime:
-    """To a grid of a quarter of the wait, so that a batch's deferred rows come due together."""
+    """To a grid of a quarter of the wait, so that a batch's deferred rows are due together."""
     grid = max(1.0, (due_at - now).total_seconds() / 4)
     grid = 2.0 ** math.floor(math.log2(grid))
     seconds = math.ceil(due_at.timestamp() / grid) * grid

@@ -1,6 +1,7 @@
-"""Tells a queue's workers that there may be work. Losing a ring costs at most a tick.
+"""Wakes the workers of a queue up: says that there may be work. If a wakeup is lost, the work waits
+for the next tick, at most about a second.
 
-A ring never raises and takes at most about a second: whoever rings has committed already.
+A wakeup never raises and takes at most about a second, because its sender has committed already.
 """
 
 import functools
@@ -17,13 +18,13 @@ from pushsvc.common.platforms import Platform
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING = 16  # rings in a queue; each worker that hears one goes on until it finds no work
-_SILENCE_SECONDS = 1.0  # after a broker did not answer
+MOST_WAITING = 16  # wakeups in a queue; each worker that gets one works until it finds nothing
+_SILENCE_SECONDS = 1.0  # after a broker that did not answer
 
 _silent_until = 0.0
 
 
-def ring(queue: str, count: int = 1) -> None:
+def wake(queue: str, count: int = 1) -> None:
     """Puts up to `count` messages on the queue, so that no more than MOST_WAITING wait there."""
     global _silent_until
     if time.monotonic() < _silent_until:
@@ -52,7 +53,7 @@ def _waiting(channel: Any, queue: str) -> int:
 
 @functools.cache
 def _connection(_pid: int) -> Connection:
-    # The first two are Redis's names, the next two RabbitMQ's; each leaves the other's alone.
+    # The first two names are Redis's, the next two RabbitMQ's. Each ignores the other's.
     quick = {
         "socket_timeout": 0.5,
         "socket_connect_timeout": 0.5,

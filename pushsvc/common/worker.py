@@ -1,7 +1,7 @@
-"""What a worker process knows of itself: that it is about to stop, and how many there are.
+"""What worker processes know of one another: whether they are to stop, and how many there are.
 
-A prefork worker's parent hears SIGTERM; its children, who do the work, do not. The flag is a byte
-of memory that they share, made before the fork.
+The parent of a prefork worker gets SIGTERM; its children, which do the work, do not learn of it. So
+the flag is a byte of shared memory that is made before the fork.
 """
 
 import logging
@@ -28,15 +28,15 @@ _TICKED = "pushsvc:ticked"
 
 
 class Liveness(NamedTuple):
-    """`processes`: how many served each queue in the last 15 s. `has_ticked`: whether a tick of
-    beat was heard in that time."""
+    """`processes`: how many served each queue in the last 15 s. `has_ticked`: whether a tick ran in
+    that time."""
 
     processes: dict[str, int]
     has_ticked: bool
 
 
 def is_stopping() -> bool:
-    """True once this worker was told to stop: begin nothing new."""
+    """True once this worker was told to stop. Then it must begin nothing new."""
     return _STOPPING[0] != 0
 
 
@@ -47,13 +47,14 @@ def _remember_stopping(**_: Any) -> None:
 
 @worker_process_init.connect(weak=False)
 def _outlive_signals_to_the_group(**_: Any) -> None:
-    """Service managers and terminals signal every process of a group. A child that died of it would
-    lose what is under way; it ends when its parent, which heard it too, has no work for it."""
+    """Service managers and terminals send signals to every process of a group. A child that died of
+    one would lose its calls in flight. The parent got the signal, too, and ends the child when its
+    task is over."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # billiard replaces any other handler
 
 
 class Announce(bootsteps.StartStopStep):
-    """Says in Redis, every five seconds, which queues this node serves with how many processes."""
+    """Writes to Redis every five seconds which queues this node serves, with how many processes."""
 
     requires = ("celery.worker.components:Timer",)
 
@@ -73,7 +74,7 @@ class Announce(bootsteps.StartStopStep):
 
 
 def _forget_dead(queue: str) -> None:
-    """Nodes are named after hosts, and hosts may be new at every deployment."""
+    """Nodes have the names of hosts, and every deployment may bring new hosts."""
     oldest = time.time() - _FORGOTTEN_SECONDS
     dead = [node for node, at, _ in _nodes(queue) if at < oldest]
     if dead:
@@ -81,7 +82,7 @@ def _forget_dead(queue: str) -> None:
 
 
 def live_processes(queue: str) -> int:
-    """How many worker processes served the queue in the last 15 s; 0 if Redis cannot tell."""
+    """How many worker processes served the queue in the last 15 s; 0 while Redis is away."""
     oldest = time.time() - _ALIVE_SECONDS
     try:
         return sum(processes for _, at, processes in _nodes(queue) if at >= oldest)
@@ -90,7 +91,7 @@ def live_processes(queue: str) -> int:
 
 
 def note_tick() -> None:
-    """Says in Redis that a tick was heard."""
+    """Writes to Redis that a tick ran."""
     try:
         redis_client().set(_TICKED, 1, px=int(1000 * _ALIVE_SECONDS))
     except redis.RedisError:
@@ -98,7 +99,7 @@ def note_tick() -> None:
 
 
 def liveness(queues: Sequence[str]) -> Liveness | None:
-    """Which kinds of workers live, and whether beat does; None while Redis cannot tell."""
+    """Which workers, and whether beat, gave a sign of life lately; None while Redis is away."""
     oldest = time.time() - _ALIVE_SECONDS
     try:
         has_ticked = bool(redis_client().exists(_TICKED))
@@ -113,7 +114,7 @@ def liveness(queues: Sequence[str]) -> Liveness | None:
 
 
 def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:
-    """(name, Unix time of its last word, processes)"""
+    """(name, Unix time of its last heartbeat, processes)"""
     for node, value in redis_client().hgetall(_key(queue)).items():
         at, processes = str(value).split(":")
         yield str(node), float(at), int(processes)

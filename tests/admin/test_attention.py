@@ -134,11 +134,11 @@ def test_batches_that_nobody_takes_are_told_by_how_long_they_wait(alice, seconds
 @pytest.mark.parametrize(
     ("batch", "is_told"),
     [
-        ({"lapses": 3}, True),
-        ({"lapses": 100, "status": "leased"}, True),
-        ({"lapses": 3, "status": "parked"}, True),
-        ({"lapses": 2}, False),
-        ({"lapses": 3, "status": "done", "delivered_count": 10}, False),
+        ({"lease_losses": 3}, True),
+        ({"lease_losses": 100, "status": "leased"}, True),
+        ({"lease_losses": 3, "status": "parked"}, True),
+        ({"lease_losses": 2}, False),
+        ({"lease_losses": 3, "status": "done", "delivered_count": 10}, False),
     ],
 )
 def test_a_notification_that_crashes_workers_is_shown(alice, batch, is_told):

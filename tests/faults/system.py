@@ -252,7 +252,7 @@ class System:
         """A database connection of the test's own."""
         return psycopg.connect(self.environment["DATABASE_URL"])
 
-    def lapse(self, *platforms):
+    def end_leases(self, *platforms):
         """The leases of dead workers end, as if their time had passed. Only where all workers of
         the platform are dead: a live one goes by its own clock, which nobody moves."""
         for platform in platforms:
@@ -263,7 +263,7 @@ class System:
             [list(platforms)],
         )
 
-    def lapse_plans(self):
+    def end_plan_leases(self):
         """The same for planners."""
         assert not self.alive("worker-plan")
         self.rows(

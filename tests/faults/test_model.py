@@ -1,10 +1,11 @@
-"""Planning, claims, outcomes, lapses and flushes in any order, against a model of what must hold.
+"""Planning, claims, outcomes, lost leases and flushes in any order, against a model.
 
 The real functions on the real database. The model knows who holds a batch and what became of each
 recipient; hypothesis looks for an order of events after which rows and model differ.
 """
 
 import os
+from contextlib import nullcontext
 
 import pytest
 from django.db import connection
@@ -24,8 +25,8 @@ from channels_app.models import ProviderCredential
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import batches, outcomes, planning
-from notifications_app.pipeline.outcomes import LeaseLost
-from notifications_app.pipeline.transitions import Limits, Recipient, Verdict, judge
+from notifications_app.pipeline.lease import HeldLease, LeaseLost
+from notifications_app.pipeline.transitions import DueDelivery, Limits, Transition, transition_of
 from notifications_app.states import DeliveryStatus
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe
@@ -139,7 +140,7 @@ class Pipeline(RuleBasedStateMachine):
 
     @precondition(lambda self: self.plan_leases)
     @rule(data=st.data())
-    def lapse_plan(self, data):
+    def lose_plan(self, data):
         lease = data.draw(st.sampled_from(self.plan_leases))
         self._let_pass("notifications_app_plan", lease.plan_id)
 
@@ -156,7 +157,7 @@ class Pipeline(RuleBasedStateMachine):
         assert lease.batch_id not in self.holder
         self.holder[lease.batch_id] = lease.attempt
         read = [
-            Recipient(row.subscription_id, row.attempts, row.first_attempt_at, row.solo_attempts)
+            DueDelivery(row.subscription_id, row.attempts, row.first_attempt_at, row.solo_attempts)
             for row in Delivery.objects.filter(batch_id=lease.batch_id, status=WAITING)
         ]
         self.leases.append((lease, read))
@@ -167,8 +168,8 @@ class Pipeline(RuleBasedStateMachine):
         """Some outcomes, by whoever has the batch or had it."""
         lease, read = data.draw(st.sampled_from(self.leases))
         answered = data.draw(st.lists(st.sampled_from(read), unique=True)) if read else []
-        verdicts = [
-            judge(
+        transitions = [
+            transition_of(
                 recipient,
                 data.draw(st.sampled_from(OUTCOMES)),
                 registered_at=lease.claimed_at,
@@ -177,19 +178,19 @@ class Pipeline(RuleBasedStateMachine):
             )
             for recipient in answered
         ]
-        self.flushes.append((lease, verdicts))
-        self._record(lease, verdicts)
+        self.flushes.append((lease, transitions))
+        self._record(lease, transitions)
 
     @precondition(lambda self: self.holder)
     @rule(data=st.data())
     def flush_too_late(self, data):
-        """The worker was paused, its lease lapsed, another has the batch: then it wakes."""
+        """The worker was paused, its lease ended, another has the batch: then it wakes."""
         lease, read = data.draw(
             st.sampled_from([each for each in self.leases if self._holds(each[0])])
         )
-        self._lapse(lease.batch_id)
+        self._lose(lease.batch_id)
         self.claim()
-        late = [Verdict(recipient, DeliveryStatus.DELIVERED, attempts=1) for recipient in read]
+        late = [Transition(recipient, DeliveryStatus.DELIVERED, attempts=1) for recipient in read]
         self._record(lease, late)
 
     @precondition(lambda self: self.flushes)
@@ -201,12 +202,17 @@ class Pipeline(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(
         data=st.data(),
-        how=st.sampled_from([batches.park, batches.hand_back_failed, batches.hand_back]),
+        how=st.sampled_from(
+            [
+                HeldLease.park,
+                HeldLease.hand_back_failed,
+                lambda held: held.hand_back(finished_pass=True),
+            ]
+        ),
     )
     def give_back(self, data, how):
         lease, _ = data.draw(st.sampled_from(self.leases))
-        options = {"finished_pass": True} if how is batches.hand_back else {}
-        how(lease, **options)
+        how(HeldLease(lease))
         if self._holds(lease):
             del self.holder[lease.batch_id]
 
@@ -214,16 +220,17 @@ class Pipeline(RuleBasedStateMachine):
     @rule(data=st.data())
     def renew(self, data):
         lease, _ = data.draw(st.sampled_from(self.leases))
-        assert batches.renew(lease) == self._holds(lease)
+        with nullcontext() if self._holds(lease) else pytest.raises(LeaseLost):
+            HeldLease(lease).renew()
 
     @precondition(lambda self: self.holder)
     @rule(data=st.data())
-    def lapse(self, data):
-        self._lapse(data.draw(st.sampled_from(sorted(self.holder))))
+    def lose(self, data):
+        self._lose(data.draw(st.sampled_from(sorted(self.holder))))
 
-    def _lapse(self, batch_id):
+    def _lose(self, batch_id):
         self._let_pass("notifications_app_batch", batch_id)
-        assert batches.free_lapsed() == 1
+        assert batches.free_lost() == 1
         del self.holder[batch_id]
 
     # Time
@@ -271,22 +278,22 @@ class Pipeline(RuleBasedStateMachine):
 
     # The model's own
 
-    def _record(self, lease, verdicts):
+    def _record(self, lease, transitions):
         if not self._holds(lease):
             with pytest.raises(LeaseLost):
-                outcomes.record(lease, verdicts)
+                outcomes.record(lease, transitions)
             return
-        done = outcomes.record(lease, verdicts)
-        for verdict in verdicts:
-            key = (lease.notification_id, verdict.subscription_id)
-            if self.rows[key] == (WAITING, verdict.recipient.attempts):
+        outcomes.record(lease, transitions)
+        for transition in transitions:
+            key = (lease.notification_id, transition.subscription_id)
+            if self.rows[key] == (WAITING, transition.delivery.attempts):
                 self.rows[key] = (
-                    int(verdict.status),
-                    verdict.recipient.attempts + verdict.attempts,
+                    int(transition.status),
+                    transition.delivery.attempts + transition.attempts,
                 )
-                if verdict.expires_as_of is not None:
-                    self._left({verdict.subscription_id})
-        if done:
+                if transition.expires_as_of is not None:
+                    self._left({transition.subscription_id})
+        if Batch.objects.get(pk=lease.batch_id).status == "done":
             del self.holder[lease.batch_id]
 
     def _holds(self, lease):
@@ -318,7 +325,7 @@ class Pipeline(RuleBasedStateMachine):
         Plan.objects.filter(status="planning").update(lease_until=None)
         support.plan()
         Batch.objects.filter(status="leased").update(lease_until=Now())
-        batches.free_lapsed()
+        batches.free_lost()
         Notification.objects.filter(status="processing").update(deadline_at=Now())
         self._tick()
         assert not Notification.objects.exclude(status__in=["sent", "failed"]).exists()

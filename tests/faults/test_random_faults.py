@@ -11,12 +11,12 @@ from tests.faults.system import EVERYTHING, PLATFORMS, until
 def kill_a_worker(system):
     platform = system.random.choice(PLATFORMS)
     system.kill(f"worker-{platform}")
-    system.lapse(platform)
+    system.end_leases(platform)
 
 
 def kill_the_planner(system):
     system.kill("worker-plan")
-    system.lapse_plans()
+    system.end_plan_leases()
 
 
 def kill_the_web_server(system):

@@ -35,7 +35,7 @@ def test_workers_killed_again_and_again_repeat_only_what_was_not_written(system,
         system.kill(*DELIVERING)
         until(system.are_sandboxes_left, "what the dead sent last is read")
         unwritten = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == 0}
-        system.lapse(*PLATFORMS)
+        system.end_leases(*PLATFORMS)
         system.run_all()
         kills.append((unwritten, time.time()))  # the new ones take a while to begin
     assert_exact(channel, [notification])
@@ -86,7 +86,7 @@ def test_a_planner_killed_during_a_plan_leaves_no_recipient_out_and_none_twice(
             until(lambda table=table: system.value(_HELD_UP, [table]), "a window is held up")
             system.kill("worker-plan")
             gate(0)
-        system.lapse_plans()
+        system.end_plan_leases()
         system.start("worker-plan")
     gate(_ALL)
     system.run_all()

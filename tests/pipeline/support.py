@@ -127,10 +127,10 @@ def end_time(notification):
     Notification.objects.filter(pk=notification.pk).update(deadline_at=past)
 
 
-def lapse(batch_id):
+def lose_lease(batch_id):
     """The lease ends, as if its worker had died two minutes ago."""
     Batch.objects.filter(pk=batch_id).update(lease_until=Now() - timedelta(seconds=1))
-    batches.free_lapsed()
+    batches.free_lost()
 
 
 def is_sent(notification):

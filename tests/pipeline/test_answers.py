@@ -8,7 +8,7 @@ from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfig
 from notifications_app.models import Batch, HourlyStat, Notification
 from notifications_app.pipeline import outcomes
 from notifications_app.pipeline.outcomes import RowsRefused
-from notifications_app.pipeline.transitions import Limits, Recipient, judge
+from notifications_app.pipeline.transitions import DueDelivery, Limits, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
@@ -19,7 +19,7 @@ from tests.pipeline import support
 
 def recipient_of(notification, subscription):
     row = support.delivery(notification, subscription)
-    return Recipient(subscription.id, row.attempts, row.first_attempt_at, row.solo_attempts)
+    return DueDelivery(subscription.id, row.attempts, row.first_attempt_at, row.solo_attempts)
 
 
 def claimed(channel, count=1):
@@ -30,9 +30,9 @@ def claimed(channel, count=1):
     return notification, rows, support.claim()
 
 
-def verdict(notification, subscription, outcome, **limits):
+def transition(notification, subscription, outcome, **limits):
     defaults = {"deadline": notification.deadline_at, "attempts": 12, "seconds": 3600}
-    return judge(
+    return transition_of(
         recipient_of(notification, subscription),
         outcome,
         registered_at=subscription.registered_at,
@@ -226,7 +226,7 @@ def test_a_recipient_that_unsubscribed_or_was_deleted_meanwhile_bounces_without_
 def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel):
     ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
-    late = verdict(notification, subscription, Gone("endpoint_gone"))
+    late = transition(notification, subscription, Gone("endpoint_gone"))
 
     factories.register_device(channel, device)
     outcomes.record(lease, [late])
@@ -240,7 +240,7 @@ def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, chann
     notification, lease = _planned_and_claimed(channel)
     as_of = subscription.registered_at - timedelta(seconds=1)
 
-    outcomes.record(lease, [verdict(notification, subscription, Gone("gone", as_of=as_of))])
+    outcomes.record(lease, [transition(notification, subscription, Gone("gone", as_of=as_of))])
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
     assert support.is_active(subscription)
@@ -251,7 +251,7 @@ def test_a_gone_with_a_later_time_expires_who_has_not_moved(sandbox, channel):
     notification, lease = _planned_and_claimed(channel)
     as_of = sql.now() + timedelta(hours=1)
 
-    outcomes.record(lease, [verdict(notification, subscription, Gone("gone", as_of=as_of))])
+    outcomes.record(lease, [transition(notification, subscription, Gone("gone", as_of=as_of))])
 
     assert not support.is_active(subscription)
 
@@ -266,9 +266,9 @@ def test_a_suspect_that_registered_while_it_was_called_stays(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]
     notification, lease = _planned_and_claimed(channel)
-    answers = [verdict(notification, row, Accepted()) for _, row in devices[1:]]
+    answers = [transition(notification, row, Accepted()) for _, row in devices[1:]]
     gone = Gone("vapid_key_mismatch", suspect=True)
-    answers.append(verdict(notification, subscription, gone))
+    answers.append(transition(notification, subscription, gone))
 
     factories.register_device(channel, suspect)
     outcomes.record(lease, answers)
@@ -292,7 +292,7 @@ OUTCOMES = [
 def test_a_record_that_is_repeated_changes_nothing(channel, outcome):
     """As a worker does that never heard of its first commit."""
     notification, (row, *_), lease = claimed(channel, 2)
-    written = [verdict(notification, row, outcome)]
+    written = [transition(notification, row, outcome)]
     outcomes.record(lease, written)
     before = _everything(notification)
 
@@ -320,12 +320,11 @@ def test_text_that_cannot_be_stored_costs_only_its_recipient(channel):
     bad = [Rejected("bad_request", "nul \x00"), Rejected("bad_request", "lone \ud800")]
     said = [Accepted(), bad[0], Accepted(), bad[1], Accepted()]
 
-    done = outcomes.record(
+    outcomes.record(
         lease,
-        [verdict(notification, row, outcome) for row, outcome in zip(rows, said, strict=True)],
+        [transition(notification, row, outcome) for row, outcome in zip(rows, said, strict=True)],
     )
 
-    assert done is True
     assert support.counts(notification) == ("sent", 5, 3, 2)
     assert support.codes(notification) == ["", "", "", "internal_error", "internal_error"]
 
@@ -337,7 +336,7 @@ def test_an_outcome_that_cannot_be_written_ends_in_an_error_and_not_in_a_loop(
     monkeypatch.setattr(outcomes, "_COUNT_HOUR", "SELECT 1/0")
 
     with pytest.raises(RowsRefused):
-        outcomes.record(lease, [verdict(notification, rows[0], Accepted())])
+        outcomes.record(lease, [transition(notification, rows[0], Accepted())])
 
     assert support.counts(notification) == ("processing", 1, 0, 0)
 
@@ -348,7 +347,7 @@ def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(chan
 
     def end(notification, lease):
         row = support.deliveries(notification).get(batch_id=lease.batch_id)
-        accepted = verdict(notification, subscriptions[row.subscription_id], Accepted())
+        accepted = transition(notification, subscriptions[row.subscription_id], Accepted())
         return lambda: outcomes.record(lease, [accepted])
 
     for _ in range(10):

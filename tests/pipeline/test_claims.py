@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import wakeup
-from notifications_app.pipeline.breakers import STRANGERS
+from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from tests import factories
 from tests.pipeline import support
 
@@ -120,17 +120,17 @@ def test_a_platform_claims_nothing_of_another(channel, monkeypatch):
 
 @pytest.mark.parametrize(("processes", "share"), [(0, 1), (1, 1), (4, 1), (8, 2), (11, 2)])
 def test_unknown_hosts_hold_at_most_a_quarter_of_the_processes(channel, processes, share):
-    planned(channel, *[STRANGERS] * 4, "fcm")
+    planned(channel, *[UNKNOWN_HOSTS] * 4, "fcm")
 
     claimed = [support.claim(processes=processes) for _ in range(4)]
 
     services = [lease.push_service for lease in claimed if lease]
-    assert services.count(STRANGERS) == share
+    assert services.count(UNKNOWN_HOSTS) == share
     assert services.count("fcm") == 1
 
 
 def test_many_workers_at_once_never_exceed_the_share_of_unknown_hosts(channel):
-    planned(channel, *[STRANGERS] * 8)
+    planned(channel, *[UNKNOWN_HOSTS] * 8)
 
     leases = support.in_threads(*[lambda: support.claim(processes=8)] * 6)
 
@@ -138,7 +138,7 @@ def test_many_workers_at_once_never_exceed_the_share_of_unknown_hosts(channel):
 
 
 def test_a_finished_batch_of_unknown_hosts_frees_its_share(channel):
-    planned(channel, *[STRANGERS] * 2)
+    planned(channel, *[UNKNOWN_HOSTS] * 2)
     lease = support.claim(processes=4)
     assert support.claim(processes=4) is None
 

@@ -14,7 +14,7 @@ from notifications_app import retention
 from notifications_app.events import Event, EventKind, events_record
 from notifications_app.models import Batch, Delivery, HourlyStat, Notification
 from notifications_app.pipeline import dispatch, outcomes
-from notifications_app.pipeline.transitions import Recipient, Verdict
+from notifications_app.pipeline.transitions import DueDelivery, Transition
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from tests import factories
@@ -33,11 +33,13 @@ def planned(channel, count, **fields):
 
 def claimed(notification):
     """The lease of its batch, and what a worker would write for each recipient."""
-    verdicts = [
-        Verdict(Recipient(row.subscription_id, 0, None, 0), DeliveryStatus.DELIVERED, attempts=1)
+    transitions = [
+        Transition(
+            DueDelivery(row.subscription_id, 0, None, 0), DeliveryStatus.DELIVERED, attempts=1
+        )
         for row in support.deliveries(notification)
     ]
-    return support.claim(), verdicts
+    return support.claim(), transitions
 
 
 def reported(notification):
@@ -142,10 +144,10 @@ def test_a_click_that_comes_before_the_outcome_is_written_is_counted(sandbox, ch
 
 def test_a_click_waits_for_the_flush_of_its_delivery_and_is_counted(channel):
     notification, clicks = planned(channel, 1)
-    lease, verdicts = claimed(notification)
+    lease, transitions = claimed(notification)
 
     with meanwhile(lambda: events_record(clicks)):
-        outcomes.record(lease, verdicts)
+        outcomes.record(lease, transitions)
 
     assert support.counts(notification) == ("sent", 1, 1, 0)
     assert reported(notification) == (1, 1, 0)
@@ -153,9 +155,9 @@ def test_a_click_waits_for_the_flush_of_its_delivery_and_is_counted(channel):
 
 def test_a_flush_waits_for_the_click_on_its_delivery_and_is_counted(channel):
     notification, clicks = planned(channel, 1)
-    lease, verdicts = claimed(notification)
+    lease, transitions = claimed(notification)
 
-    with meanwhile(lambda: outcomes.record(lease, verdicts)):
+    with meanwhile(lambda: outcomes.record(lease, transitions)):
         events_record(clicks)
 
     assert support.counts(notification) == ("sent", 1, 1, 0)
@@ -164,7 +166,7 @@ def test_a_flush_waits_for_the_click_on_its_delivery_and_is_counted(channel):
 
 def test_a_request_for_several_recipients_holds_none_while_it_waits_for_a_flush(channel):
     notification, clicks = planned(channel, 3)
-    lease, verdicts = claimed(notification)
+    lease, transitions = claimed(notification)
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
@@ -173,7 +175,7 @@ def test_a_request_for_several_recipients_holds_none_while_it_waits_for_a_flush(
             support.until(support.waiting_sessions)
             free = sql.rows("SELECT FROM notifications_app_delivery FOR UPDATE NOWAIT", {})
             assert len(free) == 3
-            outcomes.record(lease, verdicts)
+            outcomes.record(lease, transitions)
         called.result(timeout=60)
 
     assert support.counts(notification) == ("sent", 3, 3, 0)
@@ -260,8 +262,8 @@ def over(tampered_channel, settings):
     """A notification past its retention: (notification, clicks)."""
     settings.DELIVERY_RETENTION_DAYS = 0
     notification, clicks = planned(tampered_channel, 2)
-    lease, verdicts = claimed(notification)
-    outcomes.record(lease, verdicts)
+    lease, transitions = claimed(notification)
+    outcomes.record(lease, transitions)
     return notification, clicks
 
 

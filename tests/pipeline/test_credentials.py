@@ -11,7 +11,8 @@ from channels_app.services import platform_pause
 from notifications_app.delivery.types import Misconfigured
 from notifications_app.models import Batch, Plan
 from notifications_app.pipeline import batches, outcomes, wakeup
-from notifications_app.pipeline.transitions import Limits, Recipient, Verdict, judge
+from notifications_app.pipeline.lease import HeldLease
+from notifications_app.pipeline.transitions import DueDelivery, Limits, Transition, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store.crypto import encrypt
 from tests import factories
@@ -38,7 +39,7 @@ def notification(channel, settings, monkeypatch):
 
 def recipient(notification, lease):
     row = support.deliveries(notification).get(batch_id=lease.batch_id)
-    return Recipient(row.subscription_id, row.attempts, None, 0)
+    return DueDelivery(row.subscription_id, row.attempts, None, 0)
 
 
 def refuse(notification, lease):
@@ -46,11 +47,11 @@ def refuse(notification, lease):
     limits = Limits(notification.deadline_at, 12, 3600)
     now = lease.now()
     refusal = Misconfigured("sender_id_disabled", "The project is disabled.")
-    verdict = judge(
+    transition = transition_of(
         recipient(notification, lease), refusal, registered_at=now, now=now, limits=limits
     )
-    outcomes.record(lease, [verdict])
-    batches.park(lease)
+    outcomes.record(lease, [transition])
+    HeldLease(lease).park()
 
 
 def pause(channel, version=1):
@@ -72,7 +73,7 @@ def end_overdue():
 
 
 def deliver(notification, lease):
-    accepted = Verdict(recipient(notification, lease), DeliveryStatus.DELIVERED, attempts=1)
+    accepted = Transition(recipient(notification, lease), DeliveryStatus.DELIVERED, attempts=1)
     outcomes.record(lease, [accepted])
 
 
@@ -166,7 +167,7 @@ def test_it_is_sent_and_not_failed_when_somebody_bounced_for_another_reason(
     channel, credential, notification
 ):
     lease = support.claim("android")
-    gone = Verdict(recipient(notification, lease), DeliveryStatus.BOUNCED, "unsubscribed")
+    gone = Transition(recipient(notification, lease), DeliveryStatus.BOUNCED, "unsubscribed")
     outcomes.record(lease, [gone])
     parked(channel, notification)
     Batch.objects.filter(status="parked").update(parked_at=Now() - timedelta(minutes=61))

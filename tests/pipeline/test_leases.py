@@ -9,9 +9,9 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery
-from notifications_app.pipeline import batches, dispatch, outcomes
-from notifications_app.pipeline.outcomes import LeaseLost
-from notifications_app.pipeline.transitions import Recipient, Verdict
+from notifications_app.pipeline import batches, dispatch, lease, outcomes, reading
+from notifications_app.pipeline.lease import HeldLease, LeaseLost
+from notifications_app.pipeline.transitions import DueDelivery, Transition
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from tests import factories
@@ -48,8 +48,8 @@ def planned(sandbox, channel, count=1):
 def accepted(notification):
     """What a worker would write that had read the batch before."""
     return [
-        Verdict(
-            Recipient(row.subscription_id, row.attempts, None, 0),
+        Transition(
+            DueDelivery(row.subscription_id, row.attempts, None, 0),
             DeliveryStatus.DELIVERED,
             attempts=1,
         )
@@ -67,7 +67,7 @@ def test_a_batch_stays_with_its_worker_until_the_lease_is_over(channel):
     support.plan()
     support.claim()
 
-    assert batches.free_lapsed() == 0
+    assert batches.free_lost() == 0
     assert support.claim() is None
 
 
@@ -78,7 +78,7 @@ def test_what_a_dead_worker_held_goes_to_another_once_the_lease_is_over(sandbox,
 
     support.tick()
     batch = Batch.objects.get()
-    assert (batch.status, batch.lapses, batch.attempt) == ("ready", 1, dead.attempt)
+    assert (batch.status, batch.lease_losses, batch.attempt) == ("ready", 1, dead.attempt)
     support.deliver(notification)
 
     assert support.counts(notification) == ("sent", 3, 3, 0)
@@ -89,7 +89,7 @@ def test_a_late_flush_of_a_lost_lease_writes_nothing(sandbox, channel):
     notification, _ = planned(sandbox, channel, 3)
     zombie = support.claim()
     late = accepted(notification)
-    support.lapse(zombie.batch_id)
+    support.lose_lease(zombie.batch_id)
     current = support.claim()
 
     with pytest.raises(LeaseLost):
@@ -97,7 +97,7 @@ def test_a_late_flush_of_a_lost_lease_writes_nothing(sandbox, channel):
 
     assert support.counts(notification) == ("processing", 3, 0, 0)
     assert not support.deliveries(notification).exclude(status=0).exists()
-    assert outcomes.record(current, late)
+    outcomes.record(current, late)
     with pytest.raises(LeaseLost):  # done meanwhile
         outcomes.record(zombie, late)
     assert support.counts(notification) == ("sent", 3, 3, 0)
@@ -106,15 +106,18 @@ def test_a_late_flush_of_a_lost_lease_writes_nothing(sandbox, channel):
 def test_a_lost_lease_moves_nothing_else_either(sandbox, channel):
     notification, ((_, subscription),) = planned(sandbox, channel)
     zombie = support.claim()
-    support.lapse(zombie.batch_id)
+    support.lose_lease(zombie.batch_id)
     support.claim()
     before = Batch.objects.values().get()
 
-    assert batches.renew(zombie) is False
-    assert batches.hand_back_failed(zombie) is False
-    assert outcomes.begin_alone(zombie, subscription.id) is False
-    batches.hand_back(zombie, finished_pass=True)
-    batches.park(zombie)
+    held = HeldLease(zombie)
+    with pytest.raises(LeaseLost):
+        held.renew()
+    with pytest.raises(LeaseLost):
+        outcomes.begin_alone(zombie, subscription.id)
+    held.hand_back_failed()
+    held.hand_back(finished_pass=True)
+    held.park()
     outcomes.bounce_overdue(zombie.batch_id, "expired")
 
     assert Batch.objects.values().get() == before
@@ -122,13 +125,13 @@ def test_a_lost_lease_moves_nothing_else_either(sandbox, channel):
 
 
 def test_a_lease_is_renewed_while_no_outcome_arrives(sandbox, channel, monkeypatch):
-    monkeypatch.setattr(dispatch, "_RENEW_SECONDS", 0.1)
+    monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.1)
     notification, ((device, _),) = planned(sandbox, channel)
-    lease = support.claim()
+    claimed = support.claim()
     first = Batch.objects.get().lease_until
 
     with standing_still([device]) as called:
-        worker = Worker(lease)
+        worker = Worker(claimed)
         called()
         support.until(lambda: Batch.objects.get().lease_until > first)
     worker.join()
@@ -204,14 +207,14 @@ def test_a_recipient_that_crashes_worker_after_worker_bounces_and_the_others_get
 ):
     notification, devices = planned(sandbox, channel, 5)
     poison, subscription = sorted(devices, key=lambda each: each[1].id)[0]
-    call = dispatch._Delivery._call
+    call = dispatch._Service._call
 
     def break_worker(self, targets):
         if any(target.subscription_id == subscription.id for target in targets):
             raise Killed
         return call(self, targets)
 
-    monkeypatch.setattr(dispatch._Delivery, "_call", break_worker)
+    monkeypatch.setattr(dispatch._Service, "_call", break_worker)
     deaths = 0
     while Batch.objects.get().status != "done":
         assert deaths < 10
@@ -219,7 +222,7 @@ def test_a_recipient_that_crashes_worker_after_worker_bounces_and_the_others_get
             support.deliver()
         except Killed:
             deaths += 1
-            support.lapse(Batch.objects.get().id)
+            support.lose_lease(Batch.objects.get().id)
 
     assert deaths == 6  # three for the batch, three for the one alone
     assert support.counts(notification) == ("sent", 5, 4, 1)
@@ -228,21 +231,21 @@ def test_a_recipient_that_crashes_worker_after_worker_bounces_and_the_others_get
     assert sorted(received(devices)) == [0, 1, 1, 1, 1]
 
 
-def test_a_careful_batch_calls_one_at_a_time_and_resets_its_lapses(sandbox, channel):
+def test_a_careful_batch_calls_one_at_a_time_and_resets_its_lease_losses(sandbox, channel):
     notification, devices = planned(sandbox, channel, 4)
-    Batch.objects.update(lapses=3)
+    Batch.objects.update(lease_losses=3)
     devices[0][0].behave("throttled", times=1)
 
     support.deliver(notification)
 
     assert received(devices) == [1] * 4
-    assert Batch.objects.get().lapses == 0
+    assert Batch.objects.get().lease_losses == 0
     assert not Delivery.objects.exclude(solo_attempts=0).exists()
 
 
 def test_a_careful_batch_notes_each_attempt_before_the_call(sandbox, channel):
     notification, ((device, _),) = planned(sandbox, channel)
-    Batch.objects.update(lapses=3)
+    Batch.objects.update(lease_losses=3)
 
     with standing_still([device]) as called:
         worker = Worker(support.claim())
@@ -260,7 +263,7 @@ def test_a_pass_that_breaks_waits_longer_each_time_and_is_counted(sandbox, chann
 
     waits = []
     with monkeypatch.context() as breaking:
-        breaking.setattr(dispatch, "address", broken)
+        breaking.setattr(reading, "address", broken)
         for _ in range(3):
             lease = support.claim()
             with pytest.raises(RuntimeError):
@@ -269,23 +272,23 @@ def test_a_pass_that_breaks_waits_longer_each_time_and_is_counted(sandbox, chann
             waits.append(batch.due_at - lease.claimed_at)
             Batch.objects.update(due_at=Now())
 
-    assert batch.lapses == 3
+    assert batch.lease_losses == 3
     assert waits[0] >= timedelta(seconds=1)
     assert waits[2] >= timedelta(seconds=4)
 
 
-def test_lapses_stop_counting_before_their_column_is_full(channel):
+def test_lease_losses_stop_counting_before_their_column_is_full(channel):
     factories.add_subscriptions(channel, 1)
     factories.make_notification(channel)
     support.plan()
-    Batch.objects.update(lapses=100)
+    Batch.objects.update(lease_losses=100)
 
     lease = support.claim()
-    support.lapse(lease.batch_id)
-    assert Batch.objects.get().lapses == 100
+    support.lose_lease(lease.batch_id)
+    assert Batch.objects.get().lease_losses == 100
 
-    batches.hand_back_failed(support.claim())
-    assert Batch.objects.get().lapses == 100
+    HeldLease(support.claim()).hand_back_failed()
+    assert Batch.objects.get().lease_losses == 100
 
 
 def test_a_connection_cut_in_the_middle_of_a_pass_doubles_and_loses_nothing(sandbox, channel):
@@ -311,7 +314,7 @@ def test_a_connection_cut_before_the_first_call_hands_the_batch_back(sandbox, ch
         sql.rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
 
     with monkeypatch.context() as cutting:
-        cutting.setattr(dispatch, "address", cut)
+        cutting.setattr(reading, "address", cut)
         with pytest.raises(OperationalError):
             dispatch.deliver_batch(lease)
 
@@ -329,7 +332,7 @@ def test_a_worker_that_lost_its_lease_starts_no_further_call(sandbox, channel, s
     with standing_still([device for device, _ in devices]) as called:
         worker = Worker(zombie)
         called()
-        support.lapse(zombie.batch_id)
+        support.lose_lease(zombie.batch_id)
     worker.join()
 
     assert 0 < sum(received(devices)) <= 2

@@ -163,7 +163,7 @@ def test_secrets_that_cannot_be_decrypted_wait_a_minute_and_cost_no_attempt(
     notification = phones.send(channel, provider.platform)
 
     batch = Batch.objects.get()
-    assert (batch.status, batch.lapses) == ("ready", 0)
+    assert (batch.status, batch.lease_losses) == ("ready", 0)
     assert 59 <= (batch.due_at - batch.claimed_at).total_seconds() < 70
     assert set(support.deliveries(notification).values_list("attempts", "code")) == {(0, "")}
     assert support.logged(caplog, "credentials.unreadable")
@@ -186,7 +186,7 @@ def test_stored_text_that_is_no_credential_pauses_the_platform_until_one_is_stor
     notification = phones.send(channel, provider.platform)
 
     assert support.batch_statuses() == {"parked"}
-    assert Batch.objects.get().lapses == 0
+    assert Batch.objects.get().lease_losses == 0
     assert phones.credential(channel).paused_code == "key_unreadable"
     provider.store(channel)
     phones.deliver_to_the_end(notification, provider.platform)
@@ -198,13 +198,13 @@ def test_text_that_is_no_credential_does_not_pause_what_replaced_it(google, chan
     devices = google.devices(channel, 1)
     ProviderCredential.objects.update(secret_encrypted=encrypt("{}"))
     notification = phones.plan(channel, "android")
-    park = dispatch._pause_and_park
+    pause = dispatch.pause
 
     def too_late(*arguments):
         google.store(channel)
-        park(*arguments)
+        return pause(*arguments)
 
-    monkeypatch.setattr(dispatch, "_pause_and_park", too_late)
+    monkeypatch.setattr(dispatch, "pause", too_late)
     phones.deliver_to_the_end(notification, "android")
 
     assert phones.credential(channel).paused_at is None

@@ -6,7 +6,7 @@ import pytest
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, breakers, dispatch
-from notifications_app.states import CAREFUL_AFTER_LAPSES
+from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common.store.quota import Quota
 from pushsvc.common.store.redis_client import redis_client
 from tests import factories
@@ -60,7 +60,7 @@ def test_a_batch_is_cut_to_what_is_granted_and_the_rest_comes_later(google, chan
 
     assert support.counts(notification) == ("processing", BURST + 30, BURST, 0)
     batch = Batch.objects.get(notification=notification)
-    assert (batch.status, batch.lapses) == ("ready", 0)
+    assert (batch.status, batch.lease_losses) == ("ready", 0)
     waiting = support.deliveries(notification).filter(status=0)
     assert set(waiting.values_list("attempts", "code", "first_attempt_at")) == {(0, "", None)}
     phones.deliver_to_the_end(notification, "android")
@@ -142,13 +142,13 @@ def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * 3  # three at first
     devices = factories.subscribe_androids(google, channel, 5)
     notification = phones.plan(channel, "android")
-    Batch.objects.filter(notification=notification).update(lapses=CAREFUL_AFTER_LAPSES)
+    Batch.objects.filter(notification=notification).update(lease_losses=CAREFUL_AFTER_LEASE_LOSSES)
 
     phones.deliver(notification, "android")
 
     assert sum(phones.received(devices)) == 3
     batch = Batch.objects.get(notification=notification)
-    assert batch.lapses == CAREFUL_AFTER_LAPSES  # it is not over
+    assert batch.lease_losses == CAREFUL_AFTER_LEASE_LOSSES  # it is not over
     assert set(support.deliveries(notification).values_list("solo_attempts", flat=True)) == {0}
     phones.deliver_to_the_end(notification, "android")
     assert phones.received(devices) == [1] * 5

@@ -47,7 +47,7 @@ def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
     told.result(60)
     assert worker.wait(timeout=60) == 0
     batch = Batch.objects.get()
-    assert (batch.status, batch.lapses) == ("ready", 0)
+    assert (batch.status, batch.lease_losses) == ("ready", 0)
     assert batch.delivered_count == sum(phones.received(devices)) < 250
     phones.deliver(notification, platform)
     assert phones.received(devices) == [1] * 250

@@ -58,7 +58,7 @@ def edit(segment, rule):
     )
 
 
-def lapse_plans():
+def end_plan_leases():
     """The planner died a minute ago."""
     Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
 
@@ -112,7 +112,7 @@ def test_a_planner_that_takes_over_goes_by_the_rule_of_the_start(channel):
     assert planning.plan_window(planning.claim_plan())
     edit(segment, FREE)
 
-    lapse_plans()
+    end_plan_leases()
     support.plan(notification)
 
     assert planned(notification) == ids(by_plan["pro"])
@@ -211,12 +211,12 @@ def test_a_member_of_the_segment_throughout_is_planned_once(channel, plans, even
         if event == "window":
             planning.plan_window(lease)
         elif event == "planner dies":
-            lapse_plans()
+            end_plan_leases()
             lease = planning.claim_plan() or lease
         else:
             _change(channel, data.draw(st.sampled_from(crowd)), event)
         always, ever = always & _members(channel), ever | _members(channel)
-    lapse_plans()
+    end_plan_leases()
     support.plan(notification)
 
     got = support.deliveries(notification).values_list("subscription_id", flat=True)

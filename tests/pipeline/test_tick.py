@@ -56,7 +56,7 @@ def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
     devices[0][0].behave("error", status=400, body=MISMATCH)
     suspects = support.send(channel)
     factories.add_subscriptions(other_channel, 6)
-    lapsed = factories.make_notification(other_channel)
+    lost = factories.make_notification(other_channel)
     over = factories.make_notification(other_channel)
     support.plan()
     support.end_time(over)
@@ -70,8 +70,8 @@ def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
     assert not support.is_active(devices[0][1])
     assert support.counts(suspects) == ("sent", 6, 5, 1)
     assert support.counts(over) == ("sent", 6, 0, 6)
-    batches = Batch.objects.filter(notification=lapsed)
-    assert set(batches.values_list("status", "lapses")) == {("ready", 1)}
+    batches = Batch.objects.filter(notification=lost)
+    assert set(batches.values_list("status", "lease_losses")) == {("ready", 1)}
 
 
 def test_the_tick_wakes_workers_only_for_what_is_due(channel):
@@ -149,7 +149,7 @@ def test_sums_that_agree_are_not_logged(channel, sandbox, caplog):
     assert not support.logged(caplog, "counts.corrected")
 
 
-def test_one_batch_that_cannot_be_written_silences_no_bell(tampered_channel, other_channel, caplog):
+def test_one_batch_that_cannot_be_written_stops_no_wakeup(tampered_channel, other_channel, caplog):
     factories.add_subscriptions(tampered_channel, 2)
     broken = factories.make_notification(tampered_channel)
     support.plan()
@@ -180,7 +180,7 @@ def unendable(sandbox, tampered_channel):
     sql.execute("DROP FUNCTION refuse_to_end CASCADE", {})
 
 
-def test_a_step_that_fails_silences_no_bell(unendable, other_channel, caplog):
+def test_a_step_that_fails_stops_no_wakeup(unendable, other_channel, caplog):
     factories.add_subscriptions(other_channel, 2)
     factories.make_notification(other_channel)
     support.plan()

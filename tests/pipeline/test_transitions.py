@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
-from notifications_app.pipeline.transitions import Limits, Recipient, judge, out_of_time
+from notifications_app.pipeline.transitions import DueDelivery, Limits, out_of_time, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.ids import uuid7
 
@@ -14,11 +14,11 @@ FOREVER = NOW + timedelta(days=28)
 
 
 def recipient(attempts=0, first_attempt_at=None):
-    return Recipient(uuid7(), attempts, first_attempt_at, 0)
+    return DueDelivery(uuid7(), attempts, first_attempt_at, 0)
 
 
 def judged(outcome, who=None, *, deadline=FOREVER, attempts=12, registered_at=NOW):
-    return judge(
+    return transition_of(
         who or recipient(),
         outcome,
         registered_at=registered_at,
@@ -38,17 +38,17 @@ def judged(outcome, who=None, *, deadline=FOREVER, attempts=12, registered_at=NO
     ],
 )
 def test_every_outcome_has_its_row(outcome, status, code, attempts):
-    verdict = judged(outcome)
+    transition = judged(outcome)
 
-    assert (verdict.status, verdict.code, verdict.attempts) == (status, code, attempts)
+    assert (transition.status, transition.code, transition.attempts) == (status, code, attempts)
 
 
 @pytest.mark.parametrize("outcome", [Accepted(), Rejected("x"), Deferred("x"), Misconfigured("x")])
 def test_only_gone_expires(outcome):
-    verdict = judged(outcome)
+    transition = judged(outcome)
 
-    assert verdict.expires_as_of is None
-    assert not verdict.is_suspect
+    assert transition.expires_as_of is None
+    assert not transition.is_suspect
 
 
 def test_gone_expires_who_has_not_registered_since_it_was_called():
@@ -59,10 +59,10 @@ def test_gone_expires_who_has_not_registered_since_it_was_called():
 
 
 def test_a_suspect_gone_is_held():
-    verdict = judged(Gone("x", suspect=True))
+    transition = judged(Gone("x", suspect=True))
 
-    assert verdict.expires_as_of is None
-    assert verdict.is_suspect
+    assert transition.expires_as_of is None
+    assert transition.is_suspect
 
 
 @pytest.mark.parametrize("attempts", range(11))
@@ -102,11 +102,11 @@ def test_waits_that_differ_by_jitter_come_due_together():
     ids=["twelve_attempts", "ttl_zero", "an_hour", "deadline"],
 )
 def test_a_deferral_that_nothing_could_follow_bounces(who, options):
-    verdict = judged(Deferred("throttled", "slow down"), who, **options)
+    transition = judged(Deferred("throttled", "slow down"), who, **options)
 
-    assert (verdict.status, verdict.code) == (DeliveryStatus.BOUNCED, "expired")
-    assert verdict.detail == "throttled slow down"
-    assert verdict.due_at is None
+    assert (transition.status, transition.code) == (DeliveryStatus.BOUNCED, "expired")
+    assert transition.detail == "throttled slow down"
+    assert transition.due_at is None
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def wire(settings, broker_at):
 )
 def test_no_more_wakeups_wait_than_the_bound(counts, waiting):
     for count in counts:
-        wakeup.ring("web", count)
+        wakeup.wake("web", count)
 
     assert support.waiting("web") == waiting
     assert support.waiting("plan") == 0
@@ -116,7 +116,7 @@ def test_a_broker_that_refuses_costs_no_exception_and_little_time(broker_at, cap
     broker_at(f"redis://127.0.0.1:{port}/0")
     begun = time.monotonic()
 
-    wakeup.ring("web")
+    wakeup.wake("web")
 
     assert time.monotonic() - begun < 20
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
@@ -127,7 +127,7 @@ def test_a_broker_that_never_answers_costs_no_exception_and_little_time(broker_a
         broker_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         begun = time.monotonic()
 
-        wakeup.ring("web")
+        wakeup.wake("web")
 
         assert time.monotonic() - begun < 20
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
@@ -136,26 +136,26 @@ def test_a_broker_that_never_answers_costs_no_exception_and_little_time(broker_a
 def test_a_broker_that_did_not_answer_is_left_alone_for_a_moment(wire, caplog, monkeypatch):
     monkeypatch.setattr(wakeup, "_SILENCE_SECONDS", 60.0)
     wire.cut()
-    wakeup.ring("web")
+    wakeup.wake("web")
     dials = wire.dials
 
-    wakeup.ring("web")
-    wakeup.ring("plan")
+    wakeup.wake("web")
+    wakeup.wake("plan")
 
     assert wire.dials == dials
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
 def test_a_wakeup_arrives_again_once_the_broker_is_back(wire, caplog):
-    wakeup.ring("web")
+    wakeup.wake("web")
     assert support.waiting("web") == 1
     wire.cut()
-    wakeup.ring("web")
+    wakeup.wake("web")
     assert support.logged(caplog, "doorbell.unheard")
 
     wire.is_cut = False
     wakeup._silent_until = 0.0
-    wakeup.ring("web")
+    wakeup.wake("web")
 
     assert support.waiting("web") == 2
 
@@ -164,23 +164,23 @@ def test_more_failures_than_the_pool_holds_do_not_silence_it(wire):
     wire.cut()
     for _ in range(12):
         wakeup._silent_until = 0.0
-        wakeup.ring("web")
+        wakeup.wake("web")
 
     wire.is_cut = False
     wakeup._silent_until = 0.0
-    wakeup.ring("web")
+    wakeup.wake("web")
 
     assert support.waiting("web") == 1
 
 
 def test_threads_that_send_wakeups_at_once_all_return(wire):
-    wakeup.ring("web")
-    support.in_threads(*[lambda: wakeup.ring("web")] * 12)
+    wakeup.wake("web")
+    support.in_threads(*[lambda: wakeup.wake("web")] * 12)
     assert 1 < support.waiting("web") <= 28
 
     wire.cut()
     wakeup._silent_until = 0.0
-    support.in_threads(*[lambda: wakeup.ring("web")] * 12)
+    support.in_threads(*[lambda: wakeup.wake("web")] * 12)
 
 
 def test_a_notification_is_accepted_while_the_broker_is_away_and_found_later(channel, wire):

@@ -50,7 +50,7 @@ def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sa
     written = set(
         support.deliveries(notification).filter(status=1).values_list("subscription_id", flat=True)
     )
-    support.lapse(batch.id)
+    support.lose_lease(batch.id)
     support.tick()
     processes.start("worker-web")
     support.until(lambda: support.is_sent(notification))
@@ -75,7 +75,7 @@ def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
     told.result(60)
     assert worker.wait(timeout=60) == 0
     batch = Batch.objects.get()
-    assert (batch.status, batch.lapses) == ("ready", 0)
+    assert (batch.status, batch.lease_losses) == ("ready", 0)
     assert batch.delivered_count == sum(received(devices)) < 250
     support.deliver(notification)
     assert received(devices) == [1] * 250

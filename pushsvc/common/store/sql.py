@@ -1,4 +1,13 @@
-"""Set-based statements that the ORM cannot say: several rows, in one round trip."""
+"""SQL statements that the ORM cannot express, the database's clock, and transactions that end.
+
+Two of PostgreSQL's clocks are in use. `statement_timestamp()`, which is Django's `Now()`, is the
+rule: it is one moment for all rows of a statement, so rows that are written together agree, and
+what a statement compares with the clock does not change while it runs. `clock_timestamp()` is for
+moments that must not lie before a wait for a lock: the begin and the end of a lease (a statement
+that waited would otherwise give a lease away that is partly over, and its holder would count from
+too early a moment) and the moment of a registration, which decides whether an answer is older.
+`now()` is the transaction's begin and is not used: a transaction may wait before it writes.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,9 +23,17 @@ from django.db import (
     connection,
     transaction,
 )
+from django.db.models import DateTimeField, Func
 from psycopg.errors import IdleInTransactionSessionTimeout
 
 T = TypeVar("T")
+
+
+class ClockTimestamp(Func):
+    """The database's clock when a row is written. See above for when `Now()` will not do."""
+
+    function = "clock_timestamp"
+    output_field = DateTimeField()
 
 
 def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -26,7 +43,7 @@ def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]
 
 
 def execute(statement: str, parameters: Mapping[str, Any]) -> int:
-    """The number of rows that the statement changed."""
+    """Returns the number of rows that the statement changed."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return int(cursor.rowcount)
@@ -38,13 +55,18 @@ def now() -> datetime:
     return moment
 
 
+def try_lock(name: str) -> bool:
+    """Takes the advisory lock `name` until the transaction ends; False if another has it."""
+    return bool(rows(_TRY_LOCK, {"name": name})[0][0])
+
+
 @contextmanager
 def brief_transaction() -> Iterator[None]:
-    """A transaction that the server ends when this process falls silent in it: one that is paused,
-    or whose machine is gone, must not hold its locks until somebody looks.
+    """A transaction that the server ends when this process is silent in it for too long. So a
+    process that is paused, or whose machine is lost, does not keep its locks.
 
-    To be used for what locks rows that workers share. Raises OperationalError if it came to that,
-    as for any other connection that was lost.
+    Use it for every transaction that locks rows that workers share. Raises OperationalError if the
+    server ended the transaction, as for any lost connection.
     """
     try:
         with transaction.atomic():
@@ -59,8 +81,9 @@ def brief_transaction() -> Iterator[None]:
 def write_apart(
     items: Sequence[T], write: Callable[[Sequence[T]], None], *, most: int | None = None
 ) -> list[tuple[T, Exception]]:
-    """Writes all but the items that the database refuses each by itself, found by halves; returns
-    these with what it said. After `most` of them it is not about items: the rest is refused, too.
+    """Writes all items but those that the database refuses, which it isolates by bisection.
+    Returns these, each with the error. After `most` refusals the cause is not a single item, so
+    all items that are left count as refused, too.
 
     `write` is one transaction and safe to repeat. Raises what it raises while the database is away.
     """
@@ -71,7 +94,7 @@ def write_apart(
         try:
             write(part)
         except (OperationalError, InterfaceError):
-            raise  # it refuses nothing
+            raise  # the database is away and has refused nothing
         except (DatabaseError, ValueError) as error:
             is_over = most is not None and len(refused) >= most
             if len(part) <= 1 or is_over:
@@ -82,5 +105,7 @@ def write_apart(
     return refused
 
 
-# For this transaction only: PgBouncer's next one may be another process's.
+# For this transaction only: PgBouncer may give the connection to another process afterwards.
 _LIMIT_SILENCE = "SELECT set_config('idle_in_transaction_session_timeout', %(limit)s, true)"
+
+_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%(name)s, 0))"

@@ -1,0 +1,230 @@
+"""Statements on notifications, plans, batches and deliveries, by name.
+
+Each is one conditional statement. An update returns how many rows it changed, so its caller
+knows whether the rows were still as expected. SQL that the ORM cannot say stands beside its caller.
+"""
+
+from datetime import timedelta
+from typing import Any, Protocol, Self, TypeVar
+from uuid import UUID
+
+from django.db.models import (
+    DurationField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    Min,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+)
+from django.db.models.functions import Coalesce, Greatest, Least, Now, Power
+
+from notifications_app.states import (
+    CAREFUL_AFTER_LEASE_LOSSES,
+    IDLE,
+    BatchStatus,
+    DeliveryStatus,
+    NotificationStatus,
+    PlanStatus,
+    State,
+    previous_states,
+)
+from pushsvc.common.store.sql import ClockTimestamp
+
+Row = TypeVar("Row", bound=Model)
+
+_MOST_LEASE_LOSSES = 100  # long before the column is full
+_LONGEST_BREAK = 5  # as a power of two seconds
+
+
+class BatchLease(Protocol):
+    """A claim of a batch. It is over once the batch has another attempt."""
+
+    @property
+    def batch_id(self) -> int: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+
+class PlanClaim(Protocol):
+    """The same of a plan."""
+
+    @property
+    def plan_id(self) -> int: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+
+class StateQuerySet(QuerySet[Row]):
+    """Rows that have a state."""
+
+    def become(self, state: State, **values: Any) -> int:
+        """Changes the state of those rows that may become `state`, together with other columns."""
+        return self.filter(status__in=previous_states(state)).update(status=state, **values)
+
+    def locked(self) -> Row | None:
+        """The only row, locked until the transaction ends as every writer locks it; None if there
+        is none. Inserts that refer to the row need not wait."""
+        return next(iter(self.select_for_update(no_key=True)), None)
+
+
+class NotificationQuerySet(StateQuerySet[Row]):
+    def due(self) -> Self:
+        return self.filter(status=NotificationStatus.PENDING, scheduled_at__lte=Now())
+
+    def past_deadline(self) -> Self:
+        return self.filter(status=NotificationStatus.PROCESSING, deadline_at__lt=Now())
+
+    def complete(self, *, plans: QuerySet[Any], batches: QuerySet[Any]) -> Self:
+        """Those in `processing` of which no plan is still planning and every batch is done."""
+        own_plans = plans.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
+        own_batches = batches.filter(notification=OuterRef("pk")).exclude(status=BatchStatus.DONE)
+        return self.filter(
+            ~Exists(own_plans), ~Exists(own_batches), status=NotificationStatus.PROCESSING
+        )
+
+    def count_recipients(self, recipients: int) -> int:
+        return self.update(recipient_count=F("recipient_count") + recipients)
+
+    def count_outcomes(self, *, delivered: int, bounced: int) -> int:
+        return self.update(
+            delivered_count=F("delivered_count") + delivered,
+            bounced_count=F("bounced_count") + bounced,
+        )
+
+
+class PlanQuerySet(StateQuerySet[Row]):
+    def leased_by(self, lease: PlanClaim) -> Self:
+        """The plan, if it is still being planned and the lease is the newest."""
+        return self.filter(pk=lease.plan_id, attempt=lease.attempt, status=PlanStatus.PLANNING)
+
+    def plannable(self) -> Self:
+        """Those with windows left that no planner holds."""
+        unleased = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
+        return self.filter(unleased, status=PlanStatus.PLANNING, due_at__lte=Now())
+
+    def advance(self, *, cursor: UUID | None, recipients: int, lease: timedelta) -> int:
+        """Records a window and renews the lease."""
+        return self.update(
+            cursor=cursor,
+            recipient_count=F("recipient_count") + recipients,
+            lease_until=ClockTimestamp() + lease,
+        )
+
+    def end(self, *, cursor: UUID | None, recipients: int) -> int:
+        """Records the last window. From then on the plan waits for its batches."""
+        return self.become(
+            PlanStatus.DELIVERING,
+            cursor=cursor,
+            recipient_count=F("recipient_count") + recipients,
+            lease_until=None,
+        )
+
+    def release(self, *, wait: timedelta) -> int:
+        """Ends the lease. The plan may be claimed again after `wait`."""
+        return self.update(lease_until=None, due_at=Now() + wait)
+
+
+class BatchQuerySet(StateQuerySet[Row]):
+    def leased(self) -> Self:
+        return self.filter(status=BatchStatus.LEASED)
+
+    def leased_by(self, lease: BatchLease) -> Self:
+        """The batch, if the lease is the newest and has not ended."""
+        return self.leased().filter(pk=lease.batch_id, attempt=lease.attempt)
+
+    def due(self) -> Self:
+        return self.filter(status=BatchStatus.READY, due_at__lte=Now())
+
+    def idle(self) -> Self:
+        """Those that wait and that no worker holds."""
+        return self.filter(status__in=IDLE)
+
+    def parked(self) -> Self:
+        return self.filter(status=BatchStatus.PARKED)
+
+    def renew(self, lease: timedelta) -> int:
+        return self.update(lease_until=ClockTimestamp() + lease)
+
+    def park(self) -> int:
+        return self.become(BatchStatus.PARKED, lease_until=None, parked_at=Now())
+
+    def hand_back(self, waiting: QuerySet[Any], *, finished_pass: bool, wait: timedelta) -> int:
+        """Ends the lease. The batch is due when the first of its `waiting` deliveries is, but not
+        before `wait` is over. A finished pass sets the lease losses back to zero."""
+        own = waiting.filter(batch_id=OuterRef("pk")).order_by().values("batch_id")
+        first_due = Subquery(own.values(first=Min(Coalesce("due_at", Now()))))
+        return self.become(
+            BatchStatus.READY,
+            lease_until=None,
+            lease_losses=0 if finished_pass else F("lease_losses"),
+            due_at=Greatest(Now() + wait, first_due),
+        )
+
+    def hand_back_failed(self, *, careful: bool) -> int:
+        """Ends the lease after a pass that broke, which counts as a lease loss. The batch waits
+        1 s, twice as long after each further loss, at most 32 s. `careful`: the next pass is."""
+        return self.become(
+            BatchStatus.READY,
+            lease_until=None,
+            lease_losses=_one_more_loss(careful=careful),
+            due_at=_after_a_break(),
+        )
+
+    def postpone_bounces(self) -> int:
+        """The same for an idle batch of which the database refuses to bounce rows. It is not to be
+        bounced again before."""
+        return self.update(
+            lease_losses=_one_more_loss(careful=True),
+            due_at=_after_a_break(),
+            bounce_again_at=_after_a_break(),
+        )
+
+    def count_outcomes(self, *, is_done: bool, lease: timedelta | None, **counts: int) -> int:
+        """Adds to the counts of a locked batch. `lease`: how long it is renewed, if it is leased.
+        `is_done`: the counts are then complete, and the batch ends."""
+        values: dict[str, Any] = {name: F(name) + count for name, count in counts.items()}
+        if is_done:
+            return self.become(BatchStatus.DONE, finished_at=Now(), lease_until=None, **values)
+        if lease is not None:
+            values["lease_until"] = ClockTimestamp() + lease
+        return self.update(**values)
+
+
+class DeliveryQuerySet(StateQuerySet[Row]):
+    def waiting(self) -> Self:
+        return self.filter(status=DeliveryStatus.WAITING)
+
+    def due(self) -> Self:
+        at_once = Q(due_at__isnull=True)
+        return self.waiting().filter(at_once | Q(due_at__lte=Now()))
+
+    def bounce(self, code: str) -> int:
+        """Bounces recipients without a call."""
+        return self.become(DeliveryStatus.BOUNCED, code=code, due_at=None, finished_at=Now())
+
+    def begin_alone(self, batch: QuerySet[Any]) -> int:
+        """Notes a solo attempt, if there is still such a batch."""
+        return self.filter(Exists(batch)).update(solo_attempts=F("solo_attempts") + 1)
+
+
+class IdempotencyRecordQuerySet(QuerySet[Row]):
+    def old(self, age: timedelta) -> Self:
+        return self.filter(created_at__lte=Now() - age)
+
+
+def _one_more_loss(*, careful: bool) -> Least:
+    least = CAREFUL_AFTER_LEASE_LOSSES if careful else 0
+    return Least(Greatest(F("lease_losses") + 1, Value(least)), Value(_MOST_LEASE_LOSSES))
+
+
+def _after_a_break() -> Any:
+    seconds = Power(Value(2), Least(F("lease_losses"), Value(_LONGEST_BREAK)))
+    wait = ExpressionWrapper(seconds * Value(timedelta(seconds=1)), output_field=DurationField())
+    return Now() + wait
