@@ -37,15 +37,21 @@ def server_tls(host: str, authority_file: Path | None = None) -> tuple[ssl.SSLCo
 
     With a file, the authority outlives the process, so that clients that trust it go on doing so.
     """
-    authority = _kept(authority_file) or _new_authority(authority_file)
-    server = _issue("pushsvc sandbox", authority, host)
+    chain, authority = server_chain(host, authority_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["h2"])
     with tempfile.TemporaryDirectory() as folder:  # mode 700; ssl reads only files
-        chain = Path(folder) / "chain.pem"
-        chain.write_bytes(_private(server) + server.pem)
-        context.load_cert_chain(chain)
-    return context, authority.pem.decode("ascii")
+        file = Path(folder) / "chain.pem"
+        file.write_bytes(chain)
+        context.load_cert_chain(file)
+    return context, authority
+
+
+def server_chain(host: str, authority_file: Path | None = None) -> tuple[bytes, str]:
+    """A private key with its certificate for `host`, and the authority to trust; all in PEM."""
+    authority = _kept(authority_file) or _new_authority(authority_file)
+    server = _issue("pushsvc sandbox", authority, host)
+    return _private(server) + server.pem, authority.pem.decode("ascii")
 
 
 def _kept(file: Path | None) -> _Issued | None:

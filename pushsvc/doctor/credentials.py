@@ -1,0 +1,37 @@
+"""Each stored provider credential, tried at its provider with a message that reaches nobody."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from channels_app.models import ProviderCredential
+from notifications_app.credential_check import credentials_try
+from notifications_app.pipeline.targets import CredentialsUnreadable
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.store.crypto import SecretUnreadable
+from pushsvc.doctor.finding import Finding, Tone
+
+_SUBJECT: Final = "credentials"
+
+
+def examine() -> Iterator[Finding]:
+    stored = ProviderCredential.objects.select_related("channel")
+    for credential in stored.order_by("channel__name", "platform"):
+        yield _tried(credential)
+
+
+def _tried(credential: ProviderCredential) -> Finding:
+    platform = Platform(credential.platform)
+    name = f"{PLATFORM_NAMES[platform]} credentials of {credential.channel.name}"
+    try:
+        trial = credentials_try(channel_id=credential.channel_id, platform=platform)
+    except (CredentialsUnreadable, SecretUnreadable):
+        remedy = "A key is missing from CREDENTIAL_KEYS. Put it back, or store them again."
+        return Finding(_SUBJECT, Tone.BAD, f"The {name} cannot be decrypted", remedy)
+    if trial.is_good:
+        return Finding(_SUBJECT, Tone.OK, f"The {name} are accepted")
+    said = f"{trial.code}: {trial.detail}".rstrip(": ")
+    if trial.is_good is None:
+        remedy = f"{said}. Check that this machine reaches the provider, and try again."
+        return Finding(_SUBJECT, Tone.WARN, f"The {name} could not be tried", remedy)
+    remedy = f"{said}. Correct it at the provider, or store other credentials."
+    return Finding(_SUBJECT, Tone.BAD, f"The {name} are refused", remedy)

@@ -1,0 +1,292 @@
+"""`manage.py doctor` names each fault, and what to do about it."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from io import StringIO
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from channels_app.models import Channel, ProviderCredential
+from pushsvc.doctor import database
+from pushsvc.local.embedded.server import free_port
+from pushsvc.sandbox.certificate import server_chain
+from tests.admin.dashboards import everything_lives
+from tests.factories import make_channel
+from tests.pipeline import phones
+from tests.pipeline.processes import CHECKOUT
+
+pytestmark = pytest.mark.django_db
+
+# The test server gives up safety on power loss for speed.
+OF_THE_TEST_SERVER = {f"The setting {name} is off" for name in database._HARMFUL}
+
+
+def report(*arguments):
+    """What it found, and its exit status."""
+    output, status = StringIO(), 0
+    try:
+        call_command("doctor", "--json", *arguments, stdout=output)
+    except SystemExit as ended:
+        status = ended.code
+    return json.loads(output.getvalue())["findings"], status
+
+
+def faults(*arguments):
+    """{title: remedy} of everything that is not well, but for the test server's own settings."""
+    found, _ = report(*arguments)
+    return {
+        each["title"]: each["remedy"]
+        for each in found
+        if each["tone"] in {"warn", "bad"} and each["title"] not in OF_THE_TEST_SERVER
+    }
+
+
+@pytest.fixture
+def healthy(settings):
+    """Nothing is wrong that a test can prevent."""
+    everything_lives()
+    settings.PUBLIC_BASE_URL = "https://push.example.com"
+    settings.VAPID_SUBJECT = "mailto:root@example.org"
+    settings.TRUSTED_PROXIES = 1
+    settings.FCM_API_BASE, settings.APNS_SERVER = "https://fcm.googleapis.com", ""
+    settings.SECURE_SSL_REDIRECT = settings.SESSION_COOKIE_SECURE = True
+    settings.CSRF_COOKIE_SECURE = True
+    settings.SECURE_HSTS_SECONDS = 3600
+    settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
+    return make_channel()
+
+
+def test_where_all_is_well_each_part_has_a_line_that_says_so(healthy):
+    found, _ = report()
+
+    assert faults() == {}
+    lines = {(each["subject"], each["title"]) for each in found if each["tone"] == "ok"}
+    assert {subject for subject, _ in lines} == {"settings", "database", "redis", "broker", "work"}
+    assert ("work", "Nothing is late or failing (1 channels)") in lines
+
+
+def test_for_people_each_finding_is_a_line_with_its_remedy_below(healthy, settings):
+    settings.TRUSTED_PROXIES = 0
+    output = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("doctor", stdout=output)
+
+    lines = output.getvalue().splitlines()
+    line = lines.index("bad   settings     PUBLIC_BASE_URL is https, TRUSTED_PROXIES is 0")
+    assert lines[line + 1].startswith(" " * 19 + "TLS ends in a proxy")
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_the_exit_status_tells_bad_from_well(healthy, settings, monkeypatch):
+    monkeypatch.setattr(database, "_HARMFUL", {})
+    assert report()[1] == 0
+
+    settings.TRUSTED_PROXIES = 0
+    assert report()[1] == 1
+
+
+def test_a_database_that_is_away_is_the_only_thing_said_of_it():
+    """In a process of its own: this one's connection is the test's."""
+    environment = {**os.environ, "DATABASE_URL": f"postgresql://127.0.0.1:{free_port()}/away"}
+    command = [sys.executable, "manage.py", "doctor", "--json"]
+    ended = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert ended.returncode == 1, ended.stderr
+    found = json.loads(ended.stdout)["findings"]
+    (finding,) = [each for each in found if each["subject"] in {"database", "work"}]
+    assert finding["title"] == "PostgreSQL cannot be reached"
+    assert "Check DATABASE_URL" in finding["remedy"]
+
+
+def test_settings_that_lose_data_are_bad(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")
+    found, _ = report()
+
+    (finding,) = [each for each in found if "synchronous_commit" in each["title"]]
+    assert finding["tone"] == "bad"
+    assert "ALTER SYSTEM SET synchronous_commit = on" in finding["remedy"]
+
+
+def test_a_missing_migration_is_named_with_the_command(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+
+    remedy = faults()["1 migrations are not applied"]
+    assert "sessions.0001_initial" in remedy
+    assert "manage.py migrate" in remedy
+
+
+def test_an_invalid_index_is_named_with_the_statement_that_drops_it(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'batch_breaking'::regclass"
+        )
+
+    remedy = faults()["The index batch_breaking is invalid"]
+    assert "DROP INDEX CONCURRENTLY batch_breaking" in remedy
+
+
+def test_an_old_transaction_is_named_with_its_process(healthy, monkeypatch):
+    monkeypatch.setattr(database, "OLD_TRANSACTION", timedelta(0))
+    parameters = connection.get_connection_params()
+    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
+    with psycopg.connect(**arguments, application_name="forgotten") as other:
+        other.execute("SELECT 1")
+        found = faults()
+        pid = other.info.backend_pid
+
+    (title,) = [title for title in found if "A transaction of forgotten" in title]
+    assert f"pg_terminate_backend({pid})" in found[title]
+
+
+def test_clocks_that_differ_are_named(healthy, monkeypatch):
+    real = database.time.time
+    monkeypatch.setattr(database.time, "time", lambda: real() + 90)
+
+    found, status = report()
+    (finding,) = [each for each in found if "clocks" in each["title"]]
+    assert (finding["tone"], status) == ("bad", 1)
+    assert finding["title"].endswith("differ by 90 s")
+
+
+def test_too_few_connections_are_told_before_they_are_used_up(healthy, settings):
+    settings.WEB_CONCURRENCY = 200
+
+    (remedy,) = [text for title, text in faults().items() if title.startswith("max_connections")]
+    assert "PgBouncer" in remedy
+
+
+def test_redis_and_a_broker_that_are_away_are_told_apart(healthy, settings):
+    port = free_port()
+    settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
+    found = faults()
+    (title,) = found
+    assert title.startswith("The broker redis://")
+    assert f"127.0.0.1:{port}/0 cannot be reached" in title
+    assert "Check CELERY_BROKER_URL" in found[title]
+
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+    assert "Redis cannot be reached" in faults()
+
+
+def test_no_password_is_printed(healthy, settings):
+    settings.CELERY_BROKER_URL = f"amqp://shop:hunter2@127.0.0.1:{free_port()}//"
+
+    found, _ = report()
+    assert "hunter2" not in json.dumps(found)
+    assert [each for each in found if each["subject"] == "broker" and each["tone"] == "bad"]
+
+
+def test_what_the_dashboard_says_is_said_of_all_channels(healthy):
+    Channel.objects.update(android_enabled=True)
+
+    remedy = faults()["Android has no credentials (Alice's shop)"]
+    assert "Google" in remedy
+
+
+def test_a_paused_credential_is_told_in_the_providers_words(healthy):
+    ProviderCredential.objects.create(
+        channel=healthy,
+        platform="ios",
+        secret_encrypted="x",
+        paused_at=timezone.now(),
+        paused_code="invalid_provider_token",
+        paused_detail="InvalidProviderToken",
+    )
+
+    (remedy,) = [text for title, text in faults().items() if title.startswith("iOS is paused")]
+    assert remedy.endswith("They said: invalid_provider_token: InvalidProviderToken")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_credentials_are_tried_only_when_asked(healthy, settings, fcm):
+    account = phones.store_google(fcm, healthy)
+    accepted = {"tone": "ok", "title": "The Android credentials of Alice's shop are accepted"}
+    assert accepted.items() <= report("--send")[0][-1].items()
+
+    fcm.revoke(account)
+    assert not [each for each in report()[0] if each["subject"] == "credentials"]
+    assert "The Android credentials of Alice's shop are refused" in faults("--send")
+
+
+def test_a_credential_that_cannot_be_decrypted_is_named(healthy):
+    ProviderCredential.objects.create(channel=healthy, platform="ios", secret_encrypted="x")
+
+    remedy = faults("--send")["The iOS credentials of Alice's shop cannot be decrypted"]
+    assert "CREDENTIAL_KEYS" in remedy
+
+
+@contextmanager
+def web_server(answer, tmp_path, monkeypatch, name="127.0.0.1"):
+    """The address of a server over TLS that answers once; this process trusts its authority."""
+    chain, authority = server_chain(name)
+    (tmp_path / "chain.pem").write_bytes(chain)
+    (tmp_path / "authority.pem").write_text(authority)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "chain.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            peer, _ = listener.accept()
+            with suppress(ssl.SSLError), context.wrap_socket(peer, server_side=True) as connection:
+                connection.recv(10_000)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def answered(status, body=""):
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def test_the_public_address_is_called_as_a_browser_would(healthy, tmp_path, monkeypatch):
+    with web_server(answered("200 OK", "{}"), tmp_path, monkeypatch) as url:
+        found, _ = report("--url", url)
+
+    assert found[-1]["title"] == "127.0.0.1 answers over TLS"
+
+
+def test_a_proxy_in_the_way_is_quoted(healthy, tmp_path, monkeypatch):
+    with web_server(answered("502 Bad Gateway", "nobody"), tmp_path, monkeypatch) as url:
+        found = faults("--url", url)
+
+    assert "It said: nobody" in found["127.0.0.1 answers 502 to GET /healthz"]
+
+
+def test_a_certificate_that_nobody_signed_is_refused(healthy, tmp_path, monkeypatch):
+    with web_server(answered("200 OK"), tmp_path, monkeypatch) as url:
+        monkeypatch.delenv("SSL_CERT_FILE")
+        found = faults("--url", url)
+
+    (title,) = [title for title in found if title.startswith(url)]
+    assert "certificate" in found[title]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://push.example.com", "is not an https address"),
+        ("https://nowhere.invalid", "the name is not known"),
+    ],
+)
+def test_an_address_that_cannot_be_is_told(healthy, url, said):
+    (title,) = [title for title in faults("--url", url) if title.startswith(url)]
+    assert said in title
