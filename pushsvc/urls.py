@@ -9,6 +9,7 @@ from channels_app.sign_in.admin.own import OwnPasswordPage
 from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
 from pushsvc.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
+from pushsvc.doctor.page import doctor_page
 from pushsvc.health import HealthView, ReadyView
 from pushsvc.metrics import MetricsView
 from pushsvc.pages import ErrorsView, HomeView, OpenApiView, ReferenceView
@@ -36,6 +37,7 @@ urlpatterns = [
     path("admin/password_change/", admin.site.admin_view(OwnPasswordPage.as_view())),
     # The admin's own page here would look up any row of any model, whoever it belongs to.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
+    path("admin/doctor/", admin.site.admin_view(doctor_page), name="doctor"),
     path("admin/", admin.site.urls),
 ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from channels_app.models import ProviderCredential
-from notifications_app.credential_check import credentials_try
+from notifications_app.credential_check import credentials_check
 from notifications_app.pipeline.targets import CredentialsUnreadable
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
@@ -23,14 +23,14 @@ def _tried(credential: ProviderCredential) -> Finding:
     platform = Platform(credential.platform)
     name = f"{PLATFORM_NAMES[platform]} credentials of {credential.channel.name}"
     try:
-        trial = credentials_try(channel_id=credential.channel_id, platform=platform)
+        checked = credentials_check(channel_id=credential.channel_id, platform=platform)
     except (CredentialsUnreadable, SecretUnreadable):
         remedy = "A key is missing from CREDENTIAL_KEYS. Put it back, or store them again."
         return Finding(_SUBJECT, Tone.BAD, f"The {name} cannot be decrypted", remedy)
-    if trial.is_good:
+    if checked.is_good:
         return Finding(_SUBJECT, Tone.OK, f"The {name} are accepted")
-    said = f"{trial.code}: {trial.detail}".rstrip(": ")
-    if trial.is_good is None:
+    said = f"{checked.code}: {checked.detail}".rstrip(": ")
+    if checked.is_good is None:
         remedy = f"{said}. Check that this machine reaches the provider, and try again."
         return Finding(_SUBJECT, Tone.WARN, f"The {name} could not be tried", remedy)
     remedy = f"{said}. Correct it at the provider, or store other credentials."

@@ -57,6 +57,12 @@ NAVIGATION = [
                 "django_celery_beat_periodictask_changelist",
                 permission=_SUPERUSERS,
             ),
+            {
+                "title": "Doctor",
+                "icon": "stethoscope",
+                "link": reverse_lazy("doctor"),
+                "permission": _SUPERUSERS,
+            },
         ],
     },
 ]
