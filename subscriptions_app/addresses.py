@@ -13,7 +13,8 @@ ANDROID_TOKEN: Final = re.compile(r"[!-~]{1,4096}")
 IOS_TOKEN: Final = re.compile(r"[0-9a-fA-F]{32,200}", re.ASCII)
 POINT_BYTES: Final = 65
 AUTH_BYTES: Final = 16
-_BASE64URL: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}", re.ASCII)
+_PADDED: Final = re.compile(r"([A-Za-z0-9_-]+|[A-Za-z0-9+/]+)={0,2}", re.ASCII)
+_TO_URL_ALPHABET: Final = str.maketrans("+/", "-_")
 
 
 def device_address(platform: Platform, text: str) -> str:
@@ -28,7 +29,7 @@ def address_digest(address: str) -> bytes:
 def checked_p256dh(text: str) -> str:
     """An uncompressed point on P-256 (RFC 8291 section 3.1), as base64url without padding.
 
-    Raises ValueError for anything else.
+    Takes any spelling of base64. Raises ValueError for anything else.
     """
     raw = _decoded(text)
     if len(raw) != POINT_BYTES:
@@ -38,15 +39,21 @@ def checked_p256dh(text: str) -> str:
 
 
 def checked_auth(text: str) -> str:
-    """16 octets (RFC 8291 section 3.2), as base64url without padding. Raises ValueError."""
+    """16 octets (RFC 8291 section 3.2), as base64url without padding.
+
+    Takes any spelling of base64. Raises ValueError for anything else.
+    """
     raw = _decoded(text)
     if len(raw) != AUTH_BYTES:
         raise ValueError("not 16 octets")
     return base64url.encode(raw)
 
 
+def url_spelling(text: str) -> str:
+    """Base64url without padding, of base64 in either alphabet: `btoa` writes the standard one."""
+    match = _PADDED.fullmatch(text)
+    return match[1].translate(_TO_URL_ALPHABET) if match else text
+
+
 def _decoded(text: str) -> bytes:
-    match = _BASE64URL.fullmatch(text)
-    if match is None:
-        raise ValueError("not base64url")
-    return base64url.decode(match[1])
+    return base64url.decode(url_spelling(text))

@@ -14,6 +14,7 @@ from subscriptions_app.addresses import (
     IOS_TOKEN,
     checked_auth,
     checked_p256dh,
+    url_spelling,
 )
 
 MAX_ATTRIBUTES: Final = 10
@@ -29,7 +30,7 @@ _TOKENS: Final = {
 
 
 class WebKey(Text):
-    """A key of the device, in the form that is stored: base64url without padding."""
+    """A key of the device, in any spelling of base64. It is stored as base64url without padding."""
 
     def __init__(self, check: Callable[[str], str], code: str, detail: str, **kw: Any) -> None:
         super().__init__(min_length=1, max_length=MAX_KEY, **kw)
@@ -197,7 +198,7 @@ class SubscribeInput(DeviceInput):
     def to_internal_value(self, data: dict[str, Any]) -> Any:
         known = super().to_internal_value(data)
         if "previous_auth" in known:
-            known["previous_auth"] = known["previous_auth"].rstrip("=")
+            known["previous_auth"] = url_spelling(known["previous_auth"])
         return known | known.pop("keys", {})
 
 

@@ -1,5 +1,6 @@
 """Who may subscribe, and with what."""
 
+import base64
 import json
 
 import pytest
@@ -197,6 +198,22 @@ def test_padded_keys_are_stored_as_the_others_are(alice):
         browser(HERE) | {"keys": {"p256dh": keys["p256dh"] + "=", "auth": keys["auth"] + "=="}},
     )
     assert (row.p256dh, row.auth) == (keys["p256dh"], keys["auth"])
+
+
+# Both contain characters that the two alphabets of base64 spell differently.
+STANDARD = {
+    "p256dh": base64.b64encode(base64url.decode(GOOD["p256dh"])).decode(),
+    "auth": "+//7BTBZMqHH6r4Tts7J/Q==",
+}
+
+
+def test_keys_in_the_standard_alphabet_of_base64_are_stored_as_base64url(alice):
+    """As `btoa` spells them."""
+    row = subscribed(alice, browser(HERE) | {"keys": STANDARD})
+    assert (row.p256dh, row.auth) == (GOOD["p256dh"], "-__7BTBZMqHH6r4Tts7J_Q")
+
+    moved = {"previous_endpoint": HERE, "previous_auth": STANDARD["auth"]}
+    assert subscribed(alice, browser(THERE, **moved), status=200).id == row.id
 
 
 @pytest.mark.parametrize(
