@@ -17,6 +17,7 @@ from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import Invalid, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from subscriptions_app.admin.segment_faults import shown_faults
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import rule_faults
@@ -96,7 +97,7 @@ class BuilderPage(ChannelPage):
         try:
             segment = self.save(name, rule)
         except PushsvcError as error:
-            context = self.get_context_data(name=name, rule=rule, problems=_problems(error))
+            context = self.get_context_data(name=name, rule=rule, **_refusal(error, rule))
             return self.render_to_response(context, status=400)
         messages.success(request, f"The segment “{segment.name}” was saved.")
         return HttpResponseRedirect(
@@ -166,7 +167,7 @@ class PreviewPage(ChannelPage):
         rule = _parsed(request.POST.get("rule", ""))
         faults = rule_faults(rule)
         if faults:
-            return self.render_to_response({"problems": _problems(Invalid(faults))})
+            return self.render_to_response({"faults": shown_faults(faults, rule)})
         return self.render_to_response(_shown(self.channel.pk, rule))
 
 
@@ -189,7 +190,14 @@ def _parsed(text: str) -> object:
         return None
 
 
-def _problems(error: PushsvcError) -> list[dict[str, str]]:
-    if isinstance(error, Invalid):
-        return [{"path": fault.attr, "detail": fault.detail} for fault in error.faults]
-    return [{"path": "", "detail": error.detail}]
+def _refusal(error: PushsvcError, rule: object) -> dict[str, Any]:
+    """What the form shows of it: in general, beside the name, and beside the conditions."""
+    if not isinstance(error, Invalid):
+        return {"is_refused": True, "problem": error.detail}
+    in_name = [fault.detail for fault in error.faults if fault.attr == "name"]
+    in_rule = [fault for fault in error.faults if fault.attr != "name"]
+    return {
+        "is_refused": True,
+        "name_fault": " ".join(in_name),
+        "faults": shown_faults(in_rule, rule),
+    }

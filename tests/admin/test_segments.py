@@ -84,6 +84,32 @@ def test_the_preview_of_half_a_rule_says_what_is_missing(alice):
     assert "Not complete yet" in page.content.decode()
 
 
+def test_every_fault_is_in_the_words_of_the_form_at_its_place(alice):
+    rule = {
+        "all": [
+            {"attribute": "", "operator": "eq", "value": "x"},
+            {"any": [{"attribute": "age", "operator": "in", "value": [5, {"number": "x"}]}]},
+            {"field": "platform", "operator": "in", "value": []},
+            {"not": {"any": []}},
+            {"field": "created_at", "operator": "gte", "value": {"days_ago": 0}},
+            {"field": "created_at", "operator": "gte", "value": ""},
+            {"attribute": "a", "operator": "eq", "value": 1, "all": 2},
+        ]
+    }
+
+    faults = preview(signed_in(alice.members["viewer"]), alice, rule).context["faults"]
+
+    assert [(fault["path"], fault["words"]) for fault in faults] == [
+        ("rule.all.0.attribute", "Name the attribute."),
+        ("rule.all.1.any.0.value.1", "Enter a number."),
+        ("rule.all.2.value", "Choose at least one platform."),
+        ("rule.all.3.not.any", "Add a condition to this group."),
+        ("rule.all.4.value.days_ago", "Enter a whole number of days, from 1 to 36500."),
+        ("rule.all.5.value", "Enter a date and a time."),
+        ("rule.all.6", "Must have exactly one of: all, any, not, attribute, field."),
+    ]
+
+
 def test_the_preview_never_counts_another_accounts_subscribers(alice, bob):
     add_crowd(bob.channel, 30)
 

@@ -1,5 +1,5 @@
-// The segment builder: groups and conditions on the page, a rule as JSON in the form's hidden
-// field. What a rule may be is docs/segments.md's; the server checks it and tells the faults.
+// The segment builder: groups and conditions on the page, a rule as JSON in the form's hidden field.
+// The server checks the rule (docs/segments.md). Its faults are shown beside their conditions.
 
 const known = JSON.parse(document.getElementById("segment-known").textContent);
 const form = document.getElementById("segment");
@@ -158,14 +158,14 @@ function attributeParts(rule, node) {
     maxLength: 50,
   });
   name.dataset.part = "attribute";
-  const sample = Array.isArray(rule.value) ? rule.value[0] : rule.value;
+  const samples = [rule.value].flat();
   const kind = select(
     "Kind of value",
     [
       ["text", "text"],
       ["number", "number"],
     ],
-    rule.kind ?? (typeof sample === "number" ? "number" : "text"),
+    rule.kind ?? (samples.some(isNumber) ? "number" : "text"),
   );
   kind.dataset.part = "kind";
   name.addEventListener("change", () => {
@@ -187,8 +187,11 @@ function attributeParts(rule, node) {
   return needsNone ? [name, operator] : [name, kind, operator, value];
 }
 
-const joined = (value) =>
-  Array.isArray(value) ? value.join(", ") : typeof value === "boolean" ? "" : String(value ?? "");
+const isNumber = (value) => typeof value === "number" || isUnfinished(value);
+const isUnfinished = (value) => typeof value?.number === "string";
+const joined = (value) => [value].flat().map(shownAs).join(", ");
+const shownAs = (value) =>
+  isUnfinished(value) ? value.number : typeof value === "boolean" ? "" : String(value ?? "");
 
 function platformParts(rule) {
   const chosen = new Set(rule.operator === "in" ? rule.value : [rule.value]);
@@ -249,10 +252,11 @@ function again(node, { kind }) {
   redraw(node, { ...read(node), kind: chosen });
 }
 
-// Who is at the keyboard stays at the field that was changed.
+// The focus stays at the field that was changed.
 function redraw(node, rule) {
   const part = node.contains(document.activeElement) && document.activeElement.dataset.part;
   const drawn = condition(rule);
+  if ("left" in node.dataset) drawn.dataset.left = "";
   node.replaceWith(drawn);
   if (part) drawn.querySelector(`[data-part=${part}]`)?.focus();
   changed();
@@ -308,9 +312,9 @@ function readAttribute(part, operator) {
   return { attribute, operator, value };
 }
 
-// What is no number stays text: the server then says what is wrong with it.
+// The server refuses what is not a number yet, and hands it back as it is.
 const number = (text) =>
-  text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
+  text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : { number: text };
 
 function readPlatform(node, operator) {
   const chosen = [...node.querySelectorAll("[data-part=platform]:checked")].map((box) => box.value);
@@ -362,6 +366,56 @@ async function preview() {
   const place = document.getElementById("segment-preview");
   if (answer.ok) place.innerHTML = await answer.text();
   else place.textContent = "The preview could not be loaded. Reload the page.";
+  if (turn === latest) showFaults(place);
+}
+
+// --- faults --------------------------------------------------------------------------------------
+
+// Beside the conditions that the user has left: nobody is told of a fault while still at it.
+function showFaults(source) {
+  for (const old of document.querySelectorAll("#segment-builder .ps-fault")) old.remove();
+  for (const each of document.querySelectorAll("#segment-builder [aria-invalid]")) mark(each, null);
+  for (const { dataset, textContent } of source.querySelectorAll("[data-path]")) {
+    const node = placeOf(dataset.path);
+    if ("left" in node.dataset) showFault(node, textContent);
+  }
+}
+
+function showFault(node, words) {
+  const said = element("p", {
+    className: "ps-fault",
+    id: `fault-${document.querySelectorAll(".ps-fault").length}`,
+    textContent: words,
+  });
+  node.append(said);
+  for (const each of node.querySelectorAll(":scope > .ps-input")) mark(each, said.id);
+}
+
+function mark(input, id) {
+  for (const [name, value] of [
+    ["aria-invalid", id && "true"],
+    ["aria-describedby", id],
+  ]) {
+    if (value) input.setAttribute(name, value);
+    else input.removeAttribute(name);
+  }
+}
+
+// The condition or group that a path such as rule.all.1.not.any.0.value leads to.
+function placeOf(path) {
+  let node = root;
+  for (const step of path.split(".").filter((each) => /^\d+$/.test(each))) {
+    const rules = node.querySelector(":scope > .ps-rules");
+    node = rules?.children[step] ?? node;
+  }
+  return node;
+}
+
+function leave({ target, relatedTarget }) {
+  const node = target.closest(".ps-rule");
+  if (!node || node.contains(relatedTarget)) return;
+  node.dataset.left = "";
+  changed();
 }
 
 document
@@ -373,7 +427,14 @@ const start =
     : { all: [{ attribute: "", operator: "eq", value: "" }] };
 const root = group(start);
 root.querySelector(".ps-remove").remove();
-document.getElementById("segment-builder").append(root);
+root.dataset.left = "";
+const builder = document.getElementById("segment-builder");
+builder.append(root);
 form.addEventListener("input", changed);
 form.addEventListener("submit", changed);
-changed();
+builder.addEventListener("focusout", leave);
+if (known.rule) {
+  for (const node of builder.querySelectorAll(".ps-rule, .ps-group")) node.dataset.left = "";
+  showFaults(form);
+  changed();
+}

@@ -99,7 +99,7 @@ def test_a_number_in_quotes_is_no_number(console, alice, crowd, manager):
     expect(count(page)).to_have_text("0")
 
 
-def test_an_unfinished_rule_is_not_saved_and_its_fault_is_told(console, alice, manager):
+def test_an_unfinished_rule_is_not_saved_and_its_fault_stands_beside_it(console, alice, manager):
     console.answers.add(400)
     page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.get_by_label("Name").fill("Nothing yet")
@@ -108,7 +108,49 @@ def test_an_unfinished_rule_is_not_saved_and_its_fault_is_told(console, alice, m
 
     expect(page.get_by_role("alert")).to_contain_text("Not saved")
     expect(page.get_by_label("Name")).to_have_value("Nothing yet")
+    expect(page.locator(".ps-rule .ps-fault")).to_have_text("Name the attribute.")
     assert not Segment.objects.filter(channel=alice.channel).exists()
+
+
+def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, alice, manager):
+    console.answers.add(400)
+    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+    page.get_by_label("Name").fill("Grown up")
+    rules = page.locator(".ps-rule")
+    fill(rules.nth(0), "plan", "text", "eq", "pro")
+    page.get_by_role("button", name="Add condition").click()
+    fill(rules.nth(1), "age", "number", "gte", "")
+
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("Not saved")
+    expect(rules.nth(1).locator(".ps-fault")).to_have_text("Enter a number.")
+    expect(rules.nth(0).locator(".ps-fault")).to_have_count(0)
+    expect(parts(rules.nth(1))["kind"]).to_have_value("number")
+    assert not Segment.objects.filter(channel=alice.channel).exists()
+
+    parts(rules.nth(1))["value"].fill("18")
+    expect(rules.nth(1).locator(".ps-fault")).to_have_count(0)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("was saved")).to_be_visible()
+    rule = Segment.objects.get(channel=alice.channel).rule
+    assert rule["all"][1] == {"attribute": "age", "operator": "gte", "value": 18}
+
+
+def test_a_condition_is_faulted_when_it_is_left_and_not_before(console, manager):
+    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("#segment-preview")).to_contain_text("Add a condition")
+    expect(page.locator(".ps-rule .ps-fault")).to_have_count(0)
+    rule = page.locator(".ps-rule").first
+
+    parts(rule)["value"].fill("pro")
+    expect(page.locator("#segment-preview")).to_contain_text("Not complete yet")
+    expect(rule.locator(".ps-fault")).to_have_count(0)
+
+    page.get_by_label("Name").focus()
+    expect(rule.locator(".ps-fault")).to_have_text("Name the attribute.")
+    expect(parts(rule)["attribute"]).to_have_attribute("aria-invalid", "true")
 
 
 def test_a_subscriber_is_found_by_its_token_hash_expired_and_deleted(console, alice, manager):

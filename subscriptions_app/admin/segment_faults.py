@@ -1,0 +1,64 @@
+"""The faults of a rule in the words of the segment builder."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pushsvc.common.errors import Fault
+from subscriptions_app.segments.rules import (
+    MAX_CHOICES,
+    MAX_DAYS,
+    MAX_DEPTH,
+    MAX_LEAVES,
+    MAX_NAME,
+    MAX_TEXT,
+)
+
+_DAYS: Final = f"Enter a whole number of days, from 1 to {MAX_DAYS}."
+
+# By the part of the form and the fault's code. A part of the rule that is none of these is a group.
+_WORDS: Final = {
+    ("attribute", "blank"): "Name the attribute.",
+    ("attribute", "too_long"): f"The attribute's name may have at most {MAX_NAME} characters.",
+    ("value", "blank"): "Enter a value.",
+    ("value", "too_long"): f"The value may have at most {MAX_TEXT} characters.",
+    ("value", "out_of_range"): "The number is too large.",
+    ("value", "empty"): "Choose at least one platform.",
+    ("value", "too_many"): f"Enter at most {MAX_CHOICES} values.",
+    ("value", "not_a_timestamp"): "Enter a date and a time.",
+    ("days_ago", "not_a_number"): _DAYS,
+    ("days_ago", "out_of_range"): _DAYS,
+    ("group", "empty"): "Add a condition to this group.",
+    ("group", "too_deep"): f"Groups may be nested at most {MAX_DEPTH} levels deep.",
+    ("group", "too_many"): f"A segment may have at most {MAX_LEAVES} conditions.",
+}
+_PARTS: Final = ("attribute", "value", "days_ago")
+
+
+def shown_faults(faults: Iterable[Fault], rule: object) -> list[dict[str, str]]:
+    """Where each fault is, and what it says there. `rule` is what the builder sent."""
+    return [{"path": fault.attr, "words": _words(fault, rule)} for fault in faults]
+
+
+def _words(fault: Fault, rule: object) -> str:
+    if _is_unfinished_number(_found(rule, fault.attr)):
+        return "Enter a number."
+    steps = [step for step in fault.attr.split(".") if not step.isdecimal()]
+    part = steps[-1] if steps[-1] in _PARTS else "group"
+    return _WORDS.get((part, fault.code), fault.detail)
+
+
+def _is_unfinished_number(value: Any) -> bool:
+    """What the builder writes for a number that cannot be read yet."""
+    return isinstance(value, dict) and value.keys() == {"number"}
+
+
+def _found(rule: Any, path: str) -> Any:
+    """What the rule holds at the path of a fault; None where it holds nothing."""
+    for step in path.split(".")[1:]:
+        if isinstance(rule, dict):
+            rule = rule.get(step)
+        elif isinstance(rule, list) and step.isdecimal() and int(step) < len(rule):
+            rule = rule[int(step)]
+        else:
+            return None
+    return rule
