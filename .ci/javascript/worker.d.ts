@@ -1,6 +1,7 @@
 /** What a service worker has besides what every worker has: TypeScript takes `self` for any of them. */
 declare const clients: Clients;
 declare const registration: ServiceWorkerRegistration;
+declare function skipWaiting(): Promise<void>;
 
 interface WorkerGlobalScopeEventMap {
   message: ExtendableMessageEvent;

@@ -64,17 +64,24 @@
     await stored("readwrite", (store) => store.put(record, registration.scope)).catch(() => {});
   };
 
-  let last = Promise.resolve();
+  /** A queue: it runs what it is given one after another. */
+  const queue = () => {
+    let last = Promise.resolve();
+    /** @param {() => Promise<void>} act */
+    return (act) => {
+      last = last.then(act).catch(() => {});
+      return last;
+    };
+  };
+
+  const inTurn = queue();
 
   /**
-   * Runs `act` after what was given before it, so that no two change the record at once.
+   * Stores what `next` makes of the record. No call waits in this queue, so none holds it up.
    *
-   * @param {() => Promise<void>} act
+   * @param {(record: Kept) => Kept} next
    */
-  const inTurn = (act) => {
-    last = last.then(act).catch(() => {});
-    return last;
-  };
+  const change = (next) => inTurn(async () => save(next(await load())));
 
   // --- calls of the service ---
 
@@ -90,6 +97,8 @@
       ...request,
     });
 
+  const reporting = queue();
+
   /**
    * What could not be sent goes with the next report. text/plain needs no preflight.
    *
@@ -97,12 +106,11 @@
    * @param {string} event
    */
   const report = (token, event) =>
-    inTurn(async () => {
-      const record = await load();
-      if (!text(token) || !record.baseUrl) return;
-      const reports = [...(record.reports ?? []), { token, event }].slice(-REPORTS_KEPT);
-      const left = await sent(record.baseUrl, reports);
-      if (left.length || record.reports?.length) await save({ ...record, reports: left });
+    reporting(async () => {
+      const { baseUrl, reports: kept = [] } = await load();
+      if (!text(token) || !baseUrl) return;
+      const left = await sent(baseUrl, [...kept, { token, event }].slice(-REPORTS_KEPT));
+      if (left.length || kept.length) await change((record) => ({ ...record, reports: left }));
     });
 
   /**
@@ -245,7 +253,7 @@
         endpoint: subscription.endpoint,
         id: (await subscribed.json()).subscriptionId,
       };
-      await inTurn(async () => save({ ...(await load()), ...known }));
+      await change((record) => ({ ...record, ...known }));
     });
   };
 
@@ -276,9 +284,15 @@
   });
 
   self.addEventListener("message", (event) => {
-    const about = event.data?.pushsvc;
-    if (!about?.baseUrl) return;
-    event.ports[0]?.postMessage("here");
-    event.waitUntil(inTurn(async () => save({ ...(await load()), ...about })));
+    const { takeOver, ...about } = event.data?.pushsvc ?? {};
+    if (!about.baseUrl) return;
+    if (takeOver) skipWaiting();
+    event.waitUntil(
+      change(({ reports, ...reported }) => {
+        const own = reported.channel === about.channel ? reported : {};
+        event.ports[0]?.postMessage({ endpoint: own.endpoint, id: own.id });
+        return { ...own, reports, ...about };
+      }),
+    );
   });
 })();

@@ -26,6 +26,7 @@ export type ErrorCode =
   | "unsupported"
   | "no_service_worker"
   | "push_service_unreachable"
+  | "storage_blocked"
   | "offline"
   | "refused"
   | "not_subscribed";
@@ -81,7 +82,10 @@ export interface PushClient extends EventTarget {
   subscribe(options?: { attributes?: Attributes }): Promise<Subscribed>;
   /** Replaces what is stored. Rejects with a PushError. */
   setAttributes(attributes: Attributes): Promise<void>;
-  /** Ends it in the browser at once, at the service as soon as that can be reached. */
+  /**
+   * Ends it in the browser at once, at the service as soon as that can be reached. Rejects with a
+   * PushError.
+   */
   unsubscribe(): Promise<void>;
   addEventListener<Name extends keyof Events>(
     type: Name,

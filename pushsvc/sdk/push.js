@@ -20,13 +20,16 @@
    * @typedef {import("./push").Problem} Problem
    * @typedef {import("./push").Subscribed} Subscribed
    * @typedef {{ id?: string, endpoint?: string, attributes?: Attributes, isWanted?: boolean,
-   *   isPending?: boolean, settledAt?: number }} State what localStorage holds for a channel
+   *   isPending?: boolean, hasLeft?: boolean, settledAt?: number }} State what localStorage holds
+   *   for a channel
+   * @typedef {{ id?: string, endpoint?: string }} Reported what the service was told last
    */
 
   // A visit tells the service again after so long, in case it took the browser for gone.
   const SETTLED_FOR_MS = 12 * 3600 * 1000;
   const CALL_MS = 15_000;
   const WORKER_MS = 10_000;
+  const REPLACED_WORKER_MS = 2_000; // where a newer one waits to take its place
   const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
 
   const TODO = {
@@ -43,6 +46,8 @@
       "The service worker does not work. Serve the file that `init` names from this site, as JavaScript, with the importScripts line in it.",
     push_service_unreachable:
       "The browser cannot reach its push service. Check the network; some Chromium builds have no push service, and Brave has it switched off in its settings.",
+    storage_blocked:
+      "The browser stores no data for this site, and push needs that. Allow cookies and site data in the browser's settings for this site.",
     offline:
       "The service cannot be reached. This is tried again when the network is back, or at the next visit.",
     refused: "The service refused the request.",
@@ -108,18 +113,15 @@
   };
 
   /**
-   * The worker that push needs; `ready` would wait for ever on a page outside of its scope.
+   * `worker` once it is active; `ready` would wait for ever on a page outside of its scope.
    *
-   * @param {ServiceWorkerRegistration} registration
+   * @param {ServiceWorker} worker
    * @returns {Promise<ServiceWorker>}
    */
-  const activeWorker = (registration) =>
+  const activated = (worker) =>
     new Promise((resolve, reject) => {
-      const worker = /** @type {ServiceWorker} */ (
-        registration.active ?? registration.waiting ?? registration.installing
-      );
       const look = () => {
-        if (registration.active) resolve(registration.active);
+        if (/^activat/.test(worker.state)) resolve(worker);
         else if (worker.state === "redundant") reject(new Error("It failed to install."));
       };
       worker.addEventListener("statechange", look);
@@ -127,19 +129,21 @@
     });
 
   /**
-   * Tells the worker what it needs without a page; rejects where it is not ours.
+   * Tells the worker what it needs without a page. It answers with what the service was told last,
+   * if it knows that. Rejects where the worker is not ours.
    *
    * @param {ServiceWorker} worker
    * @param {object} about
+   * @returns {Promise<Reported>}
    */
-  const introduce = (worker, about) => {
+  const introduce = (worker, about, ms = WORKER_MS) => {
     const { port1, port2 } = new MessageChannel();
     const answer = new Promise((resolve) => {
-      port1.onmessage = resolve;
+      port1.onmessage = ({ data }) => resolve(data);
     });
     worker.postMessage({ pushsvc: about }, [port2]);
     return within(
-      WORKER_MS,
+      ms,
       answer,
       "It does not answer: the importScripts line is missing, or an old file is still in use.",
     );
@@ -205,7 +209,8 @@
     }
 
     async isSubscribed() {
-      if (obstacle() || this.permission !== "granted" || !this.#record.id) return false;
+      const { id, hasLeft } = this.#record;
+      if (obstacle() || this.permission !== "granted" || !id || hasLeft) return false;
       return Boolean(await this.#subscription());
     }
 
@@ -256,26 +261,46 @@
      *
      * @param {State} change
      */
-    #settle(change) {
-      return navigator.locks.request(`pushsvc:${this.#channel}`, async () => {
-        this.#note({ ...change, isPending: true });
-        try {
-          return await (this.#record.isWanted ? this.#join() : this.#leave());
-        } catch (error) {
-          const { isWanted, id } = this.#record;
-          const isPending = error.willRetry === true;
-          // What failed for good at the first attempt is over: no visit repeats it.
-          this.#note({ isPending, isWanted: isWanted && (isPending || Boolean(id)) });
-          throw error;
-        }
-      });
+    async #settle(change) {
+      let isAlone = false;
+      try {
+        return await navigator.locks.request(`pushsvc:${this.#channel}`, () => {
+          isAlone = true;
+          return this.#settleAlone(change);
+        });
+      } catch (cause) {
+        throw isAlone ? cause : new PushError("storage_blocked", { cause });
+      }
+    }
+
+    /** @param {State} change */
+    async #settleAlone(change) {
+      this.#note({ ...change, isPending: true });
+      try {
+        return await (this.#record.isWanted ? this.#join() : this.#leave());
+      } catch (error) {
+        const { isWanted, id, hasLeft } = this.#record;
+        const willRetry = error.willRetry === true;
+        const isKnown = Boolean(id) && !hasLeft;
+        // What failed for good at the first attempt is over: no visit repeats it. If the service
+        // has not heard yet that the browser left, it still hears that.
+        this.#note({
+          isPending: willRetry || Boolean(isWanted && hasLeft),
+          isWanted: isWanted && (willRetry || isKnown),
+        });
+        throw error;
+      }
     }
 
     async #join() {
-      const registration = await this.#registered();
+      const { registration, reported } = await this.#registered();
       const { public_key: key } = await this.#call("/web-push-key");
       const subscription = await browserSubscribe(registration.pushManager, key);
-      const { id, endpoint: before, attributes } = this.#record;
+      const { attributes, hasLeft, id: ownId } = this.#record;
+      // The worker may have moved the subscription since a page noted its endpoint. Another id is
+      // another subscription, which it made because it had no proof.
+      const isNewer = reported.id && reported.id === (ownId ?? reported.id);
+      const { id, endpoint: before } = isNewer ? reported : this.#record;
       const { endpoint } = subscription;
       const isChanged = before !== undefined && before !== endpoint;
       const answer = await this.#call("/subscribe", {
@@ -290,31 +315,37 @@
         id: answer.subscriptionId,
         endpoint,
         attributes: undefined,
+        hasLeft: undefined,
         isPending: false,
         settledAt: Date.now(),
       });
       const known = { endpoint, id: answer.subscriptionId };
       const worker = /** @type {ServiceWorker} */ (registration.active);
       await introduce(worker, { ...this.#about, ...known }).catch(() => {});
-      if (!id) this.#emit("subscribed", result);
+      if (!ownId || hasLeft) this.#emit("subscribed", result);
       else if (isChanged) this.#emit("changed", { ...result, previousEndpoint: before });
       return result;
     }
 
     async #leave() {
-      const subscription = await this.#subscription();
+      const registration = await this.#registration();
+      const subscription = await registration?.pushManager.getSubscription();
       const endpoint = subscription?.endpoint ?? this.#record.endpoint;
       await subscription?.unsubscribe();
-      this.#note({ endpoint, id: undefined });
+      this.#note({ endpoint, hasLeft: true }); // the id is kept: until the service hears, it is proof
       if (endpoint) await this.#call("/unsubscribe", { endpoint });
-      this.#note({ endpoint: undefined, attributes: undefined, isPending: false });
+      const nothing = { endpoint: undefined, id: undefined };
+      this.#note({ ...nothing, attributes: undefined, hasLeft: undefined, isPending: false });
+      if (registration?.active) {
+        introduce(registration.active, { ...this.#about, ...nothing }).catch(() => {});
+      }
     }
 
+    /** The registration, and what its worker reported last. */
     async #registered() {
       try {
         const registration = await navigator.serviceWorker.register(this.#worker);
-        await introduce(await activeWorker(registration), this.#about);
-        return registration;
+        return { registration, reported: await this.#greet(registration) };
       } catch (cause) {
         const isOffline = !navigator.onLine;
         const code = isOffline ? "offline" : "no_service_worker";
@@ -322,11 +353,38 @@
       }
     }
 
-    /** What the browser has now; a worker of a wider scope would be somebody else's. */
+    /**
+     * Where the active worker is from before the site added the importScripts line, its successor
+     * takes over at once: it would wait until all tabs of the site are closed.
+     *
+     * @param {ServiceWorkerRegistration} registration
+     */
+    async #greet(registration) {
+      const { active, waiting, installing } = registration;
+      const worker = /** @type {ServiceWorker} */ (active ?? waiting ?? installing);
+      try {
+        const ms = waiting ? REPLACED_WORKER_MS : WORKER_MS;
+        return await introduce(await activated(worker), this.#about, ms);
+      } catch (error) {
+        await registration.update().catch(() => {});
+        const next = registration.installing ?? registration.waiting;
+        if (!next) throw error;
+        const reported = await introduce(next, { ...this.#about, takeOver: true });
+        await activated(next);
+        return reported;
+      }
+    }
+
+    /** What the browser has now. */
     async #subscription() {
+      return (await this.#registration())?.pushManager.getSubscription();
+    }
+
+    /** That of our worker; a worker of a wider scope would be somebody else's. */
+    async #registration() {
       const scope = new URL("./", this.#worker).href;
       const registration = await navigator.serviceWorker.getRegistration(scope);
-      return registration?.scope === scope ? registration.pushManager.getSubscription() : null;
+      return registration?.scope === scope ? registration : undefined;
     }
 
     /**

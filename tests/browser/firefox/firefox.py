@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from functools import cached_property
 
 from tests.browser.firefox.marionette import Marionette
@@ -162,6 +163,16 @@ class Firefox:
     def set_offline(self, is_offline):
         """As in the menu *Work Offline*: the connection to the push service is cut, too."""
         self._in_chrome("Services.io.offline = arguments[0];", is_offline)
+
+    @contextmanager
+    def blocking_site_data(self):
+        """As with *Block all cookies* in its settings."""
+        name = "network.cookie.cookieBehavior"
+        self._in_chrome("Services.prefs.setIntPref(...arguments);", name, 2)
+        try:
+            yield
+        finally:
+            self._in_chrome("Services.prefs.clearUserPref(arguments[0]);", name)
 
     def forget(self):
         """Back to one empty tab: no notifications, sites' data, workers and subscriptions."""

@@ -153,6 +153,37 @@ def test_a_changed_endpoint_keeps_the_subscription(firefox, alice):
     assert alice.outcome(sent) == (1, 1, 0)
 
 
+def test_a_browser_that_was_dropped_keeps_its_subscription_when_the_key_is_rotated(firefox, alice):
+    """The worker moves it to another endpoint, which the page has not noted when it moves it on."""
+    subscribe(firefox, alice)
+    firefox.in_page('push.setAttributes({plan: "pro"})')
+    before = alice.subscription()
+    firefox.open("about:blank")
+    alice.service.push_service.renew(alice.device())
+    until(lambda: alice.subscription().address != before.address)
+    by_worker = alice.subscription().address
+    call_command("rotate_vapid_key", str(alice.channel.id), verbosity=0)
+
+    firefox.open(alice.site.url)  # a visit is enough
+
+    until(lambda: alice.subscription().address != by_worker)
+    after = alice.subscription()
+    assert (after.id, after.attributes, after.expired_at) == (before.id, {"plan": "pro"}, None)
+    assert alice.subscriber_count() == 1
+    sent = alice.send(title="Bread")
+    shown(firefox, ("Bread", "Fresh bread"))
+    assert alice.outcome(sent) == (1, 1, 0)
+
+
+def test_a_browser_that_blocks_site_data_says_so(firefox, alice):
+    with firefox.blocking_site_data():
+        firefox.open(alice.site.url)
+        for call in ("subscribe", "unsubscribe"):
+            found = firefox.in_page(f"push.{call}().catch(({{name, code}}) => [name, code])")
+            assert found == ["PushError", "storage_blocked"]
+        assert firefox.in_page("push.isSubscribed()") is False
+
+
 def test_a_browser_keeps_its_subscription_when_others_know_its_endpoint(firefox, alice):
     subscribe(firefox, alice)
     firefox.in_page('push.setAttributes({plan: "pro"})')

@@ -2,6 +2,7 @@
 
 import pytest
 
+from subscriptions_app.models import Subscription
 from tests.browser.sdk.site import HTML, SCRIPT, attempt, visit
 from tests.browser.sdk.support import failing_client, next_event, refusal, with_events
 
@@ -137,3 +138,67 @@ def test_init_without_what_it_needs_says_so(allowed, site, options):
     _, error = attempt(visit(allowed, site), f"pushsvc.init({options})")
     assert error["name"] == "TypeError"
     assert "`channel` and `serviceWorker`" in error["message"]
+
+
+OLD_WORKER = "self.addEventListener('activate', (event) => event.waitUntil(clients.claim()));"
+
+
+@pytest.fixture
+def with_old_worker(allowed, site):
+    """A tab that is controlled by a worker from before the importScripts line was added."""
+    line = site.files["/push-sw.js"]
+    site.files["/push-sw.js"] = (SCRIPT, OLD_WORKER)
+    page = visit(allowed, site)
+    page.evaluate(
+        """() => {
+          const controlled = new Promise((done) => {
+            navigator.serviceWorker.addEventListener("controllerchange", done);
+          });
+          navigator.serviceWorker.register("/push-sw.js");
+          return controlled;
+        }"""
+    )
+    site.files["/push-sw.js"] = (SCRIPT, f"{line[1]}\n{OLD_WORKER}")
+    return page
+
+
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_a_site_that_adds_the_line_to_its_worker_can_subscribe_in_open_tabs(
+    with_old_worker, site, is_waiting
+):
+    page = with_old_worker
+    if is_waiting:
+        page.evaluate(
+            """async () => {
+              const registration = await navigator.serviceWorker.getRegistration();
+              await registration.update();
+              while (!registration.waiting) await new Promise((done) => setTimeout(done, 20));
+            }"""
+        )
+
+    subscribed, error = attempt(page, "push.subscribe()")
+
+    assert error is None
+    assert str(Subscription.objects.get().id) == subscribed["subscriptionId"]
+    is_replaced = """async () => {
+      const { active, waiting } = await navigator.serviceWorker.getRegistration();
+      return [active.state, waiting];
+    }"""
+    assert page.evaluate(is_replaced) in (["activating", None], ["activated", None])
+
+
+def test_a_browser_that_stores_no_data_for_the_site_is_told_so(allowed, site):
+    """What Chrome does where cookies are blocked: Web Locks and workers are refused."""
+    allowed.add_init_script(
+        """
+        const refuse = async () => { throw new DOMException("denied", "SecurityError"); };
+        LockManager.prototype.request = refuse;
+        ServiceWorkerContainer.prototype.register = refuse;
+        ServiceWorkerContainer.prototype.getRegistration = refuse;
+        """
+    )
+    page = visit(allowed, site)
+
+    assert refusal(page)["code"] == "storage_blocked"
+    assert refusal(page, "push.unsubscribe()")["code"] == "storage_blocked"
+    assert attempt(page, "push.isSubscribed()") == (False, None)

@@ -290,3 +290,54 @@ def test_where_localstorage_is_blocked_it_works_for_the_page(allowed, site):
     page.goto(site.origin)
     subscribe(page)
     assert attempt(page, "push.isSubscribed()") == (True, None)
+
+
+def test_offline_an_unsubscribe_and_a_subscribe_keep_the_subscription(allowed, site):
+    """The service never heard that the browser left, so it must not count it twice."""
+    page = visit(allowed, site)
+    first = subscribe(page, "{attributes: {plan: 'pro'}}")
+    allowed.set_offline(True)
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    note_events(page)
+    allowed.route(f"{site.service}/unsubscribe", lambda route: route.abort())
+    with page.expect_request(f"{site.service}/unsubscribe"):
+        allowed.set_offline(False)  # the page tries to tell the service
+
+    second = subscribe(page)
+
+    assert second == {"subscriptionId": first["subscriptionId"], "endpoint": f"{PUSH}/2"}
+    assert next_event(page) == ["error", "offline"]
+    assert next_event(page, 2) == ["subscribed", second]
+    assert subscription().attributes == {"plan": "pro"}
+    assert attempt(page, "push.isSubscribed()") == (True, None)
+
+
+def test_after_an_unsubscribe_that_the_service_heard_the_subscription_is_a_new_one(allowed, site):
+    page = visit(allowed, site)
+    first = subscribe(page, "{attributes: {plan: 'pro'}}")
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+
+    second = subscribe(page)
+
+    assert second["subscriptionId"] != first["subscriptionId"]
+    assert Subscription.objects.get(expired_at=None).attributes == {}
+
+
+def test_the_worker_remembers_the_subscription_when_the_page_has_lost_its_record(allowed, site):
+    page = visit(allowed, site)
+    first = subscribe(page, "{attributes: {plan: 'pro'}}")
+    page.evaluate(
+        """() => {
+          for (const name of Object.keys(localStorage))
+            if (name.startsWith("pushsvc:")) localStorage.removeItem(name);
+        }"""
+    )
+    page.evaluate(f"moveTo('{PUSH}/elsewhere')")
+    page.reload()
+
+    second = subscribe(page)
+
+    assert second["subscriptionId"] == first["subscriptionId"]
+    assert subscription().address == f"{PUSH}/elsewhere"
+    assert subscription().attributes == {"plan": "pro"}
