@@ -27,6 +27,7 @@ from notifications_app.admin.compose_form import (
     read_form,
 )
 from notifications_app.admin.page import ttl_words
+from notifications_app.admin.pauses import pauses_of
 from notifications_app.content import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
@@ -167,6 +168,7 @@ class ComposePage(_SenderPage):
             reach=reach,
             audience=sum(each.audience for each in reach),
             is_estimate=any(each.estimated for each in reach),
+            pauses=pauses_of(self.chosen.id, send.target_platforms),
             is_late=_is_past(send.scheduled_at),
             segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
             time_zone=form.time_zone,
@@ -283,6 +285,9 @@ def _choices(channel: Channel) -> Mapping[str, Any]:
             for each in newest_subscriptions(channel_id=channel.id, limit=_NEWEST_DEVICES)
         ],
         "limits": {"title": MAX_TITLE, "body": MAX_BODY},
+        "pauses": pauses_of(
+            channel.id, [name for name, enabled in channel.platforms.items() if enabled]
+        ),
     }
 
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
-from channels_app.console.access import channels_of, may_anywhere
+from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
@@ -80,6 +80,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "title": "Dashboard",
             "has_heading": True,
             "is_member": may_anywhere(request.user, Role.VIEWER),
+            "compose_url": _compose_url(request, scope),
             "scope": scope,
             "statistics": found,
             "figures": _figures(scope, found),
@@ -91,6 +92,15 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "steps": _steps(request, scope, found.totals),
         }
     )
+
+
+def _compose_url(request: HttpRequest, scope: Scope) -> str:
+    """Where a new notification is written; "" if the user may not send."""
+    page = reverse("admin:notification_compose")
+    if scope.chosen is None:
+        return page if may_anywhere(request.user, Role.SENDER) else ""
+    is_sender = may(request.user, scope.chosen.account_id, Role.SENDER)
+    return f"{page}?channel={scope.chosen.pk}" if is_sender else ""
 
 
 def live(request: HttpRequest) -> HttpResponse:

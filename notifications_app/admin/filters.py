@@ -1,9 +1,11 @@
 """The filters of the list of notifications."""
 
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django import forms
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
 
@@ -99,6 +101,56 @@ class OutcomeFilter(DropdownFilter):
         return selectors.notifications_with_outcome(
             queryset, outcome=outcome, since=since, platform=platform
         )
+
+
+class _DateForm(forms.Form):
+    """The form that the theme shows for a filter: here a field for a date."""
+
+    def __init__(self, *, name: str, label: str, data: Any, **_: Any) -> None:
+        super().__init__(data)
+        widget = forms.DateInput(attrs={"type": "date", "class": "ps-input"})
+        self.fields[name] = forms.CharField(label=label, widget=widget, required=False)
+
+
+class _DateFilter(DropdownFilter):
+    """By the UTC day on which notifications are or were due."""
+
+    form_class = _DateForm
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "Any day")]  # the theme shows no filter without choices
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self.value():
+            return queryset
+        try:
+            day = datetime.combine(date.fromisoformat(self.value() or ""), time(), UTC)
+            return queryset.filter(self.condition(day))
+        except (ValueError, OverflowError):
+            return queryset.none()
+
+    def condition(self, day: datetime) -> Q:
+        raise NotImplementedError
+
+
+class FromFilter(_DateFilter):
+    title = "first day (UTC)"
+    parameter_name = "from"
+
+    @override
+    def condition(self, day: datetime) -> Q:
+        return Q(scheduled_at__gte=day)
+
+
+class UntilFilter(_DateFilter):
+    title = "last day (UTC)"
+    parameter_name = "until"
+
+    @override
+    def condition(self, day: datetime) -> Q:
+        return Q(scheduled_at__lt=day + timedelta(days=1))
 
 
 def chosen_channels(request: HttpRequest) -> list[UUID] | None:

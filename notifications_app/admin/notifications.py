@@ -17,11 +17,14 @@ from notifications_app import selectors
 from notifications_app.admin import dashboard
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.credentials import CredentialTestPage
+from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
+    FromFilter,
     OutcomeFilter,
     PlatformFilter,
     QuestionFilter,
     SentWithinFilter,
+    UntilFilter,
     chosen_channels,
 )
 from notifications_app.admin.log import LogDownload
@@ -42,6 +45,7 @@ from pushsvc.common.console.figures import NOTHING, moment, percent, share, widt
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 
+EXPORT: Final = "notification_export"
 LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by words look through
 
 
@@ -56,6 +60,8 @@ class NotificationAdmin(ScopedAdmin):
     list_filter = (
         ChannelFilter,
         SentWithinFilter,
+        FromFilter,
+        UntilFilter,
         QuestionFilter,
         OutcomeFilter,
         PlatformFilter,
@@ -162,6 +168,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page("compose/", ComposePage, "notification_compose"),
             self.page("compose/check/", ComposeCheck, "notification_compose_check"),
             self.page("compose/test/", ComposeTest, "notification_compose_test"),
+            self.page("export/notifications.csv", ListDownload, EXPORT),
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}cancel/", CancelAction, "notification_cancel"),
@@ -176,6 +183,10 @@ class NotificationAdmin(ScopedAdmin):
         return [*own, *dashboard.pages(), *super().get_urls()]
 
 
+def _is_export(request: HttpRequest) -> bool:
+    return request.resolver_match is not None and request.resolver_match.url_name == EXPORT
+
+
 def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any]:
     """The rows that an index finds: unfinished ones, else the newest of the user's channels.
 
@@ -184,12 +195,12 @@ def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any
     show, status = (request.GET.get(name) for name in ("show", "status__exact"))
     if show in _UNFINISHED or status in _OPEN_STATUSES:
         return notifications
-    is_filtered = any(request.GET.get(name) for name in _FILTERS)
+    is_filtered = any(request.GET.get(name) for name in _FILTERS) or _is_export(request)
     limit = LOOKED_AT if is_filtered else BoundedPaginator.most_rows
     return notifications.filter(id__in=selectors.newest_ids(chosen_channels(request), limit=limit))
 
 
-_FILTERS: Final = ("show", "status__exact", "within", "outcome", "platform", "q")
+_FILTERS: Final = ("show", "status__exact", "within", "from", "until", "outcome", "platform", "q")
 _UNFINISHED: Final = {"running", "scheduled"}
 _OPEN_STATUSES: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 

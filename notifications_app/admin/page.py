@@ -11,8 +11,8 @@ from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
-from channels_app.models import Channel, ProviderCredential, Role
-from channels_app.selectors import channel_credentials
+from channels_app.models import Channel, Role
+from notifications_app.admin.pauses import Pause, pauses_of
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Notification
 from notifications_app.reporting.bounce_reasons import Words, words_for
@@ -20,7 +20,7 @@ from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.services import notification_cancel
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.console.figures import duration, share
-from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import segment_find
 
@@ -221,22 +221,15 @@ def _ended(notification: Notification) -> Step:
     return Step("Being sent", None, "now") if is_running else Step("Sent", None, "ahead")
 
 
-def _pauses(notification: Notification, progress: Progress) -> list[dict[str, str]]:
-    """Platforms whose recipients wait for credentials, with the push service's answer."""
+def _pauses(notification: Notification, progress: Progress) -> list[Pause]:
+    """Paused platforms on which recipients wait, or will wait when the notification starts."""
+    if notification.status == NotificationStatus.PENDING:
+        return pauses_of(notification.channel_id, notification.target_platforms)
     parked = {each.platform for each in progress.waiting if each.status == BatchStatus.PARKED}
-    stored = channel_credentials(notification.channel_id) if parked else {}
-    return [_pause(platform, stored.get(platform)) for platform in sorted(parked)]
-
-
-def _pause(platform: Platform, credential: ProviderCredential | None) -> dict[str, str]:
-    code = credential.paused_code if credential else "credentials_refused"
-    words = words_for(platform, code or "credentials_refused")
-    return {
-        "platform": PLATFORM_NAMES[platform],
-        "title": words.title,
-        "meaning": words.meaning,
-        "detail": credential.paused_detail if credential else "",
-    }
+    unfinished = {each.platform for each in progress.platforms if each.waiting or each.is_planning}
+    is_running = notification.status == NotificationStatus.PROCESSING
+    waiting = sorted(parked | unfinished) if is_running else []
+    return pauses_of(notification.channel_id, waiting)
 
 
 def _chart(progress: Progress) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from auditlog.models import LogEntry
 from django.urls import reverse
+from django.utils import timezone
 
+from channels_app.models import ProviderCredential
 from notifications_app.models import IdempotencyRecord, Notification
 from subscriptions_app.services import segment_create
 from tests.admin.composing import CHECK, COMPOSE, confirm, key_of, review, send, written
@@ -39,6 +41,31 @@ def test_a_review_says_who_gets_what_and_when_and_stores_nothing(sender, alice):
     assert "Twenty per cent off." in page
     assert "At once" in page
     assert not Notification.objects.exists()
+
+
+def test_a_pause_and_what_it_means_are_shown_while_writing_and_reviewing(sender, alice):
+    alice.channel.android_enabled = alice.channel.ios_enabled = True
+    alice.channel.save()
+    ProviderCredential.objects.create(
+        channel=alice.channel,
+        platform="android",
+        secret_encrypted="sealed",
+        paused_at=timezone.now(),
+        paused_code="permission_denied",
+        paused_detail="The caller has <no> permission",
+    )
+
+    page = sender.get(COMPOSE).content.decode()
+    assert "Android is paused" in page
+    assert "The caller has &lt;no&gt; permission" in page
+    assert "iOS is paused: no credentials are stored." in page
+
+    reviewed = review(sender, written(alice, platforms=["web", "android"])).content.decode()
+    assert "Recipients on Android wait for at most an hour, then bounce." in reviewed
+    assert reverse("admin:channel_credentials", args=[alice.channel.pk]) in reviewed
+    assert "iOS is paused" not in reviewed
+
+    assert "is paused" not in review(sender, written(alice)).content.decode()
 
 
 def test_what_is_confirmed_is_stored_as_the_api_stores_it(sender, alice):

@@ -189,6 +189,14 @@ def test_a_pause_is_shown_in_the_push_services_own_words(viewer, alice):
     assert "sealed" not in page
 
 
+def test_a_pause_is_shown_before_the_start_and_not_after_the_end(viewer, alice):
+    scheduled = pending(alice.channel, target_platforms=["web", "ios"])
+    ended = make_sent_notification(alice.channel, target_platforms=["ios"])
+
+    assert "iOS is paused: no credentials" in viewer.get(page_of(scheduled)).content.decode()
+    assert "is paused" not in viewer.get(page_of(ended)).content.decode()
+
+
 def test_the_timeline_of_a_cancelled_one_ends_there(viewer, alice):
     now = timezone.now()
     notification = pending(alice.channel, status="cancelled", finished_at=now)

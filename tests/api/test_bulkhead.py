@@ -157,6 +157,7 @@ def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owne
     [
         ("GET", "/admin/notifications_app/notification/1/log.csv", 0),
         ("GET", "/admin/subscriptions_app/subscription/export/1", 0),
+        ("GET", "/admin/notifications_app/notification/export/notifications.csv", 0),
         ("GET", "/admin/a" + "/export" * 4_000 + "/x\n", 0),
         ("POST", "/admin/subscriptions_app/subscription/export/1", 1),
         ("GET", "/admin", 1),

@@ -35,6 +35,7 @@ __all__ = [
     "ReadOnlyAdmin",
     "SignInForm",
     "badge",
+    "refuse_nul",
     "site",
 ]
 
@@ -116,7 +117,7 @@ class ModelAdmin(ThemedModelAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Refuses a NUL, which PostgreSQL does not store, before a filter uses it."""
-        _refuse_nul("".join(chain.from_iterable(values for _, values in request.GET.lists())))
+        refuse_nul(request)
         return super().changelist_view(request, extra_context)
 
     @override
@@ -126,6 +127,11 @@ class ModelAdmin(ThemedModelAdmin):
         """Also called for fields of forms that search for rows."""
         _refuse_nul(search_term)
         return super().get_search_results(request, queryset, search_term)
+
+
+def refuse_nul(request: HttpRequest) -> None:
+    """Raises BadRequest if the query holds a NUL, which no text of PostgreSQL holds."""
+    _refuse_nul("".join(chain.from_iterable(values for _, values in request.GET.lists())))
 
 
 def _refuse_nul(text: str) -> None:

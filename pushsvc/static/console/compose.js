@@ -132,6 +132,13 @@
     $("#local_time").required = later;
   }
 
+  // A platform's pause matters only to a notification that targets the platform.
+  function pauses() {
+    for (const note of form.querySelectorAll("[data-pause]")) {
+      note.hidden = !$(`[name=platforms][value="${note.dataset.pause}"]`).checked;
+    }
+  }
+
   // --- checks by the service ------------------------------------------------------------------------
 
   let asking = null;
@@ -263,6 +270,7 @@
     for (const field of form.querySelectorAll("[data-most]")) count(field);
     preview();
     schedule();
+    pauses();
     keepDraft();
     ask();
   }
@@ -311,6 +319,7 @@
   for (const field of form.querySelectorAll("[data-most]")) count(field);
   preview();
   schedule();
+  pauses();
   check();
 
   // --- ignores a second click on a button that sends ------------------------------------------

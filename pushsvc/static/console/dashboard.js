@@ -53,7 +53,7 @@
       hoverBackgroundColor: inside, // the library cannot derive it from oklch()
       pointBackgroundColor: own,
       borderWidth: isLine ? 2 : 0,
-      pointRadius: line.values.length > 1 ? 0 : 3,
+      pointRadius: line.values.filter((value) => value !== null).length > 1 ? 0 : 3, // a line needs two points
       pointHitRadius: 12,
       tension: 0.25,
       maxBarThickness: 28,

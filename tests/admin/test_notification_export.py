@@ -1,0 +1,98 @@
+"""The list of notifications: by date, and as CSV."""
+
+import csv
+from datetime import UTC, datetime
+
+import pytest
+from django.urls import reverse
+
+from notifications_app.admin.export import COLUMNS
+from pushsvc.common.timestamps import format_timestamp
+from tests.admin.support import signed_in
+from tests.factories import make_sent_notification
+
+LIST = reverse("admin:notifications_app_notification_changelist")
+EXPORT = reverse("admin:notification_export")
+
+
+@pytest.fixture
+def viewer(alice):
+    return signed_in(alice.members["viewer"])
+
+
+def due(channel, day, **fields):
+    """Due at the first moment of the day, and at the last one."""
+    for clock in ((0, 0, 0), (23, 59, 59)):
+        moment = datetime(2026, 11, day, *clock, tzinfo=UTC)
+        make_sent_notification(channel, title=f"day {day}", scheduled_at=moment, **fields)
+
+
+def exported(client, **query):
+    answer = client.get(EXPORT, query)
+    assert answer.status_code == 200
+    text = b"".join(answer.streaming_content).decode()
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_the_list_is_filtered_by_days_of_utc(viewer, alice):
+    for day in (19, 20, 21):
+        due(alice.channel, day)
+
+    def listed(**query):
+        return sorted({row.title for row in viewer.get(LIST, query).context["cl"].result_list})
+
+    assert listed() == ["day 19", "day 20", "day 21"]
+    assert listed(**{"from": "2026-11-20"}) == ["day 20", "day 21"]
+    assert listed(until="2026-11-20") == ["day 19", "day 20"]
+    assert len(exported(viewer, **{"from": "2026-11-20", "until": "2026-11-20"})) == 2
+    for wrong in ("x", "2026-02-30", "9999-12-31", "٢"):
+        assert viewer.get(LIST, {"until": wrong}).status_code == 200
+    assert 'type="date" name="from"' in viewer.get(LIST).content.decode()
+
+
+def test_the_export_holds_what_the_list_holds(viewer, alice, bob):
+    due(bob.channel, 20)
+    row = make_sent_notification(alice.channel, title="=1+1", body="two\nlines", clicked_count=7)
+    make_sent_notification(alice.channel, status="failed")
+
+    found = exported(viewer, status__exact="sent")
+
+    assert [list(each) for each in found] == [list(COLUMNS)]
+    assert found[0] | {"body": ""} == {
+        "notification_id": str(row.id),
+        "channel": alice.channel.name,
+        "title": "'=1+1",
+        "body": "",
+        "status": "sent",
+        "target_platforms": "web",
+        "segment_id": "",
+        "scheduled_at": format_timestamp(row.scheduled_at),
+        "started_at": format_timestamp(row.started_at),
+        "finished_at": format_timestamp(row.finished_at),
+        "recipient_count": "100",
+        "delivered_count": "97",
+        "bounced_count": "3",
+        "received_count": "0",
+        "clicked_count": "7",
+        "dismissed_count": "0",
+    }
+
+
+def test_the_link_to_the_export_keeps_the_filters(viewer, alice):
+    page = viewer.get(LIST, {"from": "2026-11-20", "p": "1"}).content.decode()
+
+    assert f'href="{EXPORT}?from=2026-11-20"' in page
+
+
+def test_pages_of_the_export_follow_each_other(viewer, alice, monkeypatch):
+    monkeypatch.setattr("notifications_app.admin.export._PAGE", 2)
+    rows = [make_sent_notification(alice.channel) for _ in range(5)]
+
+    found = [each["notification_id"] for each in exported(viewer)]
+
+    assert found == [str(row.id) for row in reversed(rows)]
+
+
+@pytest.mark.parametrize("query", [{"x": "1"}, {"from": "\x00"}, {"status__exact": "\x00"}])
+def test_an_export_of_what_no_filter_offers_is_refused(viewer, query):
+    assert viewer.get(EXPORT, query).status_code == 400
