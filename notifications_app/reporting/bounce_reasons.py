@@ -38,7 +38,7 @@ _NONE: Final = "Nothing needs to be done: its subscription has expired."
 
 # Title and remedy of each code that a bounce can have.
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
-    "": ("Reason not on record", ""),
+    "": ("Reason not recorded", ""),
     "bad_device_token": (
         "Device token unknown",
         "If there are many, check that the environment (production or sandbox) is the app's.",

@@ -129,7 +129,7 @@ def test_bounces_from_before_reasons_were_kept_are_counted_as_such(viewer, alice
     page = viewer.get(page_of(notification))
     (reason,) = page.context["reasons"]
     assert reason.reason.recipients == 3
-    assert reason.words.title == "Reason not on record"
+    assert reason.words.title == "Reason not recorded"
 
 
 def test_a_running_one_shows_how_far_it_is_and_asks_again(viewer, alice):
