@@ -136,7 +136,7 @@ class _DateFilter(DropdownFilter):
 
 
 class FromFilter(_DateFilter):
-    title = "first day (UTC)"
+    title = "day, from (UTC)"
     parameter_name = "from"
 
     @override
@@ -145,7 +145,7 @@ class FromFilter(_DateFilter):
 
 
 class UntilFilter(_DateFilter):
-    title = "last day (UTC)"
+    title = "day, until (UTC)"
     parameter_name = "until"
 
     @override
