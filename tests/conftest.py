@@ -1,6 +1,4 @@
 import pytest
-from django.core.management.color import no_style
-from django.db import connections as databases
 from django.dispatch import receiver
 from django.test import TransactionTestCase
 from django.test.signals import setting_changed
@@ -8,6 +6,7 @@ from hypothesis import HealthCheck, settings
 
 from notifications_app.pipeline import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+from tests.tables import empty_tables
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile(
@@ -15,20 +14,12 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-# What Django writes there when it migrates never changes.
-_KEPT_TABLES = {"django_content_type", "auth_permission"}
+
+def _fixture_teardown(_case):
+    empty_tables()
 
 
-def _empty_tables(_case):
-    """After each test that commits. Django's own also makes every permission anew, which takes
-    longer than the rest."""
-    database = databases["default"]
-    tables = database.introspection.django_table_names(only_existing=True, include_views=False)
-    emptied = sorted(set(tables) - _KEPT_TABLES)
-    database.ops.execute_sql_flush(database.ops.sql_flush(no_style(), emptied))
-
-
-TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
+TransactionTestCase._fixture_teardown = _fixture_teardown  # type: ignore[attr-defined]
 
 
 # A process's transports are made with the settings of the moment, and kept. Where push services are

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from django.core.management import call_command
+from tests.tables import empty_tables
 
 
 @contextmanager
@@ -10,4 +10,4 @@ def emptied_at_the_end(django_db_blocker):
     """Tests of the block may use the database and need not empty it."""
     with django_db_blocker.unblock():
         yield
-        call_command("flush", interactive=False, verbosity=0)
+        empty_tables()
