@@ -50,10 +50,9 @@ def service(django_db_setup, tmp_path_factory):
 
 
 @pytest.fixture
-def web(transactional_db, tmp_path):
-    """The port of a running web process."""
-    with running_web(tmp_path / "web.log") as address:
-        yield urlsplit(address).port
+def web(service, transactional_db):
+    """Its port."""
+    return urlsplit(service).port
 
 
 @pytest.fixture

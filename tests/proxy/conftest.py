@@ -1,3 +1,5 @@
+from contextlib import ExitStack
+from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,11 +29,25 @@ def owner(transactional_db):
     return owner_of(make_channel())
 
 
+@pytest.fixture(scope="module")
+def _webs(django_db_setup, tmp_path_factory):
+    """`_webs(count)`: the port of a web process that trusts so many proxies, the same for all tests
+    of a file."""
+    with ExitStack() as stack:
+
+        @cache
+        def port(proxies):
+            log = tmp_path_factory.mktemp("web") / "log"
+            running = running_web(log, TRUSTED_PROXIES=str(proxies), **SETTINGS)
+            return urlsplit(stack.enter_context(running)).port
+
+        yield port
+
+
 @pytest.fixture
-def web(transactional_db, tmp_path):
+def web(_webs, transactional_db):
     """The port of a web process that trusts one proxy."""
-    with running_web(tmp_path / "web.log", TRUSTED_PROXIES="1", **SETTINGS) as address:
-        yield urlsplit(address).port
+    return _webs(1)
 
 
 @pytest.fixture
@@ -42,7 +58,7 @@ def nginx(web, tmp_path, certificate):
 
 
 @pytest.fixture
-def two_proxies(transactional_db, tmp_path, certificate):
+def two_proxies(_webs, transactional_db, tmp_path, certificate):
     """The outer of two, in front of a web process that trusts both."""
     inner_appends = {"X-Forwarded-For $remote_addr": "X-Forwarded-For $proxy_add_x_forwarded_for"}
     outer_speaks_tls = {
@@ -50,10 +66,7 @@ def two_proxies(transactional_db, tmp_path, certificate):
         f" proxy_ssl_server_name on; proxy_ssl_name {HOST};"
     }
     with (
-        running_web(tmp_path / "web.log", TRUSTED_PROXIES="2", **SETTINGS) as address,
-        running_nginx(
-            tmp_path / "inner", certificate, urlsplit(address).port, **inner_appends
-        ) as inner,
+        running_nginx(tmp_path / "inner", certificate, _webs(2), **inner_appends) as inner,
         running_nginx(tmp_path / "outer", certificate, inner.port, **outer_speaks_tls) as outer,
     ):
         yield outer
