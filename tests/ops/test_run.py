@@ -35,8 +35,7 @@ from tests.ops.helpers import (
 LAST_LINE = "Ctrl-C stops everything."
 GIVEN = "a-secret-that-the-environment-gives"
 PHONE_SETTINGS = {"FCM_API_BASE", "GOOGLE_TOKEN_URI", "APNS_SERVER", "PROVIDER_CA_FILE"}
-
-
+SERVERS = ("postgres", "redis")
 READERS = ("web", "worker-plan", "worker-web", "worker-android", "worker-ios", "beat")
 
 
@@ -90,11 +89,22 @@ def make_run(home, **more):
 
 
 @pytest.fixture(scope="module")
-def run():
+def killed_run():
+    """The first in its home. Its processes were left behind."""
     with (
         tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder,
         make_run(Path(folder) / "home", METRICS_TOKEN=GIVEN) as run,
     ):
+        run.process.kill()
+        run.process.wait()
+        assert any("celery" in line for line in running(run.home))
+        yield run
+
+
+@pytest.fixture(scope="module")
+def run(killed_run):
+    """The next in the same home."""
+    with make_run(killed_run.home, METRICS_TOKEN=GIVEN) as run:
         yield run
 
 
@@ -116,19 +126,20 @@ def subscriber_count(run):
     return as_owner(run, f"/channel/{run.shown('Channel')}")["subscriber_count"]
 
 
-def first_notification(run):
-    return as_owner(run, f"/notifications/{run.shown('Channel')}")[-1]
+def notification_of_start(run):
+    """The second of the channel: the first is the killed run's."""
+    return as_owner(run, f"/notifications/{run.shown('Channel')}")[-2]
 
 
 def test_the_demo_notification_was_delivered_by_the_word_of_the_interface(run):
     assert "delivered 3 of 3." in run.screen
-    shown = first_notification(run)
+    shown = notification_of_start(run)
     assert shown["target_platforms"] == ["web", "android", "ios"]
     assert (shown["delivered_count"], shown["recipient_count"]) == (3, 3)
 
 
 def test_the_demo_notification_reached_one_sandbox_device_of_each_platform(run):
-    notification = first_notification(run)["notification_id"]
+    notification = notification_of_start(run)["notification_id"]
     devices = run.demo_at_start["devices"]
     paths = {
         "web": f"/subscriptions/{devices['web']['id']}/messages",
@@ -136,8 +147,9 @@ def test_the_demo_notification_reached_one_sandbox_device_of_each_platform(run):
         "ios": f"/apns/devices/{devices['ios']['token']}/messages",
     }
     for platform, path in paths.items():
-        first = origin(run.control_ports[platform]).request("GET", path).body["messages"][0]
-        assert (notification in json.dumps(first), first["accepted"]) == (True, True), platform
+        messages = origin(run.control_ports[platform]).request("GET", path).body["messages"]
+        (received,) = [each for each in messages if notification in json.dumps(each)]
+        assert received["accepted"], platform
 
 
 def test_the_banner_says_that_phones_go_to_the_sandbox(run):
@@ -187,9 +199,11 @@ def secrets(run):
 
 
 def processes(run):
-    """The supervisor and everything below it: the Procfile's, the sandbox, PostgreSQL, Redis."""
-    supervisor = psutil.Process(run.process.pid)
-    return [supervisor, *supervisor.children(recursive=True)]
+    """The supervisor and everything below it, and the servers, which the run before may have
+    started: the Procfile's, the sandbox, PostgreSQL, Redis."""
+    servers = [json.loads((run.home / f"run/{name}.json").read_text()) for name in SERVERS]
+    leaders = map(psutil.Process, (run.process.pid, *(server["pid"] for server in servers)))
+    return [each for leader in leaders for each in (leader, *leader.children(recursive=True))]
 
 
 def test_no_process_shows_a_secret_in_its_environment_or_on_its_command_line(run):
@@ -288,26 +302,20 @@ def test_a_port_that_is_none_is_refused_in_one_line(home, port):
     assert "PORT is" in said
 
 
-def test_a_killed_run_is_cleared_up_by_the_next_and_a_stopped_one_leaves_nothing(home):
-    with make_run(home) as first:
-        first.process.kill()
-        first.process.wait()
-        left = running(home)
-    assert any("celery" in line for line in left)
-    with make_run(home) as second:  # on the same devices, with the same credentials
-        assert "ended processes that an earlier run had left behind" in second.screen
-        assert second.shown("API key") == first.shown("API key")
-        assert "delivered 3 of 3." in second.screen
-        assert second.demo == first.demo_at_start
-        os.killpg(second.process.pid, signal.SIGINT)
-        assert second.process.wait(timeout=60) == 0
-        assert not eventually_none_running(home)
+def test_a_killed_run_is_cleared_up_by_the_next_on_the_same_devices(killed_run, run):
+    assert "ended processes that an earlier run had left behind" in run.screen
+    assert run.shown("API key") == killed_run.shown("API key")
+    assert "delivered 3 of 3." in run.screen
+    assert run.demo_at_start == killed_run.demo_at_start
 
 
-def test_without_the_sandbox_nothing_leads_to_it_and_nothing_is_sent_to_its_devices(home):
+def test_a_stopped_run_leaves_nothing_and_without_the_sandbox_nothing_is_sent_to_its_devices(home):
     with make_run(home) as run:
         assert set(run.settings) > PHONE_SETTINGS
         assert subscriber_count(run) == 3
+        os.killpg(run.process.pid, signal.SIGINT)
+        assert run.process.wait(timeout=60) == 0
+        assert not eventually_none_running(home)
     with make_run(home, SANDBOX="off") as run:
         assert re.search(r"^  Android +Google$", *in_screen(run))
         assert re.search(r"^  iOS +Apple$", *in_screen(run))
