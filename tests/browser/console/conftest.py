@@ -34,31 +34,22 @@ def to_sandboxes(_sandbox, _fcm, _apns):
 
 @pytest.fixture(scope="module")
 def transactional_db(django_db_setup, django_db_blocker):
-    """Emptied when the module ends: processes that know its content types use it, too.
-
-    Each test has a house of its own.
-    """
+    """Emptied when the module ends. Each test has a house of its own."""
+    redis_client().flushdb()  # limits and wakeups of other tests
     with emptied_at_the_end(django_db_blocker):
         yield
 
 
-@pytest.fixture(scope="module")
-def more_processes():
-    """Of the Procfile, beside `web`: modules that send name some."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def service(transactional_db, to_sandboxes, more_processes, tmp_path_factory):
+@pytest.fixture(scope="package")
+def service(django_db_setup, to_sandboxes, tmp_path_factory):
     """Address of a running web process."""
     skip_without_chromium()
-    redis_client().flushdb()  # limits and wakeups of other tests
     log_path = tmp_path_factory.mktemp("console") / "log"
-    with to_sandboxes(), running_web(log_path, *more_processes) as address:
+    with to_sandboxes(), running_web(log_path) as address:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium():
     with running_chromium() as browser:
         yield browser
@@ -96,7 +87,7 @@ def apple(_apns):
 
 
 @pytest.fixture
-def console(chromium, service):
+def console(chromium, service, transactional_db):
     """What the browser complained of on any page (CSP, errors of scripts, files that are not
     there) fails the test in the end."""
     with Console(chromium, service) as console:

@@ -12,17 +12,24 @@ from playwright.sync_api import expect
 from notifications_app.models import Delivery, Notification
 from subscriptions_app.services import segment_create
 from tests import factories
+from tests.browser.chromium import skip_without_chromium
 from tests.browser.console.support import PHONE, path_of, post, press_until
 from tests.factories import add_crowd, add_each, make_sent_notification
 from tests.pipeline import phones, support
+from tests.pipeline.processes import running_web
 
 COMPOSE = "/admin/notifications_app/notification/compose/"
 NEW_YORK = "America/New_York"
 
 
 @pytest.fixture(scope="module")
-def more_processes():
-    return ["worker-plan", "worker-web", "worker-android", "worker-ios", "beat"]
+def service(transactional_db, to_sandboxes, tmp_path_factory):
+    """Address of a web process of its own, with all others that send."""
+    skip_without_chromium()
+    log_path = tmp_path_factory.mktemp("composing") / "log"
+    names = ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat")
+    with to_sandboxes(), running_web(log_path, *names) as address:
+        yield address
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from tests.factories import make_channel
 from tests.pipeline.processes import running_web
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def demo_record(tmp_path_factory):
     """Where the service finds the demo channel, which a test may write."""
     return tmp_path_factory.mktemp("demo") / "demo.json"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def service(django_db_setup, tmp_path_factory, demo_record):
     """Address of a running web process of the Procfile."""
     log_path = tmp_path_factory.mktemp("web") / "log"
@@ -23,7 +23,7 @@ def service(django_db_setup, tmp_path_factory, demo_record):
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium():
     with running_chromium("--host-resolver-rules=MAP *.test 127.0.0.1") as browser:
         yield browser
