@@ -28,10 +28,28 @@ ENVIRONMENT = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
 }
-# One service runs for all of them.
-FAULTS = "tests/faults/"
-# They take minutes, so they begin first: nobody waits for them in the end.
-LONG = (FAULTS, "tests/browser/", "tests/ops/", "tests/api/test_schema.py", "tests/fuzz/")
+# One service runs for all of a folder's tests, or one browser.
+TOGETHER = ("tests/faults/", "tests/browser/console/", "tests/browser/sdk/")
+# They take a minute or more, so they begin first, the longest at the head: nobody waits for one of
+# them in the end.
+LONG = (
+    "tests/faults/",
+    "tests/browser/console/",
+    "tests/ops/test_run.py",
+    "tests/isolation/test_console.py",
+    "tests/browser/sdk/",
+    "tests/browser/firefox/",
+    "tests/api/test_connections.py",
+    "tests/proxy/",
+    "tests/pipeline/test_model.py",
+    "tests/pipeline/test_breaker_isolation.py",
+    "tests/admin/test_attacks_",
+    "tests/fuzz/",
+    "tests/isolation/",
+    "tests/ops/",
+    "tests/api/test_schema.py",
+    "tests/pipeline/",
+)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -69,8 +87,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n logical`: each has one of Redis's databases to itself."""
-    return min(len(os.sched_getaffinity(0)), _REDIS_DATABASES)
+    """For `-n logical`: two more than there are processors, because some tests wait for most of
+    their time. Each has one of Redis's databases to itself."""
+    return min(len(os.sched_getaffinity(0)) + 2, _REDIS_DATABASES)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
@@ -79,7 +98,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return FAULTS if nodeid.startswith(FAULTS) else nodeid.partition("::")[0]
+        folders = (folder for folder in TOGETHER if nodeid.startswith(folder))
+        return next(folders, nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(trylast=True)
