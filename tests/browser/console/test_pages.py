@@ -69,6 +69,8 @@ def each(page, paths):
     for path in paths:
         answer = page.goto(f"/admin/{path}", wait_until="networkidle")
         assert answer.status == 200, path
+        # Until the page's scripts have run, the whole page is hidden.
+        page.locator("html:not([x-cloak])").wait_for(state="attached")
         yield path
 
 
