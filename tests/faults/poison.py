@@ -1,7 +1,7 @@
-"""Faults of ours that a certain answer of a push service would meet, put into a worker on purpose.
+"""Faults of ours that a certain answer of a push service would meet, put into workers on purpose.
 
-`test_poison.py` starts a worker with FAULTS_POISON set; an answer whose body says so then ends the
-worker's process, as a crash in a library would, or becomes an outcome that breaks what reads it.
+An answer whose body says so ends the worker's process, as a crash in a library would, or becomes an
+outcome that breaks what reads it. Only `test_poison.py` has such answers.
 """
 
 import os

@@ -15,5 +15,4 @@ STRANGER_BATCH_SECONDS = 2.0
 CALLS_IN_FLIGHT = 40
 FLUSH_OUTCOMES = 60
 UNWRITTEN_OUTCOMES = 100
-if os.environ.get("FAULTS_POISON"):
-    INSTALLED_APPS = [*INSTALLED_APPS, "tests.faults.poison.Poison"]  # noqa: F405 (of the service)
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.faults.poison.Poison"]  # noqa: F405 (of the service)

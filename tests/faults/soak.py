@@ -27,7 +27,16 @@ def main():
     os.environ["FAULTS_ROUNDS"] = str(arguments.count)
     os.environ["FAULTS_SCALE"] = str(arguments.scale)
     os.environ["FAULTS_LONG"] = "yes"
-    command = ["-m", "pytest", "tests/faults", "-v", "-s", "-o", "faulthandler_timeout=0"]
+    command = [
+        "-m",
+        "pytest",
+        "tests/faults",
+        "tests/pipeline/test_model.py",
+        "-v",
+        "-s",
+        "-o",
+        "faulthandler_timeout=0",
+    ]
     seeded = [f"--hypothesis-seed={arguments.seed}", "-p", "no:randomly"]
     os.execv(sys.executable, [sys.executable, *command, *seeded, *of_pytest])  # noqa: S606 (no shell is wanted)
 

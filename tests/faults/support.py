@@ -75,6 +75,11 @@ def end_time(channel, notification_id):
     )
 
 
+def pass_waits(channel):
+    """What waits to be tried again is due, as if the time had passed."""
+    channel.system.rows(_PASS_WAITS, [channel.id])
+
+
 def send_later(channel, *platforms):
     """A notification that is not due before `fall_due`: however long it takes to accept it."""
     system = channel.system
@@ -140,6 +145,15 @@ def meanwhile(act, *, times=None):
         raise failures[0]
 
 
+_PASS_WAITS = """
+WITH waiting AS (
+  SELECT id FROM notifications_app_batch
+  WHERE channel_id = %s AND status = 'ready' AND due_at > now() FOR UPDATE),
+deferred AS (
+  UPDATE notifications_app_delivery delivery SET due_at = now() FROM waiting
+  WHERE batch_id = waiting.id AND delivery.status = 0 AND due_at > now())
+UPDATE notifications_app_batch batch SET due_at = now() FROM waiting WHERE batch.id = waiting.id
+"""
 _FALL_DUE = """
 UPDATE notifications_app_notification
 SET scheduled_at = now() + random() * make_interval(secs => %(seconds)s)

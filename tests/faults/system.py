@@ -36,7 +36,7 @@ PLATFORMS = ("web", "android", "ios")
 WORKERS = ("worker-plan", "worker-web", "worker-android", "worker-ios")
 EVERYTHING = ("web", *WORKERS, "beat")
 CONCURRENCY = 2
-_CHANNELS_AT_ONCE = 20
+_CHANNELS_AT_ONCE = 60
 _TOO_LONG = 50.0
 _STOP_SECONDS = 60.0
 _HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
@@ -50,7 +50,7 @@ class System:
         self.home = home
         self.sandboxes = sandboxes
         leftovers.end_home_with_us(home)
-        self.servers = embedded.start(home)
+        self.servers = embedded.start(home, durable=False)  # nobody cuts the power
         self.port = free_port()
         self.service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
         self.environment = self._environment()

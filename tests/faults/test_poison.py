@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults import poison
 from tests.faults.exactness import ENDED, WAITING, assert_exact, codes, outcomes, wait_ended
-from tests.faults.support import many, status
+from tests.faults.support import many, pass_waits, status
 from tests.faults.system import until
 
 UNWRITABLE = "cannot be stored"
@@ -12,14 +12,11 @@ UNWRITABLE = "cannot be stored"
 
 @pytest.fixture
 def poisonable(system):
-    """A web worker that some answers break; and a database that takes no row with certain words."""
-    assert system.tell_to_stop("worker-web") == [0]
-    system.start("worker-web", FAULTS_POISON="1")
+    """A database that takes no row with certain words."""
     system.rows(_REFUSE)
     system.rows(_WHERE.format(words=UNWRITABLE))
     yield system
     system.rows("DROP FUNCTION faults_refuse CASCADE")
-    system.kill("worker-web")
 
 
 def answers(device, words):
@@ -50,13 +47,16 @@ def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poi
     notification = channel.send()
 
     def waiting():
+        pass_waits(channel)  # each is twice as long as the one before
         return [id_ for id_, row in outcomes(channel, notification).items() if row[0] == WAITING]
 
     until(lambda: waiting() == [poisoned_id], "all others have their outcome")
     refused = len(system.logged("outcome.refused"))
+    pass_waits(channel)
     until(lambda: len(system.logged("outcome.refused")) > refused, "it is tried again")
     assert len(poisoned.receipts) == 1
     system.rows("DROP TRIGGER faults_refuse_row ON notifications_app_delivery")
+    pass_waits(channel)
     assert_exact(channel, [notification])
     assert codes(channel, notification)[""] == many(300) - 1
     assert len(poisoned.receipts) == 2  # once more, now that it can be noted

@@ -20,9 +20,19 @@ QUICK = {"FAULTS_LEASE_SECONDS": "8", "FAULTS_CALL_SECONDS": "3"}
 @pytest.fixture
 def stopped(system):
     """No delivering worker runs; those that the test starts, with waits of its own, end with it."""
-    assert set(system.tell_to_stop(*DELIVERING)) == {0}
+    yield from _stopped(system, DELIVERING)
+
+
+@pytest.fixture
+def web_stopped(system):
+    """The same of the worker for web alone."""
+    yield from _stopped(system, ["worker-web"])
+
+
+def _stopped(system, names):
+    assert set(system.tell_to_stop(*names)) == {0}
     yield system
-    system.kill(*DELIVERING)
+    system.kill(*names)
 
 
 def test_workers_killed_again_and_again_repeat_only_what_was_not_written(system, channel):
@@ -163,8 +173,8 @@ def test_a_worker_paused_for_longer_than_its_calls_may_take_reads_what_was_answe
     assert system.logged("batch.lease_lost") == []
 
 
-def test_one_process_of_a_worker_killed_costs_only_its_own_batch(stopped, channel):
-    system = stopped
+def test_one_process_of_a_worker_killed_costs_only_its_own_batch(web_stopped, channel):
+    system = web_stopped
     channel.subscribe(many(1_000))
     worker = system.start("worker-web", **QUICK)
     notification = channel.send()

@@ -28,7 +28,7 @@ _DEFAULT_VERSION = "18"
 _NAME = "pushsvc"  # of the role and the database
 # postmaster.pid holds whole seconds, taken shortly after the process started.
 _PID_FILE_SECONDS = 5.0
-_THROW_AWAY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+_THROW_AWAY = ("fsync=off", "full_page_writes=off")
 
 
 class Postgres(EmbeddedServer):
