@@ -65,10 +65,10 @@ def patterns(found, prefix=""):
             yield from patterns(pattern.url_patterns)
 
 
-def ids_for(house, pattern):
-    """What an address needs, each leading to the house's own rows."""
+def ids_of(house):
+    """What addresses need, each leading to the house's own rows."""
     rows = house.rows
-    known = {
+    return {
         "channel_id": rows["channel"].pk,
         "key_id": rows["key"].pk,
         "account_id": house.account.pk,
@@ -83,19 +83,20 @@ def ids_for(house, pattern):
         "token": "abc-def",
         "url": "nothing/here",
     }
-    own = {
-        "channel": rows["channel"],
-        "apikey": rows["key"],
-        "segment": rows["segment"],
-        "subscription": rows["subscription"],
-        "notification": rows["notification"],
+
+
+def objects_of(house):
+    """By the name that addresses have for its model."""
+    return {
+        "channel": house.rows["channel"],
+        "apikey": house.rows["key"],
+        "segment": house.rows["segment"],
+        "subscription": house.rows["subscription"],
+        "notification": house.rows["notification"],
         "account": house.account,
         "user": house.members["owner"],
         "logentry": entry_of(house),
     }
-    model = next((name for name in own if f"_{name}_" in str(pattern.name)), "channel")
-    known["object_id"] = own[model].pk
-    return known
 
 
 def entry_of(house):
@@ -109,15 +110,17 @@ def addresses(house):
     admin = next(
         each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "admin"
     )
+    ids, objects = ids_of(house), objects_of(house)
     for pattern in patterns(admin.url_patterns):
         if pattern.name is None:
             continue
-        known = ids_for(house, pattern)
+        model = next((name for name in objects if f"_{name}_" in pattern.name), "channel")
+        known = ids | {"object_id": objects[model].pk}
         wanted = pattern.pattern.converters or pattern.pattern.regex.groupindex
         try:
             arguments = {name: known[name] for name in wanted}
         except KeyError as missing:
-            pytest.fail(f"tell ids_for what {missing} of {pattern} is")
+            pytest.fail(f"tell ids_of what {missing} of {pattern} is")
         try:
             yield pattern.name, reverse(f"admin:{pattern.name}", kwargs=arguments)
         except NoReverseMatch:

@@ -107,6 +107,12 @@ def test_another_accounts_address_is_answered_like_a_missing_one(witness, alice,
             assert_alike(witness, session, method, theirs, missing, FORM)
 
 
+@pytest.fixture
+def with_ids(alice, bob):
+    """The routes that name something."""
+    return [route for route in routes(alice, bob) if route[2]]
+
+
 @settings(
     max_examples=60,
     deadline=None,
@@ -115,10 +121,10 @@ def test_another_accounts_address_is_answered_like_a_missing_one(witness, alice,
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_it_is_refused_for_every_other_role_too(witness, alice, bob, data):
+def test_it_is_refused_for_every_other_role_too(witness, alice, with_ids, data):
     session = session_of(alice, data.draw(st.sampled_from(LESSER_ROLES)))
     method = data.draw(st.sampled_from(METHODS))
-    _, own, pairs = data.draw(st.sampled_from([each for each in routes(alice, bob) if each[2]]))
+    _, own, pairs = data.draw(st.sampled_from(with_ids))
     witness.of(Visit(session, method, own, FORM))
     assert_alike(witness, session, method, *data.draw(st.sampled_from(pairs)), FORM)
 

@@ -44,6 +44,8 @@ class Trace(NamedTuple):
 
 def difference(one, other):
     """Lines of the one trace that the other has not, and the other way round; none of two alike."""
+    if one == other:
+        return []
     before, after = (
         [str(line) for part in trace for line in _lines(part)] for trace in (one, other)
     )
