@@ -178,14 +178,22 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "DESCRIPTION": "Push notifications to browsers, Android and iOS.",
     "SERVE_INCLUDE_SCHEMA": False,
-    "COMPONENT_SPLIT_REQUEST": True,
+    "CONTACT": {"name": "Whoever runs this installation", "url": "/"},
+    "LICENSE": {"name": "Apache-2.0"},
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "pushsvc.common.http.openapi.add_links",
+        "pushsvc.common.http.openapi_document.name_shapes",
+        "pushsvc.common.http.openapi_document.say_defaults",
+        "pushsvc.common.http.openapi_document.place_nulls",
+        "pushsvc.common.http.openapi_document.describe_ids",
     ],
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
         "NotificationStatus": "notifications_app.states.NotificationStatus.values",
+        "AcceptedStatus": ["pending"],
+        "DeviceEvent": "notifications_app.events.EventKind.values",
+        "Urgency": "notifications_app.models.Urgency.values",
     },
     "SERVERS": [{"url": "/"}],
     "TAGS": [

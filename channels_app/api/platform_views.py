@@ -54,12 +54,16 @@ _EXAMPLE = {
 
 
 class PauseOutput(serializers.Serializer[Any]):
+    """Why a platform sends nothing now."""
+
     code = serializers.CharField(help_text="Why the push service refused the credentials.")
     detail = serializers.CharField(help_text="The push service's answer; may be empty.")
     since = Timestamp(help_text="When they were refused.")
 
 
 class CredentialOutput(serializers.Serializer[Any]):
+    """Which credential a platform uses; never a secret."""
+
     kind = serializers.ChoiceField(
         ["vapid_key", "fcm_service_account", "apns_key"], help_text="Depends on the platform."
     )
@@ -70,6 +74,8 @@ class CredentialOutput(serializers.Serializer[Any]):
 
 
 class PlatformStateOutput(serializers.Serializer[Any]):
+    """One platform of a channel."""
+
     enabled = serializers.BooleanField(help_text="Whether sends may target the platform.")
     subscriber_count = serializers.IntegerField(help_text="Active subscriptions.")
     paused = PauseOutput(
@@ -82,12 +88,16 @@ class PlatformStateOutput(serializers.Serializer[Any]):
 
 
 class PlatformStatesOutput(serializers.Serializer[Any]):
+    """The platforms of a channel."""
+
     web = PlatformStateOutput(help_text="Browsers.")
     android = PlatformStateOutput(help_text="Through FCM.")
     ios = PlatformStateOutput(help_text="Through APNs.")
 
 
 class ChannelPlatformsOutput(serializers.Serializer[Any]):
+    """The state of each platform of a channel."""
+
     platforms = PlatformStatesOutput(help_text="Every platform, enabled or not.")
 
 

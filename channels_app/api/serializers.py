@@ -51,44 +51,58 @@ class ProvidersConfigInput(StrictSerializer):
 
 
 class ProvidersInput(StrictSerializer):
-    providers_config = ProvidersConfigInput()
+    providers_config = ProvidersConfigInput(help_text="One provider's credentials, or both.")
 
 
 class MessageOutput(serializers.Serializer[Any]):
-    message = serializers.CharField()
+    """That it is done."""
+
+    message = serializers.CharField(help_text="For people.")
 
 
 class WebPushKeyOutput(serializers.Serializer[Any]):
+    """The key that browsers subscribe with."""
+
     public_key = serializers.CharField(
         help_text="base64url without padding, for `applicationServerKey`."
     )
 
 
 class PlatformsOutput(serializers.Serializer[Any]):
-    web = serializers.BooleanField()
-    android = serializers.BooleanField()
-    ios = serializers.BooleanField()
+    """Which platforms are enabled."""
+
+    web = serializers.BooleanField(help_text="Whether browsers are enabled.")
+    android = serializers.BooleanField(help_text="Whether Android is enabled.")
+    ios = serializers.BooleanField(help_text="Whether iOS is enabled.")
 
 
 class ChannelOutput(serializers.Serializer[Any]):
-    channel_id = serializers.UUIDField()
-    name = serializers.CharField()
-    created_at = Timestamp()
-    platforms = PlatformsOutput()
+    """A channel."""
+
+    channel_id = serializers.UUIDField(help_text="The channel's id.")
+    name = serializers.CharField(help_text="As staff named it.")
+    created_at = Timestamp(help_text="When the channel was created.")
+    platforms = PlatformsOutput(help_text="Which platforms the channel sends to.")
 
 
 class NotificationStatsOutput(serializers.Serializer[Any]):
-    total_notifications_sent = serializers.IntegerField()
-    total_recipients = serializers.IntegerField()
-    total_delivered = serializers.IntegerField()
-    total_bounced = serializers.IntegerField()
-    total_clicked = serializers.IntegerField()
+    """Sums over a channel's notifications."""
+
+    total_notifications_sent = serializers.IntegerField(help_text="Notifications that are sent.")
+    total_recipients = serializers.IntegerField(help_text="Recipients of all notifications.")
+    total_delivered = serializers.IntegerField(
+        help_text="Recipients whose push service accepted the message."
+    )
+    total_bounced = serializers.IntegerField(help_text="Recipients that it could not reach.")
+    total_clicked = serializers.IntegerField(help_text="Recipients that clicked.")
 
 
 class ChannelStatisticsOutput(serializers.Serializer[Any]):
-    channel_info = ChannelOutput()
-    subscriber_count = serializers.IntegerField()
-    notification_stats = NotificationStatsOutput()
+    """A channel with its counts."""
+
+    channel_info = ChannelOutput(help_text="The channel.")
+    subscriber_count = serializers.IntegerField(help_text="Active subscriptions.")
+    notification_stats = NotificationStatsOutput(help_text="Sums of all notifications.")
 
 
 def channel_statistics(channel: Channel, totals: ChannelTotals) -> dict[str, Any]:

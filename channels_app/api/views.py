@@ -68,6 +68,7 @@ class ChannelView(ReadingView):
     @extend_schema(
         operation_id="channel_read",
         summary="Get channel statistics",
+        description="Counts are exact and as of now.",
         tags=["channel"],
         responses={200: ChannelStatisticsOutput}
         | problem_responses(401, MissingScope("read"), ChannelNotFound(), 429, 503),

@@ -23,11 +23,24 @@ def _enum(choices: Iterable[str]) -> dict[str, Any]:
 
 _REF: Final = {"$ref": "#/components/schemas/SegmentRule"}
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": rules.MAX_TEXT}
-_SCALAR: Final = {"oneOf": [{"type": "string", "maxLength": rules.MAX_TEXT}, {"type": "number"}]}
+_SCALAR: Final = {
+    "title": "AttributeValue",
+    "description": "A text or a number.",
+    "oneOf": [{"type": "string", "maxLength": rules.MAX_TEXT}, {"type": "number"}],
+}
 _PLATFORM: Final = _enum(PLATFORM_VALUES)
 _DAYS_AGO: Final = {
+    "title": "DaysAgo",
+    "description": "A time that moves with the clock.",
     "type": "object",
-    "properties": {"days_ago": {"type": "integer", "minimum": 1, "maximum": rules.MAX_DAYS}},
+    "properties": {
+        "days_ago": {
+            "description": "So many days before now.",
+            "type": "integer",
+            "minimum": 1,
+            "maximum": rules.MAX_DAYS,
+        }
+    },
     "required": ["days_ago"],
     "additionalProperties": False,
 }
@@ -54,14 +67,18 @@ class SegmentInput(StrictSerializer):
 
 
 class SegmentOutput(serializers.Serializer[Segment]):
+    """A segment."""
+
     segment_id = serializers.UUIDField(source="id", help_text="For `segment_id` of a send.")
-    name = serializers.CharField()
+    name = serializers.CharField(help_text="Unique within the channel.")
     rule = RuleField()
-    created_at = Timestamp()
-    updated_at = Timestamp()
+    created_at = Timestamp(help_text="When the segment was created.")
+    updated_at = Timestamp(help_text="When its name or rule was last replaced.")
 
 
 class SizeOutput(serializers.Serializer[Any]):
+    """How many subscribers a segment has."""
+
     size = serializers.IntegerField(help_text="Active subscriptions that match, on all platforms.")
     estimated = serializers.BooleanField(help_text="Whether `size` is an estimate.")
 
@@ -87,28 +104,40 @@ def _rule_schema() -> dict[str, Any]:
     return {
         "description": "A rule as docs/segments.md describes it.",
         "oneOf": [
-            _object({"all": _group()}),
-            _object({"any": _group()}),
-            _object({"not": _REF}),
-            _leaf({"attribute": name}, comparing, _SCALAR),
-            _leaf({"attribute": name}, ["in"], _choices(_SCALAR)),
-            _leaf({"attribute": name}, ["exists"], {"type": "boolean"}),
-            _leaf({"attribute": name}, ["contains", "starts_with"], _TEXT),
-            _leaf({"field": platform}, ["eq", "ne"], _PLATFORM),
-            _leaf({"field": platform}, ["in"], _choices(_PLATFORM)),
-            _leaf({"field": moments}, rules.COMPARISONS, _MOMENT),
+            _object("RuleAll", {"all": _said(_group(), "All of these match.")}),
+            _object("RuleAny", {"any": _said(_group(), "At least one of these matches.")}),
+            _object("RuleNot", {"not": _REF}),
+            _leaf("AttributeIs", {"attribute": name}, comparing, _SCALAR),
+            _leaf("AttributeIsOneOf", {"attribute": name}, ["in"], _choices(_SCALAR)),
+            _leaf("AttributeExists", {"attribute": name}, ["exists"], {"type": "boolean"}),
+            _leaf("AttributeHasText", {"attribute": name}, ["contains", "starts_with"], _TEXT),
+            _leaf("PlatformIs", {"field": platform}, ["eq", "ne"], _PLATFORM),
+            _leaf("PlatformIsOneOf", {"field": platform}, ["in"], _choices(_PLATFORM)),
+            _leaf("TimeIs", {"field": moments}, rules.COMPARISONS, _MOMENT),
         ],
     }
 
 
 def _leaf(
-    subject: dict[str, Any], operators: Iterable[str], value: dict[str, Any]
+    title: str, subject: dict[str, Any], operators: Iterable[str], value: dict[str, Any]
 ) -> dict[str, Any]:
-    return _object({**subject, "operator": _enum(operators), "value": value})
+    ((of, names),) = subject.items()
+    properties = {
+        of: _said(names, "What is compared."),
+        "operator": _said(_enum(operators), "How it is compared."),
+        "value": value if "title" in value else _said(value, "What it is compared with."),
+    }
+    return _object(title, properties)
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _said(shape: dict[str, Any], description: str) -> dict[str, Any]:
+    return {**shape, "description": description}
+
+
+def _object(title: str, properties: dict[str, Any]) -> dict[str, Any]:
     return {
+        "title": title,  # it becomes a component of this name
+        "description": "See docs/segments.md.",
         "type": "object",
         "properties": properties,
         "required": list(properties),

@@ -102,6 +102,7 @@ class SegmentView(_SegmentsView):
     @extend_schema(
         operation_id="segment_read",
         summary="Get a segment",
+        description="Its name and its rule, as they were stored last.",
         tags=[_TAG],
         responses={
             200: OpenApiResponse(SegmentOutput, "The segment.", [_OUTPUT]),
@@ -136,6 +137,7 @@ class SegmentView(_SegmentsView):
     @extend_schema(
         operation_id="segment_delete",
         summary="Delete a segment that no unfinished notification targets",
+        description="Finished notifications keep its id. A second call answers 404.",
         tags=[_TAG],
         responses={
             204: OpenApiResponse(description="Deleted."),

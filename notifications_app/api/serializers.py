@@ -14,20 +14,26 @@ from pushsvc.common.platforms import PLATFORM_VALUES
 
 
 class SendOutput(serializers.Serializer[Any]):
+    """That the notification is accepted."""
+
     success = serializers.BooleanField(help_text="Always true.")
     message = serializers.CharField(help_text="For people; holds the notification's id.")
-    notification_id = serializers.UUIDField()
+    notification_id = serializers.UUIDField(help_text="The notification's id.")
     scheduled_at = Timestamp(help_text="When sending starts.")
     status = serializers.ChoiceField([NotificationStatus.PENDING.value])
 
 
 class PlatformDryRun(serializers.Serializer[Any]):
+    """What one platform would get."""
+
     payload_bytes = serializers.IntegerField(help_text="Size of the message for one device.")
     audience = serializers.IntegerField(help_text="Active subscriptions that it would reach.")
     estimated = serializers.BooleanField(help_text="Whether `audience` is an estimate.")
 
 
 class DryRunOutput(serializers.Serializer[Any]):
+    """What a send would do."""
+
     platforms = serializers.DictField(child=PlatformDryRun(), help_text="By target platform.")
 
 
@@ -39,7 +45,7 @@ class EventInput(StrictSerializer):
 class EventsInput(StrictSerializer):
     """Unknown fields are refused, because an app may have misspelt one."""
 
-    events = ListOf(EventInput(), max_length=MAX_EVENTS)
+    events = ListOf(EventInput(), max_length=MAX_EVENTS, help_text="In any order.")
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -47,28 +53,35 @@ class EventsInput(StrictSerializer):
 
 
 class CancelOutput(serializers.Serializer[Any]):
+    """That the notification is cancelled."""
+
     success = serializers.BooleanField(help_text="Always true.")
     message = serializers.CharField(help_text="For people; names the id and the title.")
-    notificationId = serializers.UUIDField()  # noqa: N815 (the interface's name)
+    notificationId = serializers.UUIDField(  # noqa: N815 (the interface's name)
+        help_text="The notification's id."
+    )
 
 
 class NotificationOutput(serializers.Serializer[Notification]):
     """The interface's fields in its order. Text that was not given is ""."""
 
-    notification_id = serializers.UUIDField(source="id")
-    channel_id = serializers.UUIDField()
-    title = serializers.CharField()
-    body = serializers.CharField()
-    icon = serializers.CharField()
-    url = serializers.CharField()
+    notification_id = serializers.UUIDField(source="id", help_text="The notification's id.")
+    channel_id = serializers.UUIDField(help_text="The channel's id.")
+    title = serializers.CharField(help_text="Shown above the main text.")
+    body = serializers.CharField(help_text="Main text.")
+    icon = serializers.CharField(help_text="URL of the icon image.")
+    url = serializers.CharField(help_text="Destination opened on click.")
     recipient_count = serializers.IntegerField(help_text="Grows while recipients are counted.")
     delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
     bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
     clicked_count = serializers.IntegerField(help_text="Recipients that clicked.")
     scheduled_at = Timestamp(help_text="When sending starts or started.")
-    created_at = Timestamp()
-    status = serializers.ChoiceField(NotificationStatus.values)
-    target_platforms = serializers.ListField(child=serializers.ChoiceField(PLATFORM_VALUES))
+    created_at = Timestamp(help_text="When the send was accepted.")
+    status = serializers.ChoiceField(NotificationStatus.values, help_text="See docs/states.md.")
+    target_platforms = serializers.ListField(
+        child=serializers.ChoiceField(PLATFORM_VALUES),
+        help_text="As asked for, without duplicates.",
+    )
     segment_id = serializers.UUIDField(allow_null=True, help_text="null: the whole channel.")
 
 
@@ -77,6 +90,8 @@ class NotificationListedOutput(NotificationOutput):
 
 
 class AudienceOutput(serializers.Serializer[Any]):
+    """Whom the notification is for."""
+
     kind = serializers.ChoiceField(
         ["channel", "segment", "subscription"],
         help_text="`subscription`: a test from the console, for one subscription.",
@@ -88,6 +103,8 @@ class AudienceOutput(serializers.Serializer[Any]):
 
 
 class TimingOutput(serializers.Serializer[Any]):
+    """When the notification was sent."""
+
     scheduled_at = Timestamp(help_text="When it is due.")
     started_at = Timestamp(allow_null=True, help_text="When it changed to `processing`.")
     deadline_at = Timestamp(
@@ -117,6 +134,8 @@ class ContentOutput(serializers.Serializer[Any]):
 
 
 class PlatformDetailsOutput(serializers.Serializer[Any]):
+    """The counts of one platform."""
+
     recipient_count = serializers.IntegerField(help_text="Grows until `planned` is true.")
     delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
     bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
@@ -124,12 +143,16 @@ class PlatformDetailsOutput(serializers.Serializer[Any]):
 
 
 class ReasonOutput(serializers.Serializer[Any]):
+    """How many recipients bounced for a reason."""
+
     platform = serializers.ChoiceField(PLATFORM_VALUES, help_text="Of the recipients.")
     code = serializers.CharField(help_text="Why they bounced, as docs/results.md lists.")
     count = serializers.IntegerField(help_text="How many recipients of the platform.")
 
 
 class NotificationDetailsOutput(serializers.Serializer[Any]):
+    """A notification with all that is known of its result."""
+
     notification_id = serializers.UUIDField(help_text="As the send returned it.")
     status = serializers.ChoiceField(
         NotificationStatus.values, help_text="As docs/states.md explains."

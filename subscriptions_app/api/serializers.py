@@ -59,8 +59,9 @@ class KeysInput(StrictSerializer):
         checked_p256dh,
         "not_a_p256_point",
         "Must be an uncompressed point on P-256 (65 bytes), as base64url.",
+        help_text="The browser's public key, base64url.",
     )
-    auth = Auth()
+    auth = Auth(help_text="The browser's secret of 16 bytes, base64url.")
 
 
 class AttributeValue(serializers.Field[Any, Any, Any, Any]):
@@ -83,11 +84,15 @@ class AttributeValue(serializers.Field[Any, Any, Any, Any]):
 
 @extend_schema_field(
     {
+        "title": "Attributes",
         "type": "object",
         "maxProperties": MAX_ATTRIBUTES,
-        "description": f"Names have at most {MAX_ATTRIBUTE_NAME} characters.",
+        "description": "What the channel's owner knows of the subscriber. Names have at most"
+        f" {MAX_ATTRIBUTE_NAME} characters.",
         "additionalProperties": {
-            "oneOf": [{"type": "string", "maxLength": MAX_ATTRIBUTE_TEXT}, {"type": "number"}]
+            "title": "AttributeValue",
+            "description": "A text or a number.",
+            "oneOf": [{"type": "string", "maxLength": MAX_ATTRIBUTE_TEXT}, {"type": "number"}],
         },
     }
 )
@@ -135,9 +140,18 @@ class DeviceInput(StrictSerializer):
 
     refuse_unknown = False
 
-    platform = Choice(PLATFORM_VALUES, default=Platform.WEB.value)
-    endpoint = Text(min_length=1, required=False)
-    provider_token = Text(min_length=1, required=False)
+    platform = Choice(
+        PLATFORM_VALUES, default=Platform.WEB.value, help_text="What the device receives push by."
+    )
+    endpoint = Text(
+        min_length=1,
+        required=False,
+        help_text="Of a browser: the endpoint of its PushSubscription. A phone may name its token"
+        " here.",
+    )
+    provider_token = Text(
+        min_length=1, required=False, help_text="Of a phone: its FCM or APNs token."
+    )
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
@@ -160,9 +174,14 @@ class DeviceInput(StrictSerializer):
 
 
 class SubscribeInput(DeviceInput):
-    keys = KeysInput(required=False)
+    keys = KeysInput(required=False, help_text="A browser must give them.")
     attributes = Attributes(required=False)
-    vapid_public_key = Text(min_length=1, max_length=MAX_KEY, required=False)
+    vapid_public_key = Text(
+        min_length=1,
+        max_length=MAX_KEY,
+        required=False,
+        help_text="Of a browser: the channel's public key that it subscribed with.",
+    )
     auth = Auth(
         required=False,
         help_text="For phones: 16 random bytes that the app makes once and keeps. A phone proves"
@@ -214,9 +233,15 @@ class TokenRule:
 
 
 class SubscriptionOutput(serializers.Serializer[Any]):
-    message = serializers.CharField()
-    subscriptionId = serializers.UUIDField()  # noqa: N815 (the interface's name)
+    """The device's subscription."""
+
+    message = serializers.CharField(help_text="For people.")
+    subscriptionId = serializers.UUIDField(  # noqa: N815 (the interface's name)
+        help_text="The subscription's id, which stays when the device subscribes again."
+    )
 
 
 class UnsubscribeOutput(serializers.Serializer[Any]):
-    message = serializers.CharField()
+    """That the device is not subscribed."""
+
+    message = serializers.CharField(help_text="For people.")

@@ -9,6 +9,7 @@ from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
     OpenApiResponse,
+    extend_schema_serializer,
     inline_serializer,
 )
 from rest_framework import serializers
@@ -32,7 +33,10 @@ _SAMPLES: dict[int, errors.PushsvcError] = {
 _FOLLOW_UPS: Final = "x-follow-ups"
 
 
+@extend_schema_serializer(component_name="Fault")
 class FaultSchema(serializers.Serializer[errors.Fault]):
+    """One fault of the input."""
+
     attr = serializers.CharField(help_text="A path such as `keys.p256dh`. Empty: the whole input.")
     code = serializers.CharField(help_text="Stable, listed in docs/errors.md.")
     detail = serializers.CharField(help_text="For people.")
@@ -65,6 +69,7 @@ _PROBLEM = inline_serializer(
         ),
     },
 )
+type(_PROBLEM).__doc__ = "An error (RFC 9457). Decide by its `code`."
 
 
 class Schema(AutoSchema):

@@ -1,0 +1,91 @@
+"""Hooks of drf-spectacular that make the OpenAPI document pleasant for those who generate clients.
+
+None of them changes what is allowed: only where a shape stands, what it is called, and what is said
+about it.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+Document = dict[str, Any]
+Shape = dict[str, Any]
+
+_PATH_IDS: Final = {
+    "channel_id": "The channel's id.",
+    "notification_id": "The notification's id, as the send was answered.",
+    "segment_id": "The segment's id.",
+}
+
+
+def name_shapes(result: Document, **_: Any) -> Document:
+    """A shape with a title becomes the component of that name, wherever it stands.
+
+    Generators give it that name; a shape without one gets a name of their own making.
+    """
+    named: dict[str, Shape] = {}
+    schemas = result["components"]["schemas"]
+    for name, schema in list(schemas.items()):
+        schemas[name] = _lifted({**schema}, named)
+    for name, schema in named.items():
+        if schemas.setdefault(name, schema) != schema:
+            raise ValueError(f"two shapes are called {name}")
+    result["components"]["schemas"] = dict(sorted(schemas.items()))
+    return result
+
+
+def _lifted(node: Any, named: dict[str, Shape]) -> Any:
+    if isinstance(node, list):
+        return [_lifted(each, named) for each in node]
+    if not isinstance(node, dict):
+        return node
+    shape = {key: _lifted(value, named) for key, value in node.items()}
+    if _is_wrapped(shape):
+        shape = shape | shape.pop("allOf")[0]
+    title = shape.get("title")
+    if not isinstance(title, str):
+        return shape
+    del shape["title"]
+    if named.setdefault(title, shape) != shape:
+        raise ValueError(f"two shapes are called {title}")
+    return {"$ref": f"#/components/schemas/{title}"}
+
+
+def _is_wrapped(shape: Shape) -> bool:
+    """Where the one member of allOf refers to nothing, it can stand for itself."""
+    members = shape.get("allOf")
+    return isinstance(members, list) and len(members) == 1 and "$ref" not in members[0]
+
+
+def say_defaults(result: Document, **_: Any) -> Document:
+    """In words: generators take a property with a default for one that must be given."""
+    for shape in _properties(result):
+        if "default" in shape:
+            told = f"Default: `{json.dumps(shape.pop('default'))}`."
+            shape["description"] = f"{shape.get('description', '')} {told}".strip()
+    return result
+
+
+def _properties(result: Document) -> Iterator[Shape]:
+    for schema in result["components"]["schemas"].values():
+        yield from schema.get("properties", {}).values()
+
+
+def place_nulls(result: Document, **_: Any) -> Document:
+    """What may be null says so itself: in OpenAPI 3.0 nobody who refers to it can add that."""
+    schemas = result["components"]["schemas"]
+    for shape in list(_properties(result)):
+        if shape.get("nullable") and "allOf" in shape:
+            (reference,) = shape["allOf"]
+            schemas[reference["$ref"].rpartition("/")[2]]["nullable"] = shape.pop("nullable")
+    return result
+
+
+def describe_ids(result: Document, **_: Any) -> Document:
+    """What the ids of the paths are: the same in all of them."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path" and parameter["name"] in _PATH_IDS:
+                    parameter.setdefault("description", _PATH_IDS[parameter["name"]])
+    return result

@@ -1,0 +1,79 @@
+"""What those who generate clients rely on in the OpenAPI document."""
+
+import pytest
+import yaml
+from django.conf import settings
+
+from pushsvc.common.http.openapi_document import name_shapes
+
+
+@pytest.fixture(scope="module")
+def document():
+    return yaml.safe_load((settings.BASE_DIR / "docs" / "openapi.yaml").read_text())
+
+
+def operations(document):
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            yield f"{method} {path}", operation
+
+
+def properties(document):
+    for name, schema in document["components"]["schemas"].items():
+        for of, shape in schema.get("properties", {}).items():
+            yield f"{name}.{of}", shape
+
+
+def test_everything_is_described(document):
+    bare = [name for name, operation in operations(document) if not operation.get("description")]
+    bare += [
+        f"{name} {parameter['name']}"
+        for name, operation in operations(document)
+        for parameter in operation.get("parameters", ())
+        if not parameter.get("description")
+    ]
+    schemas = document["components"]["schemas"]
+    bare += [name for name, schema in schemas.items() if not schema.get("description")]
+    bare += [
+        name
+        for name, shape in properties(document)
+        if not shape.get("description") and "$ref" not in shape
+    ]
+
+    assert bare == []
+
+
+def test_no_property_has_a_default_that_makes_generators_require_it(document):
+    assert [name for name, shape in properties(document) if "default" in shape] == []
+    send = document["components"]["schemas"]["SendInput"]
+    assert send["required"] == ["body"]
+    assert send["properties"]["ttl"]["description"].endswith("Default: `259200`.")
+
+
+def test_rules_and_attributes_have_names_of_their_own(document):
+    schemas = document["components"]["schemas"]
+    named = {each.get("$ref", "").rpartition("/")[2] for each in schemas["SegmentRule"]["oneOf"]}
+
+    assert named == {
+        "RuleAll",
+        "RuleAny",
+        "RuleNot",
+        "AttributeIs",
+        "AttributeIsOneOf",
+        "AttributeExists",
+        "AttributeHasText",
+        "PlatformIs",
+        "PlatformIsOneOf",
+        "TimeIs",
+    }
+    value = {"$ref": "#/components/schemas/AttributeValue"}
+    assert schemas["Attributes"]["additionalProperties"] == value
+    assert schemas["AttributeIs"]["properties"]["value"] == value
+
+
+def test_two_shapes_of_one_name_are_a_fault():
+    first = {"properties": {"a": {"title": "Size", "type": "integer"}}}
+    second = {"properties": {"a": {"title": "Size", "type": "string"}}}
+
+    with pytest.raises(ValueError, match="Size"):
+        name_shapes({"components": {"schemas": {"First": first, "Second": second}}})
