@@ -70,6 +70,9 @@ bench-lateness: .venv/run.stamp ## print how late scheduled notifications are (A
 bench-throughput: .venv/run.stamp ## print recipients a second (ARGS="--devices 5000 --rounds 3")
 	@exec $(BIN)/python -m bench.throughput $(ARGS)
 
+bench-transports: .venv/dev.stamp ## print the processor time of each transport alone (ARGS="--messages 2000 --rounds 5")
+	@exec $(BIN)/python -m bench.transports $(ARGS)
+
 bench-events: .venv/run.stamp ## print clicks a second that one web process counts (ARGS="--devices 2000")
 	@exec $(BIN)/python -m bench.events $(ARGS)
 

@@ -21,6 +21,8 @@ TargetT = TypeVar("TargetT", bound=Target, contravariant=True)
 KeysT = TypeVar("KeysT", contravariant=True)
 
 CONNECT_TIMEOUT: Final = 5.0
+# How many messages a transport caches. A batch has one; web processes judge several at once.
+CACHED_MESSAGES: Final = 8
 # An idle connection is kept long enough for the next batch to use it.
 KEEPALIVE: Final = 30.0
 
@@ -103,6 +105,11 @@ def call_limits(seconds: float) -> aiohttp.ClientTimeout:
 def compact_json(value: object) -> bytes:
     """UTF-8 without spaces: payloads have a limit in bytes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def with_token(fields: bytes, token: str) -> bytes:
+    """The JSON object `fields`, which is not empty, with the tracking token if there is one."""
+    return fields[:-1] + b',"token":' + compact_json(token) + b"}" if token else fields
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:

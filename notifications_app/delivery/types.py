@@ -72,11 +72,12 @@ INTERNAL_ERROR: Final = "internal_error"
 Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Message:
     """One notification for all its recipients.
 
-    `expires_at` is its deadline on this process's monotonic clock.
+    `expires_at` is its deadline on this process's monotonic clock. Messages compare by identity, so
+    that transports can cache what they make of one for all recipients of a batch.
     """
 
     notification_id: UUID
@@ -127,7 +128,9 @@ def clean_text(text: str) -> str:
     """A push service's text, made safe to store and to show: one line of at most MAX_TEXT
     characters, without control characters, lone surrogates and invisible marks."""
     line = " ".join(text.split())
-    return "".join(character for character in line if character.isprintable())[:MAX_TEXT]
+    if not line.isprintable():
+        line = "".join(character for character in line if character.isprintable())
+    return line[:MAX_TEXT]
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

@@ -47,6 +47,8 @@ _HOST_CHARACTERS: Final = re.compile(r"[a-z0-9._-]+")
 # Resolvers read a host whose last label is a number as an IPv4 address (WHATWG URL, "ends in a
 # number"): 127.1, 2130706433, 0177.0.0.1, 0x7f000001.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# Scheme, user, host and port.
+_BEFORE_PATH: Final = re.compile(r"[^/?#]*//[^/?#]*")
 _FORBIDDEN_CHARACTERS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
 
 
@@ -99,15 +101,28 @@ def check_endpoint(
     of its own, named `host:port`. `allowed_hosts` are host suffixes in lower case without a leading
     dot. If it is empty, any public host is allowed.
     """
-    parts = _parse(url)
+    _check_characters(url)
+    found = _BEFORE_PATH.match(url)
+    begin = found[0] if found else url
+    judged = _judged(begin, trusted_origins, allowed_hosts)
+    rest = _checked_rest(url[len(begin) :])
+    dialled = judged.origin + (rest if rest.startswith("/") else f"/{rest}")
+    return Endpoint(judged.origin, judged.service, judged.vendor, dialled, judged.is_trusted)
+
+
+@lru_cache(maxsize=1024)
+def _judged(
+    begin: str, trusted_origins: frozenset[str], allowed_hosts: tuple[str, ...]
+) -> Endpoint:
+    """The endpoint without its path. Cached, because most endpoints share a few origins."""
+    parts = _parse(begin)
     service = push_service(parts.host)
     is_trusted = parts.origin in _normalised(trusted_origins)
     if not is_trusted:
         _check_public(parts, allowed_hosts)
     elif service == OTHER:
         service = f"{parts.host}:{parts.port}"
-    rest = parts.rest if parts.rest.startswith("/") else f"/{parts.rest}"
-    return Endpoint(parts.origin, service, _vendor(parts.host), parts.origin + rest, is_trusted)
+    return Endpoint(parts.origin, service, _vendor(parts.host), parts.origin, is_trusted)
 
 
 def service_of(url: str, trusted_origins: frozenset[str]) -> str:
@@ -177,11 +192,15 @@ def _parse(url: str) -> _Parts:
         raise EndpointNotAllowed("The endpoint must be an https URL.")
     if "@" in split.netloc:
         raise EndpointNotAllowed("The endpoint must not hold a user name or password.")
-    rest = url[url.index("//") + 2 + len(split.netloc) :]
-    if not rest.isascii():
-        raise EndpointNotAllowed("The endpoint holds a character that a URL may not hold.")
+    rest = _checked_rest(url[url.index("//") + 2 + len(split.netloc) :])
     host = _ipv6_literal(split.hostname) if "[" in split.netloc else _host_name(split.hostname)
     return _Parts(split.scheme, host, _DEFAULT_PORTS[split.scheme] if port is None else port, rest)
+
+
+def _checked_rest(rest: str) -> str:
+    if not rest.isascii():
+        raise EndpointNotAllowed("The endpoint holds a character that a URL may not hold.")
+    return rest
 
 
 def _check_characters(url: str) -> None:

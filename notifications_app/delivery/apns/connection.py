@@ -92,9 +92,14 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
-        # Normalising would keep the long `authorization` out of HPACK's table.
+        # Normalising would keep the long `authorization` out of HPACK's table. Validation would
+        # check again what the transport has checked.
         self._h2 = H2Connection(
-            H2Configuration(header_encoding=None, normalize_outbound_headers=False)
+            H2Configuration(
+                header_encoding=None,
+                normalize_outbound_headers=False,
+                validate_outbound_headers=False,
+            )
         )
         self._goaways = GoawayFilter()
         self._transport: asyncio.Transport | None = None

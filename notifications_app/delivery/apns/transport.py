@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid5
 
@@ -31,12 +31,13 @@ from notifications_app.delivery.apns.provider_token import (
     authorization,
 )
 from notifications_app.delivery.apns.server import Server, tls_for_http2
-from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.client import (
+    CACHED_MESSAGES,
     PayloadTooLargeError,
     compact_json,
     without_empty,
 )
+from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
     Message,
     Misconfigured,
@@ -68,6 +69,17 @@ MAX_POOLS: Final = 100
 
 # A token that no device has. APNs refuses it only after it has accepted the key.
 NO_DEVICE: Final = "0" * 64
+_SHARED: Final = (
+    b":method",
+    b":scheme",
+    b":authority",
+    b"authorization",
+    b"apns-topic",
+    b"apns-push-type",
+    b"apns-priority",
+    b"apns-expiration",
+    b"apns-collapse-id",
+)
 _DEVICE_TOKEN: Final = re.compile(r"[0-9A-Fa-f]{1,200}")
 # Other characters would corrupt the header compression of the whole connection.
 _FIELD: Final = re.compile(r"[\x21-\x7e]{1,255}")
@@ -122,6 +134,12 @@ def payload(message: Message, token: str) -> bytes:
 
 
 def _content(message: Message, token: str) -> dict[str, Any]:
+    return _common(message) | without_empty({"token": token})
+
+
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _common(message: Message) -> dict[str, Any]:
+    """What all recipients get."""
     alert = {"title": message.content.title, "body": message.content.body}
     fields = {
         "notification_id": str(message.notification_id),
@@ -129,7 +147,6 @@ def _content(message: Message, token: str) -> dict[str, Any]:
         "icon": message.content.icon,
         "image": message.content.image,
         "data": dict(message.content.data),
-        "token": token,
     }
     return {"aps": {"alert": without_empty(alert), "mutable-content": 1}} | without_empty(fields)
 
@@ -172,23 +189,27 @@ def encode(
         raise PayloadTooLargeError(MAX_PAYLOAD)
     expiration = int(now) + request.time_to_live if request.time_to_live else 0
     push_type = request.push_type or PushType.ALERT
-    fields = {
-        ":method": "POST",
-        ":scheme": "https",
-        ":authority": authority,
-        "authorization": signed,
-        "apns-topic": request.apns_topic or "",
-        "apns-push-type": push_type.value,
-        "apns-priority": str(request.priority),
-        "apns-expiration": str(expiration),
-        "apns-collapse-id": str(request.collapse_key),
-    }
+    shared = _shared_fields(
+        authority,
+        signed,
+        request.apns_topic or "",
+        push_type.value,
+        str(request.priority),
+        str(expiration),
+        str(request.collapse_key),
+    )
     # These two differ in every request, and one is secret: HPACK's table gets neither (RFC 7541
     # section 7.1.3).
     path = NeverIndexedHeaderTuple(b":path", f"/3/device/{request.device_token}".encode())
     own_id = NeverIndexedHeaderTuple(b"apns-id", request.notification_id.encode())
-    shared = [HeaderTuple(name.encode(), value.encode()) for name, value in fields.items()]
     return [path, *shared, own_id], body
+
+
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _shared_fields(authority: str, signed: str, *values: str) -> tuple[HeaderTuple, ...]:
+    """The fields that the requests of a batch have in common; `values` in the order of _SHARED."""
+    fields = zip(_SHARED, ("POST", "https", authority, signed, *values), strict=True)
+    return tuple(HeaderTuple(name, value.encode()) for name, value in fields)
 
 
 class Client(BaseClient[Target, AppKey]):

@@ -109,8 +109,8 @@ class _Said:
     details: tuple[Mapping[str, Any], ...]
 
     @classmethod
-    def of(cls, body: bytes) -> "_Said":
-        error = _object(json_object(body).get("error"))
+    def of(cls, body: Mapping[str, Any]) -> "_Said":
+        error = _object(body.get("error"))
         message, details = error.get("message"), error.get("details")
         return cls(
             message if isinstance(message, str) else "",
@@ -144,10 +144,11 @@ class _Said:
 
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
-    said = _Said.of(response.body)
+    body = json_object(response.body)
+    said = _Said.of(body)
     row = look_up(TABLE, FALLBACK, response.status, said.code)
     if row == ACCEPTED:
-        return Accepted(_provider_id(response.body))
+        return Accepted(_provider_id(body))
     words = said.message or response.body.decode("utf-8", "replace")
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(
@@ -157,9 +158,9 @@ def classify(response: Response, now: datetime) -> Outcome:
     )
 
 
-def _provider_id(body: bytes) -> str:
+def _provider_id(body: Mapping[str, Any]) -> str:
     """The last part of the message's name, `projects/…/messages/…`."""
-    name = json_object(body).get("name")
+    name = body.get("name")
     return clean_text(name.rsplit("/", 1)[-1]) if isinstance(name, str) else ""
 
 
