@@ -1,6 +1,7 @@
 """Push services on loopback that check what the real ones check, and fail on demand.
 
-For our tests, `make run` and teams that build on pushsvc. Imports nothing of Django or the apps.
+The tests, `make run` and teams that build on pushsvc use them. This package imports neither
+Django nor the apps.
 `running_sandbox()`, `running_fcm_sandbox()` and `running_apns_sandbox()` serve in a thread;
 `manage.py sandbox` serves on its own.
 """

@@ -11,7 +11,7 @@ from pushsvc.sandbox.receipts import Receipt
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer. `taken`: with it the service takes the message over for the device."""
+    """One HTTP answer. `taken` means that the service takes the message for the device."""
 
     status: int
     body: str = ""
@@ -20,7 +20,7 @@ class Answer:
 
 
 class RefusedError(Exception):
-    """The request breaks a rule of the protocol; `answer` is what the sender gets."""
+    """The request breaks a rule of the protocol. The sender gets `answer`."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.body)
@@ -30,8 +30,8 @@ class RefusedError(Exception):
 async def write_answer(request: web.Request, receipt: Receipt, answer: Answer) -> web.Response:
     """Write the answer and note it in the receipt.
 
-    The receipt is completed before the last byte leaves, and taken back if it could not: whoever
-    has read the answer finds the receipt complete.
+    The receipt is marked complete before the last byte is written, so that a sender that has read
+    the answer finds it complete. The mark is removed if the write fails.
     """
     response = response_of(answer)
     receipt.status = answer.status

@@ -1,7 +1,6 @@
-"""What can be told to misbehave, and notes every request that it was sent.
+"""A part of a sandbox that can be told to misbehave, and that keeps a receipt of every request.
 
-All methods are plain reads and writes, one attribute or list at a time, so that another thread
-may call them while the server's own runs.
+Any thread may call its methods while the server runs: each reads or writes one attribute or list.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ R = TypeVar("R", bound=Receipt)
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Behaving(Generic[R]):
-    """`receipts`: every request, oldest first."""
+    """`receipts` are of all requests, oldest first."""
 
     repertoire: ClassVar[Repertoire]
 
@@ -23,14 +22,14 @@ class Behaving(Generic[R]):
     behaviour: Behaviour = field(default_factory=Behaviour)
 
     def behave(self, mode: str, *, times: int | None = None, **options: object) -> None:
-        """Meet the next `times` valid requests (None: all) with `mode`, then accept again.
+        """Answer the next `times` valid requests (None: all) with `mode`, then accept again.
 
         Replaces what was set before. Raises ValueError for options that the mode does not have.
         """
         self.behaviour = self.repertoire.behaviour(mode, times, options)
 
     def next_behaviour(self) -> Behaviour:
-        """The behaviour of the request at hand; uses up one of its times."""
+        """The behaviour for the present request. Uses up one of its times."""
         behaviour = self.behaviour
         if behaviour.remaining is None:
             return behaviour

@@ -1,8 +1,8 @@
 """How a part of a sandbox can be told to misbehave.
 
-A behaviour is chosen by its mode, tuned by the options of that mode, and holds for the next
-`times` valid requests or for ever. Each sandbox has modes of its own; one either is an answer or
-acts on the connection (`pushsvc.sandbox.wire`).
+A behaviour is a mode with its options. It applies to the next `times` valid requests, or to all.
+Each sandbox has its own modes. A mode is either an answer or an act on the connection
+(`pushsvc.sandbox.wire`).
 """
 
 import json
@@ -23,7 +23,7 @@ _ENCODABLE = re.compile(r"[^\ud800-\udfff]*")
 
 @dataclass(slots=True)
 class Behaviour:
-    """A mode with its options. `remaining` counts the requests left; None is for ever."""
+    """A mode with its options. `remaining` counts the requests that are left; None means all."""
 
     mode: str = ACCEPT
     remaining: int | None = None
@@ -93,14 +93,14 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Repertoire:
-    """The modes there are, the options that each may have, and the one that it has to have."""
+    """All modes, the options that each allows, and the option that it requires."""
 
     modes: type[StrEnum]
     options: Mapping[str, frozenset[str]]
     required: Mapping[str, str]
 
     def behaviour(self, mode: str, times: object, options: Mapping[str, object]) -> Behaviour:
-        """From outside values; raises ValueError with a sentence for the caller."""
+        """A checked behaviour. Raises ValueError with a sentence for the caller."""
         try:
             known = self.modes(mode)
         except ValueError:
@@ -135,7 +135,7 @@ def is_success(status: int) -> bool:
 
 
 def retry_after(behaviour: Behaviour, now: float) -> dict[str, str]:
-    """The Retry-After header that was chosen, if one was; `now` is Unix time in seconds."""
+    """The chosen Retry-After header, if any. `now` is Unix time in seconds."""
     seconds = behaviour.retry_after
     if seconds is None:
         return {}

@@ -1,4 +1,4 @@
-"""TLS for a sandbox: an authority made for the occasion, and a certificate of it for one host."""
+"""TLS for a sandbox: a new authority, and its certificate for one host."""
 
 import datetime
 import ipaddress
@@ -35,7 +35,7 @@ class _Issued(NamedTuple):
 def server_tls(host: str, authority_file: Path | None = None) -> tuple[ssl.SSLContext, str]:
     """A server's context with ALPN h2 for `host`, and the PEM of the authority to trust.
 
-    With a file, the authority outlives the process, so that clients that trust it go on doing so.
+    With a file, the authority outlives the process, so that clients need not trust a new one.
     """
     chain, authority = server_chain(host, authority_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,7 +55,7 @@ def server_chain(host: str, authority_file: Path | None = None) -> tuple[bytes, 
 
 
 def _kept(file: Path | None) -> _Issued | None:
-    """The authority in the file, unless it is about to end."""
+    """The authority in the file, unless it expires soon."""
     if file is None or not file.exists():
         return None
     pem = file.read_bytes()
@@ -82,7 +82,7 @@ def _private(issued: _Issued) -> bytes:
 
 
 def _issue(name: str, issuer: _Issued | None, host: str | None) -> _Issued:
-    """An authority that signs itself where there is no `issuer`."""
+    """An authority. Without `issuer` it signs itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     own_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.fromtimestamp(time.time(), datetime.UTC)

@@ -1,4 +1,4 @@
-"""The requests that the control interfaces of all sandboxes answer alike."""
+"""The requests that the control interfaces of all sandboxes have in common."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic
@@ -15,7 +15,7 @@ from pushsvc.sandbox.devices import D, Registry
 
 
 class DeviceControl(ABC, Generic[D]):
-    """A route names its device by `id_name`."""
+    """`id_name` is the name of the device's id in routes and queries."""
 
     id_name: ClassVar[str] = "id"
     device_name: ClassVar[str] = "device"

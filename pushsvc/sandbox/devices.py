@@ -1,4 +1,4 @@
-"""What every sandbox can say of its devices and of the requests to them."""
+"""The devices of a sandbox, and the requests that they received."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Generic, Protocol, TypeVar

@@ -17,7 +17,7 @@ class LineFile:
         return [json.loads(line) for line in self._path.read_text(encoding="ascii").splitlines()]
 
     def append(self, entry: Mapping[str, object]) -> None:
-        """One write each, so that a killed process leaves whole lines."""
+        """Each line is one write, so that a killed process leaves only complete lines."""
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, f"{json.dumps(entry)}\n".encode("ascii"))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Receipt:
     """One request to a device.
 
-    `at` is Unix time in seconds. `status` is None where no HTTP answer was given. `taken`: the
-    service took the message over for the device. `complete`: the answer was written to its end.
+    `at` is Unix time in seconds. `status` is None if there was no HTTP answer. `taken` means that
+    the service took the message for the device, `complete` that the whole answer was written.
     """
 
     at: float
@@ -21,13 +21,13 @@ class Receipt:
 
     @property
     def accepted(self) -> bool:
-        """The sender can know that the message was taken: a 2xx answer was written to its end."""
+        """Whether the sender can know that the message was taken: it got a whole 2xx answer."""
         return self.taken and self.complete
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many requests came, by what became of them; `statuses` has None for no answer."""
+    """How many requests there were, by result. In `statuses`, None means no answer."""
 
     requests: int
     taken: int

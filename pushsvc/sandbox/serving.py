@@ -1,4 +1,4 @@
-"""What serving takes, whatever the sandbox: an address, and a thread to serve in."""
+"""What every sandbox needs to serve: an address and a thread."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from aiohttp import web
 
-# How long a stop waits for requests at hand, before it cuts those that hang.
+# How long a stop waits for requests under way before it cuts them.
 STOP_SECONDS = 0.2
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -25,8 +25,8 @@ S = TypeVar("S", bound=Sandbox)
 
 
 def running(make: Callable[P, S]) -> Callable[P, AbstractContextManager[S]]:
-    """A context manager with the arguments of `make`: what that makes serves in a thread of its
-    own until the block ends."""
+    """A context manager that takes the arguments of `make`. The sandbox that `make` returns serves
+    in its own thread until the block ends."""
 
     @contextmanager
     def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[S]:
@@ -61,14 +61,14 @@ class HttpServer:
         await web.SockSite(self._runner, self._socket, ssl_context=self._ssl_context).start()
 
     async def stop(self) -> None:
-        """Answers what is at hand, cuts what hangs, and frees the address."""
+        """Answers requests under way, cuts those that hang, and frees the address."""
         await self._runner.cleanup()
         self._socket.close()
 
 
 @contextmanager
 def _served(sandbox: Sandbox) -> Iterator[None]:
-    """The sandbox serves in a thread of its own until the block ends."""
+    """The sandbox serves in its own thread until the block ends."""
     with _loop_in_thread() as loop:
         asyncio.run_coroutine_threadsafe(sandbox.start(), loop).result()
         try:

@@ -1,4 +1,4 @@
-"""Misbehaviour below HTTP: what a mode does to the connection instead of answering.
+"""Misbehaviour below HTTP: modes that act on the connection and do not answer.
 
 Each of these acts ends only by cancellation: aiohttp cancels a handler whose connection is lost.
 """
@@ -21,7 +21,7 @@ SLOW = "slow"
 
 _CHUNK = b"x" * 16_384
 _GARBAGE = b"\x16\x03\x01\x00\xff these bytes are no HTTP \x00\r\n\r\n"
-# struct linger: on, for no time, which makes close() send RST
+# struct linger: on, for zero seconds, which makes close() send RST
 _LINGER_NOT = struct.pack("ii", 1, 0)
 
 
@@ -76,7 +76,7 @@ def _transport(request: web.Request) -> asyncio.Transport:
     return request.transport
 
 
-# By the mode, which has the same name in every sandbox that has it.
+# By mode. A mode has the same name in every sandbox that has it.
 _ACTS: Mapping[str, Act] = {
     "hang": _hang,
     "reset": _reset,
@@ -87,7 +87,7 @@ _ACTS: Mapping[str, Act] = {
 
 
 async def act(request: web.Request, behaviour: Behaviour, receipt: Receipt) -> None:
-    """Returns when the request is to be answered: at once, or later if the mode is slow."""
+    """Returns when the request is to be answered. Does not return if the mode does not answer."""
     misbehave = _ACTS.get(behaviour.mode)
     if misbehave is not None:
         await misbehave(request, behaviour, receipt)

@@ -50,7 +50,7 @@ def error_answer(
     headers: Mapping[str, str] | None = None,
     now: float = 0.0,
 ) -> Answer:
-    """With 410 comes a timestamp in milliseconds: the one given, else `now` (Unix seconds)."""
+    """A 410 has a timestamp in milliseconds: the given one, else `now` (Unix seconds)."""
     said: dict[str, str | int] = {"reason": reason}
     if STATUSES[reason] == 410:
         said["timestamp"] = int(now * 1_000) if timestamp is None else timestamp

@@ -30,15 +30,15 @@ class ApnsMode(StrEnum):
     | close_after_accept | takes the message, then closes without an answer | |
     | garbage | bytes that are not HTTP/2 | |
     | rst_stream | RST_STREAM with INTERNAL_ERROR | |
-    | refused_stream | RST_STREAM with REFUSED_STREAM: not looked at | |
+    | refused_stream | RST_STREAM with REFUSED_STREAM: not processed | |
     | goaway | 200, then GOAWAY | |
     | goaway_first | GOAWAY, and the 200 later | seconds |
-    | goaway_unprocessed | GOAWAY that names this request as not looked at | |
+    | goaway_unprocessed | GOAWAY that says that this request was not processed | |
     | streams | SETTINGS with another number of streams, then 200 | streams |
 
-    `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date. What ends
-    the connection (endless, reset, close_after_accept, garbage) does so when all answers that were
-    written before have arrived: whoever is sent them again did not read them.
+    `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date. A mode
+    that ends the connection (endless, reset, close_after_accept, garbage) first waits until all
+    earlier answers have arrived. A sender that repeats those messages did not read them.
     """
 
     ACCEPT = "accept"
@@ -69,7 +69,7 @@ class ApnsMode(StrEnum):
 
 
 class KeyMode(StrEnum):
-    """What the next requests signed with a key meet, if they are well signed.
+    """What the next requests with a good signature of the key meet.
 
     | mode | what happens |
     |---|---|
@@ -132,7 +132,7 @@ _KEY_REASONS: Final = {
 
 
 def answer_of(behaviour: Behaviour, now: float) -> Answer:
-    """The answer of a mode that is one, else 200; `now` is Unix time in seconds."""
+    """The answer of the mode; 200 if it has none. `now` is Unix time in seconds."""
     mode = ApnsMode(behaviour.mode)
     if mode in _REASONS:
         return error_answer(_REASONS[mode], behaviour.timestamp, retry_after(behaviour, now), now)
@@ -142,7 +142,7 @@ def answer_of(behaviour: Behaviour, now: float) -> Answer:
 
 
 def key_refusal(behaviour: Behaviour) -> str | None:
-    """The reason for which requests with the key are refused, if they are."""
+    """The reason for which the key is refused, or None."""
     return _KEY_REASONS.get(KeyMode(behaviour.mode))
 
 

@@ -1,4 +1,4 @@
-"""What APNs demands of a request, checked in the order of `check_request`.
+"""What APNs requires of a request.
 
 Apple, "Sending notification requests to APNs".
 """
@@ -28,14 +28,14 @@ _PUSH_TYPES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ApnsRequest:
-    """`headers`: names in lower case, pseudo-header fields among them, in the order sent; values
-    with a character for each byte."""
+    """`headers` in the order sent, with pseudo-header fields. Names are in lower case, and values
+    have one character for each byte."""
 
     headers: Sequence[tuple[str, str]]
     body: bytes
 
     def get(self, name: str) -> str | None:
-        """Raises RefusedError where the field is there twice."""
+        """Raises RefusedError if the field occurs twice."""
         values = [value for each, value in self.headers if each == name]
         if len(values) > 1:
             raise refused("DuplicateHeaders")
@@ -43,7 +43,7 @@ class ApnsRequest:
 
 
 def device_token(request: ApnsRequest) -> str:
-    """The first check: the path. Raises RefusedError."""
+    """The first check. Raises RefusedError."""
     path = request.get(":path") or ""
     if not path.startswith(_PREFIX):
         raise refused("BadPath")
@@ -56,7 +56,7 @@ def device_token(request: ApnsRequest) -> str:
 
 
 def check_headers(request: ApnsRequest) -> str:
-    """What comes between path and provider token; returns the topic. Raises RefusedError."""
+    """The checks between path and provider token. Returns the topic. Raises RefusedError."""
     if request.get(":method") != "POST":
         raise refused("MethodNotAllowed")
     topic = request.get("apns-topic")
@@ -75,7 +75,7 @@ def check_headers(request: ApnsRequest) -> str:
 
 
 def _check_push_type(request: ApnsRequest) -> None:
-    """With the priority, which may not be 10 in the background."""
+    """Also checks the priority, which must not be 10 for background pushes."""
     push_type = request.get("apns-push-type") or "alert"
     if push_type not in _PUSH_TYPES:
         raise refused("InvalidPushType")
@@ -87,7 +87,7 @@ def _check_push_type(request: ApnsRequest) -> None:
 def check_payload(body: bytes) -> None:
     """The last check. Raises RefusedError.
 
-    What is no JSON object with `aps` tells an app nothing; APNs calls that an empty payload.
+    APNs calls a body without a JSON object with `aps` an empty payload.
     """
     if len(body) > MAX_PAYLOAD:
         raise refused("PayloadTooLarge")

@@ -13,7 +13,7 @@
 | `GET /apns/messages`, also `?token=…&token=…` | totals of each device and of all |
 | `POST /apns/reset` | 204; every key, device and message is forgotten |
 
-A fault of the caller is 400 or 404 with `{"error": …}`.
+An error of the caller is 400 or 404 with `{"error": …}`.
 """
 
 import time
@@ -43,7 +43,7 @@ from pushsvc.sandbox.control_json import (
 
 
 class ApnsControlApi(DeviceControl[ApnsDevice]):
-    """`facts` are what `GET /apns` says."""
+    """`facts` is the answer to `GET /apns`."""
 
     id_name = "token"
 

@@ -27,8 +27,8 @@ _ID_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 @dataclass(slots=True)
 class ApnsReceipt(Receipt):
-    """`connection` counts the connections to the sandbox; `open_streams`: the requests under way
-    on it, this one included; `payload` is None where content is not kept."""
+    """`connection` is the number of the connection. `open_streams` counts the requests under way on
+    it, with this one. `payload` is None if content is not kept."""
 
     connection: int = 0
     open_streams: int = 1
@@ -37,7 +37,7 @@ class ApnsReceipt(Receipt):
 
 @dataclass(slots=True, eq=False)
 class ApnsDevice(Behaving[ApnsReceipt]):
-    """An iPhone with one app. `deleted_at`: when the app was deleted, in Unix seconds."""
+    """An iPhone with one app. `deleted_at` is when the app was deleted, in Unix seconds."""
 
     repertoire = DEVICE_REPERTOIRE
 
@@ -48,7 +48,7 @@ class ApnsDevice(Behaving[ApnsReceipt]):
 
 @dataclass(slots=True, eq=False)
 class ApnsKey(Behaving[Receipt]):
-    """A team's key, as its developers download it: `private_key` is the text of the .p8 file."""
+    """A team's key as its developers download it. `private_key` is the text of the .p8 file."""
 
     repertoire = KEY_REPERTOIRE
 
@@ -66,7 +66,7 @@ class ApnsKey(Behaving[Receipt]):
 
     @property
     def credential(self) -> dict[str, str]:
-        """What `PUT /channel/:id/providers` takes, as JSON, for `apns_key`."""
+        """The JSON that `PUT /channel/:id/providers` takes for `apns_key`."""
         return {
             "key": self.private_key,
             "key_id": self.key_id,
@@ -77,7 +77,7 @@ class ApnsKey(Behaving[Receipt]):
 
 
 class ApnsRegistry:
-    """With a state file, keys and devices (not what they received) outlive the process."""
+    """With a state file, keys and devices outlive the process, but receipts do not."""
 
     def __init__(self, state_file: Path | None) -> None:
         self._file = LineFile(state_file) if state_file else None
@@ -109,7 +109,7 @@ class ApnsRegistry:
         return list(self.devices)
 
     def delete(self, device: ApnsDevice, now: float) -> None:
-        """The app was deleted: from now on 410 Unregistered. Safe to repeat."""
+        """Deletes the app: its answer is 410 Unregistered from now on. Safe to repeat."""
         if device.deleted_at is None:
             device.deleted_at = now
             self._note({"deleted": device.token, "at": now})

@@ -1,4 +1,4 @@
-"""`POST /3/device/{token}`: from a request to what becomes of it.
+"""`POST /3/device/{token}`: checks a request and decides on its answer.
 
 The order of the checks: path, method, topic, push type and priority, expiration, collapse id,
 apns-id, provider token, payload; then that the device is known, has the app, and has it still. Only
@@ -20,7 +20,7 @@ from pushsvc.sandbox.behaviours import Behaviour
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`receipt` is None where no device is concerned; the behaviour of a refusal is to say so."""
+    """`receipt` is None if the request names no device. A refusal has the default behaviour."""
 
     answer: Answer
     receipt: ApnsReceipt | None
@@ -77,7 +77,7 @@ class ApnsResource:
 
 
 def _with_id(request: ApnsRequest, answer: Answer, behaviour: Behaviour | None = None) -> Answer:
-    """The request's own id in the answer, or a new one."""
+    """The request's own id, or a new one."""
     if behaviour and behaviour.mode == ApnsMode.NO_APNS_ID:
         return answer
     given = next((value for name, value in request.headers if name == "apns-id"), None)

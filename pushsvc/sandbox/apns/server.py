@@ -28,13 +28,12 @@ from pushsvc.sandbox.serving import listen, running
 class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
     """An APNs server on one address, `server`, which is what `APNS_SERVER` takes.
 
-    The address is taken at once (OSError if it is in use; port 0 is any free one). Its certificate
-    is of an authority of its own: `ca_pem`, also in the file `ca_file`, for
-    `PROVIDER_CA_FILE`. Requests are answered from `start` to `stop`; everything but these two may
-    be called from any thread. `streams`: how many requests a connection takes at once when it has
-    seen a good provider token; before, one. `keep_content=False` keeps counts and statuses but
-    neither headers nor payloads; `state_file` keeps keys and devices over restarts, and a file
-    beside it the authority.
+    It takes the address at once and raises OSError if that is in use; port 0 is any free one. Its
+    certificate comes from its own authority: `ca_pem`, and the file `ca_file` for
+    `PROVIDER_CA_FILE`. Requests are answered from `start` to `stop`; any thread may call the other
+    methods. A connection takes one request at once until it has seen a good provider token, then
+    `streams`. `keep_content=False` keeps counts and statuses, but neither headers nor payloads.
+    `state_file` keeps keys and devices over restarts; a file beside it keeps the authority.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
         return self._registry
 
     def key(self, team_id: str = DEFAULT_TEAM, topic: str = DEFAULT_TOPIC) -> ApnsKey:
-        """A new key of a team, good for the app `topic`; as `credential` it fits `apns_key`."""
+        """A new key of a team for the app `topic`. Its `credential` fits `apns_key`."""
         return self._registry.add_key(team_id, topic)
 
     def register(self, topic: str = DEFAULT_TOPIC) -> ApnsDevice:
@@ -94,7 +93,7 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
         return list(self._registry.devices.values())
 
     def delete(self, device: ApnsDevice) -> None:
-        """The app is deleted from the device: 410 Unregistered from now on."""
+        """Deletes the app from the device: its answer is 410 Unregistered from now on."""
         self._registry.delete(device, time.time())
 
     def reset(self) -> None:

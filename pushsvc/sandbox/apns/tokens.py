@@ -26,7 +26,7 @@ _SIGNATURE_LENGTH: Final = 64
 
 
 class Identity:
-    """Who a connection belongs to: one team, with one token for at least twenty minutes."""
+    """The team that a connection belongs to. It keeps one token for at least twenty minutes."""
 
     def __init__(self, keys: Mapping[str, ApnsKey]) -> None:
         self._keys = keys
@@ -35,7 +35,7 @@ class Identity:
         self._updated_at = -math.inf
 
     def check(self, authorization: str | None, topic: str, now: float) -> None:
-        """Raises RefusedError unless the header lets the sender send to `topic`."""
+        """Raises RefusedError unless the header allows sending to `topic`."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise refused("MissingProviderToken")
@@ -81,7 +81,7 @@ def _key_id(token: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _verified_claims(token: str, key: ApnsKey) -> Mapping[str, Any]:
-    """Cached: the signature is the dear part, and a token is used for an hour."""
+    """Cached, because checking a signature is slow and a token is used for an hour."""
     signed, _, signature = token.rpartition(".")
     try:
         raw = base64url.decode(signature)

@@ -1,6 +1,6 @@
 """One HTTP/2 connection to the APNs sandbox: reading requests, answering, misbehaving.
 
-GOAWAY frames are written past h2, which after one would let nothing more be sent or read.
+GOAWAY frames bypass h2, which neither sends nor reads anything after one.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ STREAMS: Final = 1_000
 _LINGER_SECONDS: Final = 0.3
 _GARBAGE: Final = b"HTTP/1.1 400 Bad Request\r\nServer: no APNs\r\n\r\n"
 _LOOK_AGAIN_SECONDS: Final = 0.002
-# struct linger: on, for no time, which makes close() send RST
+# struct linger: on, for zero seconds, which makes close() send RST
 _LINGER_NOT: Final = struct.pack("ii", 1, 0)
 
 
@@ -55,7 +55,7 @@ class _Incoming:
 
 @dataclass(slots=True)
 class _Outgoing:
-    """`ends_apart`: the end of the stream comes in an empty DATA frame of its own."""
+    """`ends_apart` means that an empty DATA frame of its own ends the stream."""
 
     verdict: Verdict
     unsent: bytes
@@ -63,7 +63,7 @@ class _Outgoing:
 
 
 class ApnsConnection(asyncio.Protocol):
-    """Is in `living` from its first moment to its last."""
+    """It is in `living` as long as it is open."""
 
     def __init__(
         self, resource: ApnsResource, number: int, living: "set[ApnsConnection]", streams: int
@@ -159,7 +159,7 @@ class ApnsConnection(asyncio.Protocol):
         return self._last_stream is None or stream_id <= self._last_stream
 
     def _take_body(self, stream_id: int, data: bytes) -> None:
-        """One byte too many is enough to know that it is too large."""
+        """Keeps one byte more than allowed, which shows that the body is too large."""
         incoming = self._incoming.get(stream_id)
         if incoming:
             incoming.body += data[: MAX_PAYLOAD + 1 - len(incoming.body)]
@@ -202,7 +202,7 @@ class ApnsConnection(asyncio.Protocol):
         self._flush()
 
     def _send_bodies(self) -> None:
-        """As far as the client's windows allow."""
+        """Sends as much as the client's windows allow."""
         for stream_id, out in list(self._unsent.items()):
             while size := self._sendable(stream_id, out):
                 part, out.unsent = out.unsent[:size], out.unsent[size:]
@@ -219,7 +219,7 @@ class ApnsConnection(asyncio.Protocol):
         return max(0, min(len(out.unsent), window, self._h2.max_outbound_frame_size))
 
     def _complete(self, stream_id: int, verdict: Verdict) -> None:
-        """Noted before the last byte leaves: whoever has read the answer finds it noted."""
+        """Noted before the last byte, so that a client that has read the answer finds it."""
         self._open.discard(stream_id)
         if verdict.receipt:
             verdict.receipt.status = verdict.answer.status
@@ -264,8 +264,8 @@ class ApnsConnection(asyncio.Protocol):
         self._transport.close()
 
     def _cut_with(self, act: Callable[[], None]) -> None:
-        """Answers nothing more, and acts when what was answered before has arrived. A reset would
-        take back what still waits to be sent, and nobody could tell which answers that was."""
+        """Stops answering, and acts once all earlier answers have arrived. A reset would discard
+        answers that are not sent yet, and nobody could tell which."""
         if not self._is_ending:
             self._is_cut = True
             self._cut_once_arrived(act)
@@ -298,7 +298,7 @@ class ApnsConnection(asyncio.Protocol):
         self._later(stream_id, verdict)
 
     def _go_unprocessed(self, stream_id: int, verdict: Verdict) -> None:
-        """Where a later request was taken before this one, GOAWAY cannot say it of this one."""
+        """If a later request was taken before this one, GOAWAY cannot refuse this one."""
         if self._highest_taken > stream_id:
             self._refuse_stream(stream_id, verdict)
             return
@@ -306,7 +306,7 @@ class ApnsConnection(asyncio.Protocol):
         self._go(self._highest_taken)
 
     def _go(self, last_stream: int) -> None:
-        """RFC 9113 section 6.8: what is under way up to `last_stream` is still answered."""
+        """RFC 9113 section 6.8: requests up to `last_stream` are still answered."""
         self._flush()
         self._last_stream = last_stream
         for stream_id in [each for each in self._open if each > last_stream]:
@@ -321,8 +321,8 @@ class ApnsConnection(asyncio.Protocol):
         self._h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams})
 
     def _end_if_drained(self) -> None:
-        """It is for the client to close. Were it done at once, what the client is just sending
-        would make TCP reset the connection, and GOAWAY might never be read."""
+        """Waits for the client to close. If the server closed at once, data that the client is
+        sending would make TCP reset the connection, and the client might not read GOAWAY."""
         if self._last_stream is not None and not self._open:
             loop = asyncio.get_running_loop()
             self._timers.add(loop.call_later(_LINGER_SECONDS, self._transport.close))
@@ -334,7 +334,7 @@ class ApnsConnection(asyncio.Protocol):
 
 
 def _unacknowledged(connection: socket.socket) -> int:
-    """How many bytes were written and have not arrived (Linux, tcp(7), SIOCOUTQ)."""
+    """How many written bytes have not arrived yet (Linux, tcp(7), SIOCOUTQ)."""
     count = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
     return int.from_bytes(count, sys.byteorder)
 

@@ -88,5 +88,5 @@ class AccessTokens:
         return token if token and token.expires_at > now else None
 
     def forget(self, is_meant: Callable[[AccessToken], bool]) -> None:
-        """They are refused from now on."""
+        """Their tokens are refused from now on."""
         self._by_value = {k: t for k, t in self._by_value.items() if not is_meant(t)}

@@ -1,8 +1,8 @@
 """What the FCM sandbox answers.
 
 Errors are Google's error object (https://cloud.google.com/apis/design/errors) with the details
-that FCM adds (https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode), those of the token
-endpoint are OAuth's (RFC 6749 section 5.2). Texts are the ones that senders report.
+that FCM adds (https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode). Errors of the
+token endpoint are OAuth's (RFC 6749 section 5.2). The texts are those that senders report.
 """
 
 import json
@@ -27,7 +27,7 @@ def error(
     *details: Detail,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """`name`: of google.rpc.Code."""
+    """`name` is a name of google.rpc.Code."""
     body = {"code": status, "message": message, "status": name, "details": details}
     return Answer(status, json.dumps({"error": body}), _JSON | dict(headers or {}))
 
@@ -51,18 +51,18 @@ def _error_info(reason: str) -> Detail:
 
 
 def unreadable(description: str, field: str = "") -> Answer:
-    """Google's frontend cannot read the JSON as the request's type; FCM has not seen it."""
+    """Google's frontend cannot parse the JSON as the request's type. FCM did not see it."""
     return error(400, "INVALID_ARGUMENT", description, _violation(field, description))
 
 
 def invalid_argument(field: str, description: str) -> Answer:
-    """FCM has read the message and does not take it."""
+    """FCM has read the message and refuses it."""
     details = fcm_error("INVALID_ARGUMENT"), _violation(field, description)
     return error(400, "INVALID_ARGUMENT", description, *details)
 
 
 def bad_token(*, names_field: bool = False) -> Answer:
-    """FCM says so in the message or, with `names_field`, in a field violation."""
+    """FCM names the token in the error's message or, with `names_field`, in a field violation."""
     code = fcm_error("INVALID_ARGUMENT")
     if names_field:
         text = "Request contains an invalid argument."

@@ -31,7 +31,7 @@ class FcmMode(StrEnum):
     | garbage | bytes that are not HTTP | |
 
     `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date. With
-    `names_field` a bad token is named in a field violation, without it in the message.
+    `names_field`, a field violation names a bad token; without it, the message does.
     """
 
     ACCEPT = "accept"
@@ -125,7 +125,7 @@ TOKEN = Repertoire(
 
 
 def device_answer(behaviour: Behaviour, *, accepted: Answer, now: float) -> Answer:
-    """The answer of a mode that is one; `accepted` is what FCM says when all is well."""
+    """The answer of the mode. `accepted` is the answer of a mode that has none."""
     wait = retry_after(behaviour, now)
     match behaviour.mode:
         case FcmMode.UNREGISTERED:
@@ -151,7 +151,7 @@ def device_answer(behaviour: Behaviour, *, accepted: Answer, now: float) -> Answ
 
 
 def project_answer(behaviour: Behaviour, project: str, *, now: float) -> Answer | None:
-    """None where the message goes on to its device."""
+    """The answer of the mode, or None if the message goes on to its device."""
     match behaviour.mode:
         case ProjectMode.UNAUTHENTICATED:
             return answers.unauthenticated("ACCESS_TOKEN_EXPIRED")
@@ -166,7 +166,7 @@ def project_answer(behaviour: Behaviour, project: str, *, now: float) -> Answer 
 
 
 def token_answer(behaviour: Behaviour, *, now: float) -> Answer | None:
-    """None where an access token is given."""
+    """The answer of the mode, or None if it grants an access token."""
     wait = retry_after(behaviour, now)
     match behaviour.mode:
         case TokenMode.INVALID_GRANT:

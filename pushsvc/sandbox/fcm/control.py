@@ -1,5 +1,5 @@
-"""The HTTP interface by which tests and client teams make service accounts and devices, and read
-what devices received.
+"""The HTTP interface with which tests and client teams make service accounts and devices, and read
+the devices' messages.
 
 | request | answer |
 |---|---|
@@ -16,7 +16,7 @@ what devices received.
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
 | `POST /reset` | 204; every device and message is forgotten, accounts are not |
 
-A fault of the caller is 400 or 404 with `{"error": …}`.
+An error of the caller is 400 or 404 with `{"error": …}`.
 """
 
 from aiohttp import web

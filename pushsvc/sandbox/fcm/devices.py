@@ -19,7 +19,7 @@ _MINUTE = 60.0
 
 @dataclass(slots=True)
 class FcmReceipt(Receipt):
-    """`message` is None where it could not be read, and where content is not kept."""
+    """`message` is None if it could not be read or if content is not kept."""
 
     message: Mapping[str, Any] | None = None
 
@@ -38,8 +38,8 @@ class FcmDevice(Behaving[FcmReceipt]):
 
 @dataclass(slots=True, eq=False)
 class TokenEndpoint(Behaving[Receipt]):
-    """What the service accounts of a project meet at `/token`; `lifetime`: seconds that an access
-    token is good for."""
+    """What the service accounts of a project meet at `/token`. `lifetime` is that of an access
+    token, in seconds."""
 
     repertoire = behaviours.TOKEN
 
@@ -48,15 +48,15 @@ class TokenEndpoint(Behaving[Receipt]):
 
 @dataclass(slots=True, eq=False)
 class Messaging(Behaving[FcmReceipt]):
-    """What the messages of a project meet before FCM looks at them; all of them are in
-    `receipts`, also those that no device was sent."""
+    """What the messages of a project meet before FCM looks at them. `receipts` has all of them,
+    even those without a device."""
 
     repertoire = behaviours.PROJECT
 
 
 @dataclass(slots=True, eq=False)
 class Project:
-    """`quota_per_minute` counts from the first message on."""
+    """`quota_per_minute` starts with the first message."""
 
     id: str
     quota_per_minute: int = QUOTA_PER_MINUTE
@@ -66,7 +66,7 @@ class Project:
     _sent: int = 0
 
     def seconds_over_quota(self, now: float) -> float:
-        """Counts one message; 0 if it is within the quota, else the seconds to wait."""
+        """Counts one message. Returns 0 within the quota, else the seconds to wait."""
         if now >= self._minute_began + _MINUTE:
             self._minute_began, self._sent = now, 0
         self._sent += 1
@@ -89,7 +89,7 @@ class Registry:
             self._restore(entry)
 
     def project(self, project_id: str) -> Project:
-        """Made when it is first named."""
+        """The project, created when it is first named."""
         project = self._projects.get(project_id)
         if project is None:
             project = Project(project_id, self._quota_per_minute)
@@ -103,7 +103,7 @@ class Registry:
         return account
 
     def revoke(self, email: str) -> None:
-        """Its access tokens too. Raises KeyError for an unknown account."""
+        """Revokes the account and its access tokens. Raises KeyError for an unknown account."""
         del self.accounts[email]
         self.tokens.forget(lambda token: token.email == email)
         self._write({"revoked": email})
@@ -134,7 +134,7 @@ class Registry:
         self._write({"unregistered": device.token})
 
     def clear(self) -> None:
-        """Forgets devices, what they received and how projects behave; accounts stay."""
+        """Forgets devices, receipts and behaviours. Accounts stay."""
         self._by_id.clear()
         self._by_token.clear()
         self._projects.clear()
@@ -165,5 +165,5 @@ class Registry:
 
 
 def _new_token() -> str:
-    """In the shape that FCM gives its own."""
+    """A token in the shape of FCM's."""
     return f"{secrets.token_urlsafe(17)[:22]}:APA91b{secrets.token_urlsafe(101)[:134]}"

@@ -1,4 +1,4 @@
-"""What FCM itself thinks of a message that has the right type."""
+"""FCM's own checks of a message that has the right type."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def checked(request: Fields) -> SendRequest:
 
 
 def _fields(value: Fields | None) -> Fields:
-    """By their names in the documentation; null is the same as absent."""
+    """Fields by their documented names. null is the same as absent."""
     return {snake(name): each for name, each in (value or {}).items() if each is not None}
 
 
@@ -72,7 +72,7 @@ def _check_names(path: str, data: Mapping[str, str]) -> None:
 
 
 def _check_size(message: Fields, android: Fields) -> None:
-    """Google does not say how it counts; here it is the bytes of all names and texts that the
+    """Google does not document what it counts. Here it is the bytes of all names and texts that the
     device gets."""
     parts = (
         message.get("notification"),

@@ -15,8 +15,8 @@ from pushsvc.sandbox.wire import act
 
 
 class TokenResource:
-    """Only a request whose assertion names a known account meets the behaviour of its project's
-    token endpoint; what is wrong with the assertion is said before that."""
+    """Checks the assertion first. Only a request of a known account meets the behaviour of its
+    project's token endpoint."""
 
     def __init__(self, registry: Registry, token_uri: str) -> None:
         self._registry = registry

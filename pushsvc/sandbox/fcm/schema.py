@@ -1,8 +1,7 @@
 """The type of a send request, read as strictly as Google's frontend reads it.
 
-https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages. A name that the type does
-not have, or a value of another type, is an answer of its own; what FCM itself thinks of the message
-is checked in `pushsvc.sandbox.fcm.message`.
+https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages. Unknown names and
+values of another type have their own answer. `pushsvc.sandbox.fcm.message` has FCM's own checks.
 """
 
 import json
@@ -23,7 +22,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def check_request(value: object) -> None:
-    """Raises RefusedError at the first name or value that the request cannot have."""
+    """Raises RefusedError at the first name or value that is not allowed."""
     _REQUEST(value, "")
 
 
@@ -89,7 +88,7 @@ def _list_of(check: Check) -> Check:
 
 
 def _one_of(type_name: str, names: str) -> Check:
-    """In capitals, as documented, or in small letters, as Google's own libraries write it."""
+    """In upper case, as documented, or in lower case, as Google's libraries write it."""
     known = frozenset(f"{names} {names.lower()}".split())
 
     def checked(value: object, path: str) -> None:

@@ -1,8 +1,8 @@
 """FCM's send method: `POST /v1/projects/{project}/messages:send`.
 
 The order of the checks: the access token (401); the JSON and its type (400); the account's project
-and the project's behaviour (403, or as told); what FCM thinks of the message (400); the shape of
-the registration token (400), whether it is known (404) and of this project (403); the quota (429).
+and the project's behaviour (403, or as told); FCM's checks of the message (400); the shape of the
+registration token (400), whether it is known (404) and of this project (403); the quota (429).
 Only a message that passes them all meets its device's behaviour and uses up one of its `times`.
 """
 

@@ -20,10 +20,9 @@ from pushsvc.sandbox.serving import HttpServer, running
 class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
     """FCM on one address, for any number of projects.
 
-    The address is taken at once (OSError if it is in use; port 0 is any free one), so that
-    `origin` is known; requests are answered from `start` to `stop`. Everything but `start` and
-    `stop` may be called from any thread. `keep_content=False` keeps counts and statuses but
-    neither headers nor messages; `state_file` keeps devices and service accounts over restarts.
+    Any thread may call the methods other than `start` and `stop`. `keep_content=False` keeps counts
+    and statuses, but neither headers nor messages. `state_file` keeps devices and service accounts
+    over restarts.
     """
 
     def __init__(
@@ -51,23 +50,22 @@ class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
         return self._registry
 
     def service_account(self, project: str) -> dict[str, str]:
-        """A new account that may send in the project: the key file that Google's console
-        downloads, as an object."""
+        """The key file of a new account that may send in the project, as an object."""
         return dict(self._registry.new_account(project).key_file)
 
     def revoke(self, service_account: dict[str, str]) -> None:
-        """Its access tokens are 401 and requests for others invalid_grant from now on.
+        """Its access tokens get 401, and requests for new ones invalid_grant, from now on.
 
         Raises KeyError for an unknown account.
         """
         self._registry.revoke(service_account["client_email"])
 
     def expire_tokens(self, project: str) -> None:
-        """The access tokens given so far are 401 from now on; new ones are given."""
+        """The access tokens granted so far get 401 from now on. New ones can be had."""
         self._registry.expire_tokens(project)
 
     def project(self, project: str) -> Project:
-        """Its quota, and how its token endpoint and its messages are told to misbehave."""
+        """Its quota, and the behaviours of its token endpoint and its messages."""
         return self._registry.project(project)
 
     def register(self, project: str) -> FcmDevice:
@@ -78,7 +76,7 @@ class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
         return self._registry.all()
 
     def unregister(self, device: FcmDevice) -> None:
-        """The app was removed: its token is UNREGISTERED from now on."""
+        """Removes the app: its token is UNREGISTERED from now on."""
         self._registry.unregister(device)
 
     def reset(self) -> None:

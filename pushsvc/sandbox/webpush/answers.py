@@ -1,7 +1,7 @@
 """What the web push sandbox answers.
 
 Errors have the shape, numbers and headers of Mozilla's autopush (autopush-rs: docs/src/errors.md,
-autoendpoint/src/error.rs); faults that it has no number for carry `errno: null`, as they do there.
+autoendpoint/src/error.rs). Errors without a number there have `errno: null`.
 """
 
 import json

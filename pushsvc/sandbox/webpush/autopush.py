@@ -1,7 +1,7 @@
-"""Mozilla's push protocol, by which Firefox is connected to its push service: `GET /ws`.
+"""Mozilla's push protocol, with which Firefox connects to its push service: `GET /ws`.
 
-autopush-rs: docs/src/architecture.md, autoconnect/autoconnect-common/src/protocol.rs. Firefox is
-pointed here by its preference `dom.push.serverURL` (docs/webpush.md).
+autopush-rs: docs/src/architecture.md, autoconnect/autoconnect-common/src/protocol.rs. Firefox comes
+here if its preference `dom.push.serverURL` says so (docs/webpush.md).
 
 | from the browser | answer |
 |---|---|
@@ -12,7 +12,7 @@ pointed here by its preference `dom.push.serverURL` (docs/webpush.md).
 | `{}`, `ping` | the same |
 | `broadcast_subscribe` | none: there are no broadcasts |
 
-What breaks these rules closes the connection.
+A message that breaks these rules closes the connection.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _CONFLICT = 409
 
 
 class _ProtocolError(Exception):
-    """The browser sent what the protocol does not have."""
+    """The browser broke the protocol."""
 
 
 class AutopushResource:
@@ -77,7 +77,7 @@ class AutopushResource:
 
 
 class _Connection:
-    """A `browsers.Link`: what is sent goes out in order, whoever sends it."""
+    """A `browsers.Link`. Messages go out in order, from any thread."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
@@ -91,7 +91,7 @@ class _Connection:
         self._put(None)
 
     async def write(self) -> None:
-        """Until it is closed or lost; what was not sent then waits for the next connection."""
+        """Sends until the connection ends. Unsent messages wait for the next connection."""
         with contextlib.suppress(ConnectionError):
             while (text := await self._outbox.get()) is not None:
                 await self._socket.send_str(text)
@@ -112,7 +112,7 @@ class _Conversation:
         self._greeted: Browser | None = None
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Answer one message; raise _ProtocolError if there is no such one."""
+        """Answer one message. Raise _ProtocolError for an unknown one."""
         match message.get("messageType"):
             case None | "ping":
                 self._connection.send(message)
@@ -143,7 +143,7 @@ class _Conversation:
         browser.connect(self._connection)
 
     def _register(self, channel_id: str, key: object) -> None:
-        """Safe to repeat; another key for the same id is a conflict."""
+        """Safe to repeat. Another key for the same id is a conflict."""
         if key is not None and not isinstance(key, str):
             raise _ProtocolError("key is not a text")
         browser = self._browser

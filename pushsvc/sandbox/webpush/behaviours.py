@@ -81,7 +81,7 @@ _WNS_DROPPED_HEADERS = {
 
 
 def answer_of(behaviour: Behaviour, *, accepted: Answer, now: float) -> Answer:
-    """The answer of a mode that is one; `accepted` is what the service says when all is well."""
+    """The answer of the mode. `accepted` is the answer of a mode that has none."""
     match behaviour.mode:
         case Mode.GONE:
             return answers.gone()

@@ -1,4 +1,4 @@
-"""Real browsers whose push service the sandbox is: who they are, and what waits for them."""
+"""Real browsers that use the sandbox as their push service, and the messages that wait for them."""
 
 import secrets
 import time
@@ -14,7 +14,7 @@ from pushsvc.sandbox.webpush.encryption import EncryptedRecord, sender_public_ke
 
 
 class Link(Protocol):
-    """The connection of a browser; both may be called from any thread."""
+    """The connection of a browser. Any thread may call both methods."""
 
     def send(self, message: Mapping[str, object]) -> None: ...
     def close(self) -> None: ...
@@ -34,7 +34,7 @@ class Browser:
     _waiting: list[tuple["BrowserDevice", PushMessage]] = field(default_factory=list)
 
     def connect(self, link: Link) -> None:
-        """Everything that waits goes out again. An older connection is closed."""
+        """Sends everything that waits again, and closes an older connection."""
         if self._link:
             self._link.close()
         self._link = link
@@ -51,7 +51,7 @@ class Browser:
             self._link.close()
 
     def take(self, device: "BrowserDevice", message: PushMessage) -> None:
-        """RFC 8030 §5.2 and §5.4: with a TTL of 0 now or never; one of each topic waits."""
+        """RFC 8030 §5.2 and §5.4: a TTL of 0 does not wait, and one message of each topic waits."""
         if message.topic is not None:
             self._waiting = [
                 each
@@ -63,7 +63,7 @@ class Browser:
             self._link.send(_notification(device, message))
 
     def acknowledge(self, message_id: str, code: int) -> None:
-        """The browser has done with the message; an unknown one is ignored."""
+        """The browser is done with the message. An unknown one is ignored."""
         for _, message in self._waiting:
             if message.id == message_id:
                 message.receipt.ack_code = code
@@ -77,7 +77,7 @@ class Browser:
 
 @dataclass(slots=True, eq=False)
 class BrowserDevice(Subscriber):
-    """One subscription of a real browser, which alone has the keys."""
+    """One subscription of a real browser. Only the browser has the keys."""
 
     browser: Browser = field(kw_only=True)
     channel_id: str = field(kw_only=True)
@@ -103,7 +103,7 @@ class Browsers:
         self._by_uaid: dict[str, Browser] = {}
 
     def known_or_new(self, uaid: object) -> Browser:
-        """A browser whose id is not known gets a new one, and drops its subscriptions for it."""
+        """A browser with an unknown id gets a new one, and drops its subscriptions."""
         browser = self._by_uaid.get(uaid) if isinstance(uaid, str) else None
         if browser is None:
             browser = Browser(secrets.token_hex(16))
@@ -111,13 +111,13 @@ class Browsers:
         return browser
 
     def disconnected(self, browser: Browser, link: Link) -> None:
-        """One without subscriptions is not kept: Firefox comes without its id then."""
+        """A browser without subscriptions is forgotten: Firefox then connects without its id."""
         browser.disconnect(link)
         if not browser.devices:
             self._by_uaid.pop(browser.uaid, None)
 
     def forget(self, browser: Browser) -> None:
-        """Its endpoints answer 410; it reconnects, gets a new id, and drops what it subscribed.
+        """Its endpoints answer 410. It reconnects, gets a new id, and drops its subscriptions.
 
         From any thread. Safe to repeat.
         """

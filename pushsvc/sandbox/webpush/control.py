@@ -1,4 +1,4 @@
-"""The HTTP interface by which tests and client teams make devices and read what they received.
+"""The HTTP interface with which tests and client teams make devices and read their messages.
 
 | request | answer |
 |---|---|
@@ -11,7 +11,7 @@
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
 | `POST /reset` | 204; every device and message is forgotten |
 
-A fault of the caller is 400 or 404 with `{"error": …}`.
+An error of the caller is 400 or 404 with `{"error": …}`.
 """
 
 from typing import Any

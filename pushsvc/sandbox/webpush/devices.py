@@ -1,6 +1,6 @@
-"""Who receives at the endpoints of the web push sandbox, and what they received.
+"""The subscriptions of the web push sandbox, and their messages.
 
-A `Device` is a browser that the sandbox plays itself; of a real browser see `browsers`.
+The sandbox plays a `Device` itself. `browsers` has those of real browsers.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from pushsvc.sandbox.webpush.encryption import EncryptedRecord, UserAgentKeys, d
 
 
 class MismatchAnswer(StrEnum):
-    """What a restricted subscription says to another VAPID key: 403, or Apple's own 400."""
+    """The answer of a restricted subscription to another VAPID key: 403, or Apple's 400."""
 
     FORBIDDEN = "forbidden"
     APPLE = "apple"
@@ -31,7 +31,7 @@ class SubscriptionKeys(TypedDict):
 
 
 class SubscriptionInfo(TypedDict):
-    """What a browser's `PushSubscription.toJSON()` gives."""
+    """The result of a browser's `PushSubscription.toJSON()`."""
 
     endpoint: str
     keys: SubscriptionKeys
@@ -39,10 +39,10 @@ class SubscriptionInfo(TypedDict):
 
 @dataclass(slots=True)
 class WebReceipt(Receipt):
-    """`plaintext` is None where the message could not be read, and where content is not kept.
+    """`plaintext` is None if the message could not be read or if content is not kept.
 
-    `ack_code` is what a real browser said of the message, None until it did: 100 given to the
-    service worker, 101 not decrypted, 102 not given to it, 301 to 303 the worker failed.
+    `ack_code` is a real browser's answer, None until it comes: 100 passed to the service worker,
+    101 not decrypted, 102 not passed to it, 301 to 303 the worker failed.
     """
 
     plaintext: bytes | None = None
@@ -51,7 +51,7 @@ class WebReceipt(Receipt):
 
 @dataclass(frozen=True, slots=True)
 class PushMessage:
-    """One message to a subscriber that passed every check; `ttl` is in seconds."""
+    """One message that passed every check. `ttl` is in seconds."""
 
     id: str
     body: bytes
@@ -60,13 +60,13 @@ class PushMessage:
     receipt: WebReceipt
 
     def is_over(self, now: float) -> bool:
-        """Whether its time has passed; `now` is Unix time in seconds."""
+        """Whether its time has passed. `now` is Unix time in seconds."""
         return now >= self.receipt.at + self.ttl
 
 
 @dataclass(slots=True, eq=False)
 class Subscriber(Behaving[WebReceipt], ABC):
-    """Who receives at one endpoint."""
+    """The owner of one endpoint."""
 
     repertoire = REPERTOIRE
 
@@ -78,16 +78,16 @@ class Subscriber(Behaving[WebReceipt], ABC):
 
     @abstractmethod
     def read(self, record: EncryptedRecord) -> bytes | None:
-        """The plaintext, None where only a real browser can read it; raises RefusedError."""
+        """The plaintext, or None if only a real browser can read it. Raises RefusedError."""
 
     @abstractmethod
     def take(self, message: PushMessage) -> None:
-        """The service has taken the message over for the subscriber; in the sandbox's loop."""
+        """Called in the sandbox's loop once the service has taken the message."""
 
 
 @dataclass(slots=True, eq=False)
 class Device(Subscriber):
-    """A browser with one subscription, whose keys the sandbox has."""
+    """A browser with one subscription. The sandbox has its keys."""
 
     keys: UserAgentKeys = field(kw_only=True)
 
@@ -97,7 +97,7 @@ class Device(Subscriber):
 
     @override
     def take(self, message: PushMessage) -> None:
-        """Its receipt is all that is kept."""
+        """Does nothing: the receipt is enough."""
 
     @property
     def p256dh(self) -> str:

@@ -6,7 +6,7 @@ from multidict import CIMultiDictProxy
 
 from pushsvc.sandbox.webpush.answers import refused
 
-# 30 days: autopush keeps nothing for longer and says so in its answer.
+# 30 days. Autopush keeps nothing longer, and states the TTL that it grants.
 MAX_TTL = 2_592_000
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -17,7 +17,7 @@ Headers = CIMultiDictProxy[str]
 
 
 def check_headers(headers: Headers) -> int:
-    """Return the TTL that is granted, in seconds; raise RefusedError at the first broken rule."""
+    """Return the granted TTL in seconds. Raise RefusedError at the first broken rule."""
     ttl = _granted_ttl(headers)
     _check_urgency(headers)
     _check_topic(headers)
@@ -39,7 +39,7 @@ def _granted_ttl(headers: Headers) -> int:
 
 
 def _check_urgency(headers: Headers) -> None:
-    """RFC 8030 §5.3. Autopush does not read it and has no number for it."""
+    """RFC 8030 §5.3. Autopush ignores it and has no error number for it."""
     values = headers.getall("Urgency", ["normal"])
     if len(values) > 1 or values[0].lower() not in _URGENCIES:
         raise refused(400, None, "Urgency is not one of very-low, low, normal, high")
@@ -53,7 +53,7 @@ def _check_topic(headers: Headers) -> None:
 
 
 def _check_content_encoding(headers: Headers) -> None:
-    """RFC 8291 §4 allows aes128gcm alone."""
+    """RFC 8291 §4 allows only aes128gcm."""
     values = headers.getall("Content-Encoding", [])
     if not values:
         raise refused(400, 110, "Missing Content-Encoding header")

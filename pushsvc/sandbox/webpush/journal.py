@@ -1,7 +1,7 @@
-"""Devices on disk, so that endpoints which a database remembers go on working after a restart.
+"""Devices on disk, so that endpoints in a database still work after a restart.
 
-One JSON line for each device made and each one deleted. The file holds private keys of devices
-that do not exist; its mode is 600 all the same.
+The file has one JSON line for each device made or deleted. Its mode is 600, because it holds the
+devices' private keys, although these devices do not exist.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Journal:
         self._lines = LineFile(path)
 
     def load(self, endpoint_of: Callable[[str], str]) -> list[Device]:
-        """The devices written so far; their endpoints are at the origin of this run."""
+        """The devices written so far. Their endpoints are at the origin of this run."""
         devices: dict[str, Device] = {}
         for entry in self._lines.entries():
             if "deleted" in entry:

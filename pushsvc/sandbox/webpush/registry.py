@@ -14,9 +14,9 @@ _AUTH_LENGTH = 16
 
 
 class Devices:
-    """With a journal, devices (not what they received) outlive the process.
+    """With a journal, devices outlive the process, but receipts do not.
 
-    Those of real browsers do not: a browser whose id is forgotten subscribes again by itself.
+    Devices of real browsers do not: a browser whose id is forgotten subscribes again.
     """
 
     def __init__(self, origin: str, journal: Journal | None) -> None:
@@ -31,7 +31,7 @@ class Devices:
         application_server_key: str | None = None,
         mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
     ) -> Device:
-        """Subscribe a new browser; raise ValueError if the key is not a P-256 point.
+        """Subscribe a new browser. Raise ValueError if the key is not a P-256 point.
 
         With an `application_server_key` the subscription is restricted to it (RFC 8292 §4).
         """
@@ -46,7 +46,7 @@ class Devices:
     def add_for(
         self, browser: Browser, channel_id: str, application_server_key: str | None
     ) -> BrowserDevice:
-        """Subscribe a real browser under an id that it chose; ValueError as above."""
+        """Subscribe a real browser under an id that it chose. Raise ValueError as `add` does."""
         key = _checked_key(application_server_key)
         id_ = secrets.token_hex(16)
         device = BrowserDevice(
@@ -77,8 +77,8 @@ class Devices:
             self._journal.clear()
 
     def is_first_use(self, sender_key: bytes) -> bool:
-        """Whether no message before was encrypted with this key; remembers it."""
-        # Half of the x coordinate tells keys apart, in a quarter of the memory.
+        """Whether no earlier message was encrypted with this key. Remembers the key."""
+        # Half of the x coordinate is enough to tell keys apart, and takes a quarter of the memory.
         mark = sender_key[1:17]
         if mark in self._sender_keys:
             return False
@@ -90,7 +90,7 @@ class Devices:
 
 
 def _checked_key(application_server_key: str | None) -> str | None:
-    """Without padding, with which Firefox sends it."""
+    """Without the padding that Firefox sends."""
     if application_server_key is None:
         return None
     key = application_server_key.rstrip("=")

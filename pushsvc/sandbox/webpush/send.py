@@ -52,14 +52,14 @@ class PushResource:
         try:
             return await self._behave(request, device, message)
         finally:
-            # Also where the answer was lost on its way: what was taken reaches the browser.
+            # A message that was taken reaches the browser, even if the answer was lost.
             if receipt.taken:
                 device.take(message)
 
     async def _check(
         self, request: web.Request, device: Subscriber, receipt: WebReceipt
     ) -> PushMessage:
-        """The message, its plaintext noted if readable; raise RefusedError at the first fault."""
+        """The message. Notes its plaintext if readable. Raise RefusedError at the first error."""
         if device.is_deleted:
             raise RefusedError(answers.gone())
         ttl = check_headers(request.headers)
@@ -82,7 +82,7 @@ class PushResource:
         check_restriction(key, required)
 
     def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:
-        """RFC 8291 §2 and §3.1: a key pair for each message, a retry included.
+        """RFC 8291 §2 and §3.1: each message needs a new key pair, and so does a retry.
 
         The same key with the same salt to the same device would repeat an AES-GCM nonce.
         """
@@ -107,7 +107,7 @@ class PushResource:
 
 
 async def _read(content: StreamReader) -> bytes:
-    """The body; raise RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
+    """The body. Raise RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
     body = bytearray()
     async for chunk in content.iter_any():
         body += chunk

@@ -19,13 +19,11 @@ from pushsvc.sandbox.webpush.send import PushResource
 class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
     """A push service on one address.
 
-    The address is taken at once (OSError if it is in use; port 0 is any free one), so that
-    `origin` is known; requests are answered from `start` to `stop`. Everything but `start` and
-    `stop` may be called from any thread. `keep_content=False` keeps counts and statuses but
-    neither headers nor plaintexts; `state_file` keeps the devices over restarts.
+    Any thread may call the methods other than `start` and `stop`. `keep_content=False` keeps counts
+    and statuses, but neither headers nor plaintexts. `state_file` keeps the devices over restarts.
 
-    Firefox can have it as its push service (`browser_url`): its subscriptions are beside those
-    that `subscribe` makes, and misbehave and are read in the same ways.
+    Firefox can use it as its push service (`browser_url`). Its subscriptions behave and are read as
+    those that `subscribe` makes.
     """
 
     def __init__(
@@ -56,7 +54,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         application_server_key: str | None = None,
         mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
     ) -> Device:
-        """A new device; with a key (base64url) it takes messages of that VAPID key only.
+        """A new device. With a key (base64url) it takes only messages of that VAPID key.
 
         Raises ValueError if the key is not a P-256 point.
         """
@@ -76,7 +74,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         return [device for device in self._devices.all() if isinstance(device, BrowserDevice)]
 
     def delete(self, device: Subscriber) -> None:
-        """End the subscription: its endpoint answers 410 from now on. No browser is told."""
+        """End the subscription: its endpoint answers 410 from now on. Browsers are not told."""
         self._devices.delete(device)
 
     def renew(self, device: BrowserDevice) -> None:
@@ -84,7 +82,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         self._browsers.forget(device.browser)
 
     def reset(self) -> None:
-        """Forget every device, browser and message; the old endpoints answer 404."""
+        """Forget every device, browser and message. Their endpoints answer 404."""
         self._devices.clear()
         self._browsers.clear()
 

@@ -1,6 +1,6 @@
-"""The application server's identification (VAPID, RFC 8292), checked as strictly as anybody does.
+"""The application server's identification (VAPID, RFC 8292), checked by the strictest rules.
 
-Every fault is 401 with errno 109, as at Mozilla; only a good token of the wrong key is 403.
+Every error is 401 with errno 109, as at Mozilla. Only a good token of the wrong key is 403.
 """
 
 import json
@@ -27,7 +27,7 @@ _SUBJECT = re.compile(r"mailto:[^@\s]+@[^@\s]+|https://[^\s/]\S*")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims of a token whose signature holds; their values are the sender's and unchecked."""
+    """The claims of a token with a good signature. Their values are unchecked."""
 
     audience: object
     expires_at: object
@@ -35,7 +35,7 @@ class Claims:
 
 
 def check_vapid(authorization: list[str], *, origin: str, now: float) -> str | None:
-    """Check the Authorization headers; return the sender's key, None where there is no header.
+    """Check the Authorization headers. Return the sender's key, or None without a header.
 
     `now` is Unix time in seconds. RFC 8292 leaves identification, and in it the subject, to the
     sender; Apple demands a subject, so a token without one is refused here.
@@ -66,7 +66,7 @@ def check_restriction(key: str | None, required_key: str) -> None:
 
 
 def public_key(text: str) -> ec.EllipticCurvePublicKey:
-    """Read an uncompressed P-256 point in base64url; raise ValueError otherwise."""
+    """Read an uncompressed P-256 point in base64url. Raise ValueError otherwise."""
     point = base64url.decode(text)
     if len(point) != _POINT_LENGTH:
         raise ValueError("not an uncompressed P-256 point")
@@ -86,7 +86,7 @@ def _parse_header(header: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def _verified_claims(token: str, key: str) -> Claims:
-    """Cached: senders use a token for hours, and the signature is the dear part of the check."""
+    """Cached, because checking a signature is slow and senders use a token for hours."""
     try:
         header, payload, signature = token.split(".")
         _verify_signature(f"{header}.{payload}", signature, key)
@@ -126,7 +126,7 @@ def _check_expiry(expires_at: object, now: float) -> None:
         raise _unauthorized("exp is not a number")
     if expires_at <= now:
         raise _unauthorized("the token has expired")
-    # Not the other way round: NaN, which Python's JSON lets through, is never less.
+    # In this order, because Python's JSON allows NaN, which is never less.
     if not expires_at <= now + MAX_LIFETIME:
         raise _unauthorized("exp is more than 24 hours away")
 
