@@ -1,6 +1,7 @@
 """What the answer of a push service can mean, and the outcome of each meaning.
 
-Each transport has a table of its own in its `answers` module, from a status and a reason to a row.
+Each transport has its own table in its `answers` module, from a status and a reason to a row. These
+modules begin alike, because they import the same names from here.
 """
 
 import json

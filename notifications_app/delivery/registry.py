@@ -71,6 +71,7 @@ class Transport:
     no_device: str = ""
 
 
+# The entries look alike on purpose: each states the same fields in the same order.
 TRANSPORTS: Final[Mapping[Platform, Transport]] = {
     Platform.WEB: Transport(
         payload=webpush.payload,

@@ -69,26 +69,26 @@ FALLBACK: Final[Fallback] = {
 
 # The codes of outcomes on Android, with their meaning. docs/fcm.md lists them.
 CODES: Final[Mapping[str, str]] = {
-    "connection_failed": "No connection, or it broke off before an answer.",
+    "connection_failed": "There was no connection, or it ended before an answer.",
     "invalid_argument": "FCM found a field of the message invalid (400).",
     "key_unreadable": "The private key of the stored service account cannot be read.",
     "name_not_resolved": "FCM's host name could not be resolved.",
-    "payload_too_large": "The message is too large, by our count or FCM's.",
+    "payload_too_large": "The message is too large for FCM (by our count, or 413).",
     "permission_denied": "The service account may not send, or the API is switched off (403).",
     "redirected": "Something between us and FCM answered with a redirect, which is not followed.",
-    "refused": "FCM refused with a 4xx status that says nothing more definite.",
+    "refused": "FCM refused with a 4xx status that has no code of its own.",
     "sender_id_mismatch": "The registration token belongs to another Firebase project (403).",
     "service_error": "FCM failed (5xx).",
-    "third_party_auth": "The token is one for iOS or web, for which FCM lacks the key (401).",
+    "third_party_auth": "The token belongs to an iOS or web app, and FCM has no key for it (401).",
     "throttled": "FCM asked to slow down (429).",
     "timeout": "FCM did not answer in time.",
     "tls_failed": "FCM's certificate or TLS was not acceptable.",
-    "token_invalid": "The registration token is not one of FCM's (400).",
+    "token_invalid": "FCM did not issue the registration token (400).",
     "token_refused": "Google refused the service account an access token.",
     "token_unavailable": "Google's token endpoint could not be reached or failed.",
-    "unauthenticated": "FCM refused the access token, a new one too (401).",
+    "unauthenticated": "FCM refused the access token, and a new one too (401).",
     "unexpected_answer": "The answer has a status that FCM does not give (1xx, odd 2xx).",
-    "unexpected_error": "A fault of ours while sending; the log names it.",
+    "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "unregistered": "The app was removed, or its token replaced (404).",
 }
 
