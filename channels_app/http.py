@@ -19,6 +19,11 @@ from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView
 from pushsvc.common.ids import parse_uuid
 
+_OTHER_SCHEME = (
+    "The scheme of the Authorization header must be `Key`, for example not `Bearer`. Send "
+    "`Authorization: Key <API_KEY>`."
+)
+
 
 class InvalidKey(MissingKey):
     code = "invalid_key"
@@ -76,7 +81,9 @@ def _count_refused(request: Request) -> None:
 
 def _key_text(header: str) -> str:
     scheme, _, text = header.strip().partition(" ")
-    if scheme.lower() != "key" or not text:
+    if text and scheme.lower() != "key":
+        raise MissingKey(_OTHER_SCHEME)
+    if not text:
         raise MissingKey
     return text.strip()
 

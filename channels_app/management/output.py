@@ -3,14 +3,31 @@
 import json
 from argparse import ArgumentParser
 from datetime import datetime
+from typing import Any
 
-from django.core.management.base import CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.db import ProgrammingError
+from psycopg.errors import UndefinedColumn, UndefinedTable
+from typing_extensions import override
 
 from channels_app.models import Channel
 from channels_app.selectors import ChannelNotFound, channel_get
 from pushsvc.common.errors import Invalid
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import parse_timestamp
+
+
+class DatabaseCommand(BaseCommand):
+    """A command that reads or changes rows. It needs a database that is migrated."""
+
+    @override
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except ProgrammingError as error:
+            if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
+                raise CommandError("Migrate the database first: manage.py migrate") from error
+            raise
 
 
 def add_json_option(parser: ArgumentParser) -> None:

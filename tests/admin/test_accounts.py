@@ -1,5 +1,7 @@
 """Users, for superusers; and what everybody may do about their own password."""
 
+import re
+
 import pytest
 from auditlog.models import LogEntry
 from django.contrib.auth.models import User
@@ -9,6 +11,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from channels_app.models import Account
 from channels_app.sign_in import two_step
+from channels_app.sign_in.passwords import set_password_path
 from tests.admin.support import PASSWORD, signed_in
 from tests.admin.test_otp import code_of, sign_in, turned_on
 
@@ -91,6 +94,18 @@ def test_users_are_never_deleted(root, alice):
 def own_password(client, **fields):
     fields = {"password": PASSWORD, "new_password": NEW_PASSWORD, "repeated": NEW_PASSWORD} | fields
     return client.post("/admin/password_change/", fields)
+
+
+def test_the_rules_of_a_password_are_sentences(alice):
+    viewer = alice.members["viewer"]
+    own = signed_in(viewer).get("/admin/password_change/").content.decode()
+    link = Client().get(set_password_path(user=viewer), follow=True).content.decode()
+
+    for page in (own, link):
+        helps = re.findall(r'<p class="ps-help"[^>]*>(.*?)</p>', page, re.DOTALL)
+        (rules,) = [text for text in helps if "at least" in text]
+        assert not re.search(r"[\[<]", rules), rules
+        assert re.search(r"at least \d+ characters\. ", rules), rules
 
 
 def test_staff_change_their_password_and_their_other_sessions_end(alice):

@@ -37,6 +37,13 @@ def test_without_a_key_it_says_how_to_send_one(alice, authorization):
     assert response.headers["WWW-Authenticate"] == "Key"
 
 
+def test_another_scheme_is_told_which_one_is_needed(alice):
+    answer = read(alice, f"Bearer {alice.key}").json()
+
+    assert "must be `Key`" in answer["detail"]
+    assert "Bearer" in answer["detail"]
+
+
 def test_a_key_that_is_none_of_ours_is_refused(alice):
     unknown, _ = keys.generate()
     mistyped = alice.key[:-1] + ("A" if alice.key[-1] != "A" else "B")

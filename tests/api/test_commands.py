@@ -5,6 +5,7 @@ from io import StringIO
 import pytest
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from channels_app.models import ApiKey, Channel, VapidKey
@@ -89,6 +90,25 @@ def test_a_key_that_cannot_be_is_refused(wrong):
 def test_a_channel_that_is_not_there_is_told(command, channel_id):
     with pytest.raises(CommandError, match="no channel"):
         run(command, channel_id)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("create_channel", ["Alice's shop"]),
+        ("create_api_key", [NOWHERE]),
+        ("rotate_vapid_key", [NOWHERE]),
+        ("rotate_credential_keys", []),
+        ("revoke_api_key", ["psk_00000000"]),
+        ("turn_off_two_step", ["alice"]),
+    ],
+)
+def test_without_its_tables_a_command_says_to_migrate(command, arguments):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA not_migrated; SET LOCAL search_path TO not_migrated")
+
+    with pytest.raises(CommandError, match="Migrate the database first"):
+        run(command, *arguments)
 
 
 @pytest.mark.parametrize("shown", [slice(None), slice(12)], ids=["whole", "its start"])

@@ -1,10 +1,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from channels_app.management.output import (
+    DatabaseCommand,
     add_json_option,
     channel_argument,
     command_error,
@@ -16,7 +16,7 @@ from channels_app.services import api_key_issue
 from pushsvc.common.errors import Invalid
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Creates another API key for a channel. The key is shown only here."
 
     @override

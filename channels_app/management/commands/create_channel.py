@@ -1,17 +1,21 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.db import transaction
 from typing_extensions import override
 
-from channels_app.management.output import add_json_option, command_error, write_result
+from channels_app.management.output import (
+    DatabaseCommand,
+    add_json_option,
+    command_error,
+    write_result,
+)
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
 from pushsvc.common.errors import Invalid
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Creates a channel and an API key with all scopes. The key is shown only here."
 
     @override

@@ -1,15 +1,16 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from typing_extensions import override
 
 from channels_app.keys import public_id_of
+from channels_app.management.output import DatabaseCommand
 from channels_app.selectors import api_key_find
 from channels_app.services import api_key_revoke
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Revokes an API key. It is refused from the next request on. Safe to repeat."
 
     @override

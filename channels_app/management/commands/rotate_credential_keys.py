@@ -1,13 +1,14 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from typing_extensions import override
 
+from channels_app.management.output import DatabaseCommand
 from channels_app.services import secrets_reencrypt
 from pushsvc.common.store.crypto import SecretUnreadable
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Encrypts every stored secret with the first key of CREDENTIAL_KEYS. Safe to repeat."
 
     @override

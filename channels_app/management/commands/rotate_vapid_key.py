@@ -1,14 +1,18 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from channels_app.management.output import add_json_option, channel_argument, write_result
+from channels_app.management.output import (
+    DatabaseCommand,
+    add_json_option,
+    channel_argument,
+    write_result,
+)
 from channels_app.services import vapid_key_rotate
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Creates a new VAPID key for a channel. The old key still serves its subscriptions."
 
     @override

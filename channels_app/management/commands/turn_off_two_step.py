@@ -2,13 +2,14 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from typing_extensions import override
 
+from channels_app.management.output import DatabaseCommand
 from channels_app.sign_in import two_step
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Turns two-step sign-in off for a user who lost the phone and the recovery codes."
 
     @override

@@ -51,6 +51,11 @@ def _code(**more: Any) -> forms.CharField:
     )
 
 
+def _password_rules() -> str:
+    """For a form's help text, which a template calls when it shows it."""
+    return " ".join(password_validation.password_validators_help_texts())
+
+
 class PhoneForm(ConsoleForm):
     code = _code(help_text="The six digits that the phone shows now.")
 
@@ -68,7 +73,7 @@ class OwnPasswordForm(ConsoleForm):
     new_password = _secret(
         "New password",
         "new-password",
-        help_text=password_validation.password_validators_help_texts,
+        help_text=_password_rules,
     )
     repeated = _secret("New password again", "new-password")
 
@@ -78,6 +83,14 @@ class OwnPasswordForm(ConsoleForm):
         if given.get("new_password") != given.get("repeated"):
             self.add_error("repeated", "The two passwords differ.")
         return given
+
+
+class ChosenPasswordForm(SetPasswordForm):  # type: ignore[type-arg] # generic in its stubs only
+    """Django's form, with its rules as plain text: the console shows a help text as one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["new_password1"].help_text = _password_rules()
 
 
 class OwnPage(ConsolePage):
@@ -204,6 +217,7 @@ class SetPasswordView(PasswordResetConfirmView):
     """The page that a link to set a password opens. Its user need not be signed in."""
 
     template_name = "console/own/set_password.html"
+    form_class = ChosenPasswordForm
     token_generator = set_password_tokens
     reset_url_token = "chosen"  # noqa: S105 - stands in the address in place of the token
     success_url = reverse_lazy("admin:login")
