@@ -47,6 +47,11 @@ class Notification(models.Model):
     url = models.TextField(blank=True, default="")
     image = models.TextField(blank=True, default="")
     data: Any = models.JSONField(default=dict, blank=True)
+    data_names: Any = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="The names of `data` in the sender's order, which jsonb does not keep.",
+    )
     ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver at once or drop.")
     urgency = models.CharField(max_length=8, choices=Urgency.choices, default=Urgency.NORMAL)
     topic = models.CharField(max_length=32, blank=True, default="")
@@ -117,7 +122,13 @@ class Notification(models.Model):
 
     @property
     def content(self) -> Content:
-        return Content(**{name: getattr(self, name) for name in CONTENT_FIELDS})
+        values = {name: getattr(self, name) for name in CONTENT_FIELDS}
+        return Content(**values | {"data": self.ordered_data})
+
+    @property
+    def ordered_data(self) -> dict[str, str]:
+        """`data` in the sender's order. Without `data_names` (older rows) it is jsonb's order."""
+        return {name: self.data[name] for name in self.data_names or self.data}
 
 
 class Plan(models.Model):

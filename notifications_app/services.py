@@ -159,6 +159,7 @@ def _stored(channel: Channel, request: SendRequest, *, now: datetime) -> Notific
         id=uuid7(),
         channel=channel,
         **{name: getattr(request.content, name) for name in CONTENT_FIELDS},
+        data_names=list(request.content.data),
         target_platforms=request.target_platforms,
         segment_id=request.segment_id,
         only_subscription_id=request.only_subscription_id,

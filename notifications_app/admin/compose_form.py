@@ -88,7 +88,7 @@ class ComposeForm:
             ttl_unit=NOW_OR_NEVER if at_once else unit,
             segment_id=str(notification.segment_id or ""),
             platforms=list(notification.target_platforms),
-            data=[Row(*pair) for pair in notification.data.items()],
+            data=[Row(*pair) for pair in notification.ordered_data.items()],
         )
 
     def inputs(self) -> list[tuple[str, str]]:
