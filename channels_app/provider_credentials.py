@@ -5,7 +5,7 @@ Private keys are loaded before anything is stored. Error details name the fault 
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -39,6 +39,23 @@ _PROJECT_ID = _Shape(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id")
 _DOMAIN = r"[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8}"
 _EMAIL = _Shape(rf"[A-Za-z0-9._+-]{{1,64}}@{_DOMAIN}", "an e-mail address")
 _GOOGLE_KEY_ID = _Shape(r"[A-Za-z0-9_-]{0,128}", "a key id")
+_GOOGLE_NAMES = ("project_id", "client_email", "private_key")
+# https://google.aip.dev/auth: the types that files of credentials have.
+_OTHER_GOOGLE_TYPES = {
+    name: f"an “{name}” file"
+    for name in (
+        "authorized_user",
+        "external_account",
+        "external_account_authorized_user",
+        "impersonated_service_account",
+    )
+}
+# Files that have no type, by the name of an entry.
+_OTHER_GOOGLE_FILES = {
+    "installed": "an “OAuth client” file",
+    "web": "an “OAuth client” file",
+    "project_info": "the app's “google-services.json”",
+}
 # https://developer.apple.com/documentation/usernotifications/establishing-a-token-based-connection-to-apns
 _APPLE_SHAPES = {
     "key_id": _Shape(r"[A-Z0-9]{10}", "10 capital letters and digits"),
@@ -83,7 +100,9 @@ def secret_json(credential: ServiceAccount | ApnsKey) -> str:
 
 def parse_service_account(text: str) -> ServiceAccount:
     """From the JSON file of Google's console. Raises Invalid with every fault by its path."""
-    values = _Values(_json_object(text, _FCM), _FCM)
+    given = _json_object(text, _FCM)
+    _check_google_file(given)
+    values = _Values(given, _FCM)
     account = ServiceAccount(
         project_id=values.text("project_id", _PROJECT_ID),
         client_email=values.text("client_email", _EMAIL),
@@ -92,6 +111,21 @@ def parse_service_account(text: str) -> ServiceAccount:
     )
     values.raise_faults()
     return account
+
+
+def _check_google_file(given: Mapping[str, Any]) -> None:
+    """Raises Invalid, saying what was given, for another one of Google's files."""
+    missing = [name for name in _GOOGLE_NAMES if name not in given]
+    kind = _OTHER_GOOGLE_TYPES.get(str(given.get("type"))) or next(
+        (name for mark, name in _OTHER_GOOGLE_FILES.items() if mark in given), None
+    )
+    if missing and kind:
+        detail = f"This is {kind}. A “service_account” file is needed: {', '.join(missing)} "
+        raise Invalid([Fault(_FCM, "wrong_file", f"{detail}{_is_or_are(missing)} missing.")])
+
+
+def _is_or_are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str, str]) -> ApnsKey:

@@ -7,18 +7,32 @@ from typing_extensions import override
 
 from channels_app.models import Channel
 from channels_app.selectors import ChannelTotals
-from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
+from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp, refuse
 
 _APNS_ENTRIES = ("key_id", "team_id", "topic", "environment")
+_NOT_AN_OBJECT = (
+    "Must be a string that contains the JSON, not the JSON object itself. Encode the object as a "
+    "string, for example with JSON.stringify or json.dumps."
+)
+
+
+class FileText(Text):
+    """The JSON of a file, as a string. The detail says how to make one of an object."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        if isinstance(data, dict):
+            refuse("not_a_string", _NOT_AN_OBJECT)
+        return super().to_internal_value(data)
 
 
 class ProvidersConfigInput(StrictSerializer):
-    fcm_service_account = Text(
+    fcm_service_account = FileText(
         min_length=1,
         required=False,
         help_text="The service account's JSON file, as a string.",
     )
-    apns_key = Text(
+    apns_key = FileText(
         min_length=1,
         required=False,
         help_text=(

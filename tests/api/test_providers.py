@@ -19,6 +19,7 @@ from tests.pipeline.support import in_threads, waiting_sessions
 
 pytestmark = pytest.mark.django_db
 
+_FCM, _APNS = "providers_config.fcm_service_account", "providers_config.apns_key"
 BESIDE = {f"apns_{name}": value for name, value in APPLE.items() if name != "key"}
 
 
@@ -118,11 +119,48 @@ def test_where_one_of_two_is_refused_neither_is_stored(alice):
     assert platforms(alice) == {"web": True, "android": False, "ios": False}
 
 
+REFRESHED = {
+    "type": "authorized_user",
+    "client_id": "1.apps.googleusercontent.com",
+    "client_secret": "not-for-us",
+    "refresh_token": "not-for-us-either",
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        (REFRESHED, "an “authorized_user” file"),
+        ({"type": "external_account", "project_id": "a"}, "an “external_account” file"),
+        ({"installed": {"client_id": "x"}}, "an “OAuth client” file"),
+        ({"project_info": {"project_id": "x"}, "client": []}, "“google-services.json”"),
+    ],
+)
+def test_another_file_of_google_s_is_named(alice, file, kind):
+    answer = store(alice, fcm_service_account=file)
+
+    assert faults(answer) == [(_FCM, "wrong_file")]
+    detail = answer.json()["errors"][0]["detail"]
+    assert kind in detail
+    assert "A “service_account” file is needed" in detail
+    assert "client_email" in detail
+    assert "private_key are missing" in detail
+    assert "not-for-us" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("field", ["fcm_service_account", "apns_key"])
+def test_a_file_that_is_given_as_an_object_is_told_how_to_send_it(alice, field):
+    body = {"providers_config": {field: {"a": 1}}}
+    answer = alice.call("PUT", f"/channel/{alice.channel.id}/providers", body)
+
+    assert faults(answer) == [(f"providers_config.{field}", "not_a_string")]
+    assert "Encode the object as a string" in answer.json()["errors"][0]["detail"]
+
+
 WEAK_RSA = pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
 OTHER_CURVE = pem(ec.generate_private_key(ec.SECP384R1()))
 ED25519 = pem(ed25519.Ed25519PrivateKey.generate())
 LOCKED = pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"secret"))
-_FCM, _APNS = "providers_config.fcm_service_account", "providers_config.apns_key"
 
 
 @pytest.mark.parametrize(

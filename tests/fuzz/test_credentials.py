@@ -33,6 +33,7 @@ CODES = {
     "required",
     "too_long",
     "unknown_field",
+    "wrong_file",
 }
 NOW = 1_800_000_000
 
