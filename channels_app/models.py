@@ -26,7 +26,8 @@ class Role(models.TextChoices):
 
     VIEWER = "viewer", "Viewer: reads everything but secrets"
     SENDER = "sender", "Sender: composes, schedules, tests and cancels notifications"
-    MANAGER = "manager", "Manager: changes channels, keys, credentials, segments, subscribers"
+    EDITOR = "editor", "Editor: creates and changes segments"
+    MANAGER = "manager", "Manager: changes channels, keys, credentials; deletes and exports"
     OWNER = "owner", "Owner: chooses the account's members and their roles"
 
     def includes(self, other: "Role") -> bool:
@@ -49,7 +50,7 @@ class Membership(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["account", "user"], name="membership_once"),
             models.CheckConstraint(
-                condition=models.Q(role__in=["viewer", "sender", "manager", "owner"]),
+                condition=models.Q(role__in=["viewer", "sender", "editor", "manager", "owner"]),
                 name="membership_role",
             ),
         ]

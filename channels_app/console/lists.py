@@ -25,14 +25,21 @@ class ScopedAdmin(WithPages, ModelAdmin):
 
     `channel_path`: the lookup from the model to its channel ("" for Channel itself).
     `*_role`: the role that may do it. None: nobody may do it here, not even a superuser.
+    `compose_role`: the role that adds rows on a page of its own, without the admin's button.
     """
 
     channel_path: ClassVar[str] = "channel"
     view_role: ClassVar[Role] = Role.VIEWER
     add_role: ClassVar[Role | None] = None
+    compose_role: ClassVar[Role | None] = None
     change_role: ClassVar[Role | None] = None
     delete_role: ClassVar[Role | None] = None
     actions = None
+
+    @override
+    def missing_role(self, request: HttpRequest) -> str:
+        role = self.compose_role or self.add_role
+        return role.value if role and not may_anywhere(request.user, role) else ""
 
     def channel_of(self, obj: Any) -> Channel:
         """The channel that the row belongs to."""

@@ -315,6 +315,7 @@ def _first_steps(request: HttpRequest, channel: Channel | None) -> list[dict[str
             "text": "It holds the subscribers of one site or app, and has its own keys.",
             "link": "New channel",
             "url": add if may_anywhere(request.user, Role.MANAGER) else "",
+            "role": Role.MANAGER.value,
         },
         {
             "title": "Add it to your site",
@@ -328,5 +329,6 @@ def _first_steps(request: HttpRequest, channel: Channel | None) -> list[dict[str
             "text": "Send it to yourself first. The preview shows how it will look.",
             "link": "Compose",
             "url": compose if may_anywhere(request.user, Role.SENDER) else "",
+            "role": Role.SENDER.value,
         },
     ]

@@ -53,6 +53,7 @@ LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by 
 class NotificationAdmin(ScopedAdmin):
     """Read-only: composing makes notifications, and nobody changes them."""
 
+    compose_role = Role.SENDER
     change_list_template = "console/notifications/list.html"
     empty_help = "Notifications that are sent or scheduled, here or through the API, appear here."
     list_before_template = "console/notifications/window.html"

@@ -30,7 +30,7 @@ _MOST_CHARACTERS = 64 * 1024
 
 @admin.register(Segment)
 class SegmentAdmin(ScopedAdmin):
-    add_role = Role.MANAGER
+    add_role = Role.EDITOR
     list_display = ("name", "channel", "rule_shown", "changed")
     list_display_links = ("name",)
     list_filter = (ChannelFilter,)
@@ -74,11 +74,11 @@ class ChooseChannelPage(ConsolePage):
 
     title = "New segment"
     template_name = "console/segments/choose.html"
-    role = Role.MANAGER
+    role = Role.EDITOR
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        channels = channels_of(request.user, Role.MANAGER).order_by("name")
+        channels = channels_of(request.user, Role.EDITOR).order_by("name")
         own = list(channels[:2])
         if len(own) == 1:
             return HttpResponseRedirect(reverse("admin:segment_new", args=[own[0].pk]))
@@ -89,7 +89,7 @@ class BuilderPage(ChannelPage):
     """The form with the name and the rule. `segments.js` writes the rule into it as JSON."""
 
     template_name = "console/segments/builder.html"
-    post_role = Role.MANAGER
+    post_role = Role.EDITOR
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         name = request.POST.get("name", "")
@@ -120,6 +120,7 @@ class BuilderPage(ChannelPage):
         return super().get_context_data(
             known=known | {"rule": kwargs.pop("rule")},
             most_characters=MAX_SEGMENT_NAME,
+            may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),
             **kwargs,
         )
@@ -127,7 +128,7 @@ class BuilderPage(ChannelPage):
 
 class NewSegmentPage(BuilderPage):
     title = "New segment"
-    role = Role.MANAGER
+    role = Role.EDITOR
 
     @override
     def save(self, name: str, rule: object) -> Segment:

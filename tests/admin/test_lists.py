@@ -116,6 +116,25 @@ def test_a_filter_that_is_applied_keeps_the_others(alice, address, asked):
     assert {name: value for name, value in fields.items() if value} == asked
 
 
+@pytest.mark.parametrize(
+    ("address", "role", "may"),
+    [(SEGMENTS, "sender", "editor"), (NOTIFICATIONS, "viewer", "sender")],
+)
+def test_an_empty_list_names_the_role_that_may_fill_it(alice, address, role, may):
+    told = f"You need the role “{may}” to add one"
+
+    assert told in text_of(alice.members[role], address)
+    assert "You need the role" not in text_of(alice.members[may], address)
+
+
+def test_the_first_steps_name_the_role_that_may_do_them(alice):
+    alice.channel.delete()
+
+    told = "You need the role “manager” for this"
+    assert told in text_of(alice.members["viewer"], reverse("admin:index"))
+    assert "You need the role" not in text_of(alice.members["manager"], reverse("admin:index"))
+
+
 def test_a_user_without_an_account_sees_an_explanation_and_no_links(alice):
     loner = alice.members["viewer"]
     Membership.objects.filter(user=loner).delete()

@@ -136,7 +136,7 @@ def test_an_owner_who_was_deactivated_does_not_count_as_one(alice):
     assert membership(alice, "owner").role == Role.OWNER
 
 
-@pytest.mark.parametrize("role", ["viewer", "sender", "manager"])
+@pytest.mark.parametrize("role", ["viewer", "sender", "editor", "manager"])
 def test_a_member_without_the_owner_role_neither_sees_nor_changes_members(alice, role):
     client = signed_in(alice.members[role])
 

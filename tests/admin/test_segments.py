@@ -135,7 +135,7 @@ def test_a_segment_that_is_needed_is_not_deleted(alice, pro):
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender"])
-def test_a_member_without_the_manager_role_reads_segments_and_changes_none(alice, pro, role):
+def test_a_member_without_the_editor_role_reads_segments_and_changes_none(alice, pro, role):
     client = signed_in(alice.members[role])
 
     assert "Pro" in client.get(page_of(pro)).content.decode()
@@ -144,6 +144,20 @@ def test_a_member_without_the_manager_role_reads_segments_and_changes_none(alice
     assert client.post(page_of(pro), {"name": "x", "rule": json.dumps(PRO)}).status_code == 403
     assert client.post(page_of(pro, "segment_remove")).status_code == 403
     assert Segment.objects.get().name == "Pro"
+
+
+def test_an_editor_makes_and_changes_segments_and_deletes_none(alice, pro):
+    client = signed_in(alice.members["editor"])
+
+    client.post(new(alice), {"name": "Mine", "rule": json.dumps(PRO)})
+    client.post(page_of(pro), {"name": "Paid", "rule": json.dumps(PRO)})
+    assert set(Segment.objects.values_list("name", flat=True)) == {"Mine", "Paid"}
+
+    page = client.get(page_of(pro)).content.decode()
+    assert ">Save<" in page
+    assert ">Delete<" not in page
+    assert client.post(page_of(pro, "segment_remove")).status_code == 403
+    assert Segment.objects.count() == 2
 
 
 def test_a_member_of_another_account_finds_no_segment(bob, pro):

@@ -137,7 +137,7 @@ def test_the_history_shows_what_became_of_each_notification(alice, device):
     assert "delivered" in page.content.decode()
 
 
-@pytest.mark.parametrize("role", ["viewer", "sender"])
+@pytest.mark.parametrize("role", ["viewer", "sender", "editor"])
 def test_a_member_without_the_manager_role_neither_ends_nor_exports_subscriptions(
     alice, device, role
 ):

@@ -1,7 +1,7 @@
 """Base classes of the console's pages. Only this module imports the theme."""
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import admin
@@ -63,6 +63,7 @@ class BoundedPaginator(AnyPaginator):
 
 class _List(ThemedChangeList):
     model_admin: "ModelAdmin"
+    missing_role = ""
 
     @property
     def is_narrowed(self) -> bool:
@@ -105,6 +106,16 @@ class ModelAdmin(ThemedModelAdmin):
     @override
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[_List]:
         return _List
+
+    def missing_role(self, request: HttpRequest) -> str:
+        """The role that the user lacks to add rows, for an empty list to name; "" if none."""
+        return ""
+
+    @override
+    def get_changelist_instance(self, request: HttpRequest) -> _List:
+        changelist = cast(_List, super().get_changelist_instance(request))
+        changelist.missing_role = self.missing_role(request)
+        return changelist
 
     @override
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
