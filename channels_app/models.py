@@ -166,6 +166,17 @@ class ProviderCredential(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_code = models.CharField(max_length=64, blank=True, default="")
     paused_detail = models.CharField(max_length=200, blank=True, default="")
+    checked_at = models.DateTimeField(null=True, blank=True)
+    is_accepted = models.BooleanField(
+        null=True, blank=True, help_text="By the last check of this version. Null: no answer."
+    )
+    checked_words = models.CharField(
+        max_length=300,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What was answered.",
+    )
 
     class Meta:
         constraints = [

@@ -49,7 +49,7 @@ class VapidPrivateKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Credential:
+class DecryptedCredentials:
     """`secret`: the JSON of `channels_app.provider_credentials.secret_json`, decrypted."""
 
     version: int
@@ -126,12 +126,14 @@ def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
     }
 
 
-def credential_for(channel_id: UUID, platform: Platform) -> Credential | None:
+def credential_for(channel_id: UUID, platform: Platform) -> DecryptedCredentials | None:
     """The channel's current credentials. SecretUnreadable if CREDENTIAL_KEYS lacks their key."""
     row = ProviderCredential.objects.filter(channel_id=channel_id, platform=platform).first()
     if row is None:
         return None
-    return Credential(row.version, decrypt(row.secret_encrypted), row.paused_at is not None)
+    return DecryptedCredentials(
+        row.version, decrypt(row.secret_encrypted), row.paused_at is not None
+    )
 
 
 def usable_credentials() -> QuerySet[ProviderCredential]:

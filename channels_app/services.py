@@ -220,6 +220,9 @@ def _credential_store(
         "paused_at": None,
         "paused_code": "",
         "paused_detail": "",
+        "checked_at": None,
+        "is_accepted": None,
+        "checked_words": "",
     }
     own = ProviderCredential.objects.filter(channel=channel, platform=platform)
     stored = own.first()
@@ -251,6 +254,19 @@ def platform_pause(
         channel_id=channel_id, platform=platform, version=version, paused_at__isnull=True
     )
     return bool(refused.update(paused_at=Now(), paused_code=code[:64], paused_detail=detail[:200]))
+
+
+def credential_check_record(
+    *, channel_id: UUID, platform: str, version: int, is_accepted: bool | None, words: str
+) -> None:
+    """Keeps what the push service answered to a check, if this version is still current.
+
+    `is_accepted` is None if the push service could not be asked.
+    """
+    checked = ProviderCredential.objects.filter(
+        channel_id=channel_id, platform=platform, version=version
+    )
+    checked.update(checked_at=Now(), is_accepted=is_accepted, checked_words=words[:300])
 
 
 def secrets_reencrypt() -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from channels_app.services import credential_check_record
 from notifications_app.content import Content
 from notifications_app.delivery.registry import TRANSPORTS, Credentials
 from notifications_app.delivery.types import (
@@ -31,15 +32,27 @@ class CredentialCheck:
     code: str
     detail: str
 
+    @property
+    def words(self) -> str:
+        return f"{self.code}: {self.detail}" if self.detail else self.code
+
 
 def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialCheck:
     """Sends a message to a device that does not exist, so nobody gets anything. Safe to repeat.
 
-    Takes as long as a call to the push service. Raises CredentialsMissing, CredentialsUnreadable,
-    SecretUnreadable.
+    Takes as long as a call to the push service, and keeps the result with the credentials. Raises
+    CredentialsMissing, CredentialsUnreadable, SecretUnreadable.
     """
     credentials = stored_credentials(platform, channel_id)
-    return _checked(asyncio.run(_ask(platform, credentials)))
+    check = _checked(asyncio.run(_ask(platform, credentials)))
+    credential_check_record(
+        channel_id=channel_id,
+        platform=platform,
+        version=credentials.version,
+        is_accepted=check.is_good,
+        words=check.words,
+    )
+    return check
 
 
 async def _ask(platform: Platform, credentials: Credentials) -> Outcome:

@@ -1,9 +1,16 @@
-"""Where managers store and replace a channel's credentials. The secrets are never shown again."""
+"""Where managers store and replace a channel's credentials. The secrets are never shown again.
 
+The page that follows tests new credentials at once (notifications_app/admin/credentials.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from django.http import HttpRequest
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.admin.forms import ApnsForm, FcmForm
@@ -11,7 +18,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.models import ProviderCredential, Role
 from channels_app.selectors import channel_credentials
 from channels_app.services import provider_credentials_store
-from pushsvc.common.errors import Invalid
+from pushsvc.common.errors import Fault, Invalid
 
 _FORMS: dict[str, type[FcmForm | ApnsForm]] = {"android": FcmForm, "ios": ApnsForm}
 _HEADINGS = {"android": "Android (Firebase Cloud Messaging)", "ios": "iOS (Apple Push)"}
@@ -43,7 +50,9 @@ class CredentialsPage(TabPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = _given_form(request)
         if form.is_valid() and self._store(form):
-            return self.back(f"The {_HEADINGS[str(form.prefix)]} credentials were stored.")
+            messages.success(request, f"The {_HEADINGS[str(form.prefix)]} credentials were stored.")
+            own = reverse(f"admin:{self.tab}", args=[self.channel.pk])
+            return HttpResponseRedirect(f"{own}?stored={form.prefix}")
         return self.render_to_response(self.get_context_data(faulty=form), status=400)
 
     def _store(self, form: FcmForm | ApnsForm) -> bool:
@@ -51,6 +60,7 @@ class CredentialsPage(TabPage):
         try:
             provider_credentials_store(channel=self.channel, **_arguments(form))
         except Invalid as error:
+            error = Invalid(_told(error))
             form.add_faults(error, _field_names(error))
             return False
         return True
@@ -65,11 +75,16 @@ class CredentialsPage(TabPage):
                 "heading": _HEADINGS[name],
                 "credential": stored.get(name),
                 "facts": shown_facts(stored.get(name)),
+                "is_new": self.request.GET.get("stored") == name and _is_unchecked(stored, name),
                 "form": faulty if isinstance(faulty, kind) else _empty(kind, stored.get(name)),
             }
             for name, kind in _FORMS.items()
         ]
         return super().get_context_data(platforms=platforms, **kwargs)
+
+
+def _is_unchecked(stored: Mapping[str, ProviderCredential], platform: str) -> bool:
+    return platform in stored and stored[platform].checked_at is None
 
 
 def _given_form(request: HttpRequest) -> FcmForm | ApnsForm:
@@ -96,6 +111,25 @@ def _text(form: FcmForm | ApnsForm) -> str:
     if not file:
         return str(form.cleaned_data["text"])
     return str(file.read(_MOST_BYTES).decode("utf-8", "replace"))
+
+
+def _told(error: Invalid) -> list[Fault]:
+    """The faults, each with the name of its entry in the pasted JSON. Missing entries are one."""
+    inside = {fault: _entry(fault) for fault in error.faults if _entry(fault)}
+    missing = [name for fault, name in inside.items() if fault.code == "required"]
+    told = [
+        replace(fault, detail=f"{inside[fault]}: {fault.detail}") if fault in inside else fault
+        for fault in error.faults
+        if fault not in inside or fault.code != "required"
+    ]
+    if missing:
+        told.insert(0, Fault("text", "required", f"Missing in the JSON: {', '.join(missing)}."))
+    return told
+
+
+def _entry(fault: Fault) -> str:
+    """The name behind `providers_config.fcm_service_account.`, or behind that of the other."""
+    return ".".join(fault.attr.split(".")[2:])
 
 
 def _field_names(error: Invalid) -> dict[str, str]:

@@ -8,16 +8,11 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.models import Role
-from notifications_app.credential_check import CredentialCheck, credentials_check
+from channels_app.selectors import channel_credentials
+from notifications_app.credential_check import credentials_check
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
-
-_HEADLINES = {
-    True: ("good", "The credentials are good: the push service accepted them."),
-    False: ("bad", "The push service refused the credentials. Replace them."),
-    None: ("warn", "The push service could not be reached. Try again in a minute."),
-}
 
 
 class CredentialTestPage(TabPage):
@@ -35,21 +30,20 @@ class CredentialTestPage(TabPage):
         return [f"console/channels/{name}.html"]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        tone, headline, words = self._asked(request.POST.get("platform", ""))
-        context = self.get_context_data(tone=tone, headline=headline, words=words)
+        name = request.POST.get("platform", "")
+        headline = self._checked(name)
+        credential = channel_credentials(self.channel.pk).get(name)
+        context = self.get_context_data(headline=headline, credential=credential)
         return self.render_to_response(context)
 
-    def _asked(self, name: str) -> tuple[str, str, str]:
+    def _checked(self, name: str) -> str:
+        """Tests the credentials. Returns why they cannot be tested, or ""."""
         if name not in {Platform.ANDROID, Platform.IOS}:
-            return "bad", "Only Android and iOS have credentials.", ""
+            return "Only Android and iOS have credentials."
         try:
-            check = credentials_check(channel_id=self.channel.pk, platform=Platform(name))
+            credentials_check(channel_id=self.channel.pk, platform=Platform(name))
         except CredentialsMissing:
-            return "bad", "No credentials are stored.", ""
+            return "No credentials are stored."
         except (CredentialsUnreadable, SecretUnreadable):
-            return "bad", "The stored credentials cannot be read. Store them again.", ""
-        return (*_HEADLINES[check.is_good], _words(check))
-
-
-def _words(check: CredentialCheck) -> str:
-    return f"{check.code}: {check.detail}" if check.detail else check.code
+            return "The stored credentials cannot be read. Store them again."
+        return ""

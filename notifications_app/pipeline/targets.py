@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from channels_app.selectors import Credential, credential_for, vapid_private_keys
+from channels_app.selectors import DecryptedCredentials, credential_for, vapid_private_keys
 from notifications_app.delivery.registry import (
     Credentials,
     VapidKey,
@@ -96,7 +96,7 @@ def _usable_credentials(platform: Platform, channel_id: UUID) -> Credentials:
     return _parsed(platform, None if stored is None or stored.is_paused else stored)
 
 
-def _parsed(platform: Platform, stored: Credential | None) -> Credentials:
+def _parsed(platform: Platform, stored: DecryptedCredentials | None) -> Credentials:
     if stored is None:
         raise CredentialsMissing
     try:

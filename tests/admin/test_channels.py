@@ -2,12 +2,13 @@
 
 import json
 import re
+from html import escape, unescape
 
 import pytest
 from django.urls import reverse
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
-from channels_app.services import provider_credentials_store
+from channels_app.services import credential_check_record, provider_credentials_store
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE
 from tests.factories import add_crowd, make_sent_notification
@@ -166,7 +167,7 @@ def test_an_invalid_credential_is_explained_and_not_stored(alice):
     page = manager(alice).post(address("channel_credentials", alice), {"android-text": "{}"})
 
     assert page.status_code == 400
-    assert "This field is required" in page.content.decode()
+    assert "Missing in the JSON: project_id, client_email" in page.content.decode()
     assert not ProviderCredential.objects.exists()
 
 
@@ -207,7 +208,7 @@ def test_a_rotated_key_leaves_the_old_one_in_the_list(alice):
     assert new.public_key in page
 
 
-@pytest.mark.parametrize("role", ["viewer", "sender"])
+@pytest.mark.parametrize("role", ["viewer", "sender", "editor"])
 def test_a_member_without_the_manager_role_changes_nothing(alice, role):
     client = signed_in(alice.members[role])
     attempts = {
@@ -243,14 +244,75 @@ def said_of_a_test(house, platform):
 def test_credentials_are_tested_by_asking_the_push_service(alice, fcm, apns, platform):
     store_google(fcm, alice.channel)
     store_apple(apns, alice.channel)
-    assert "are good" in said_of_a_test(alice, platform)
+    assert "Last test: accepted" in said_of_a_test(alice, platform)
+    assert "Last test: accepted" in credentials_page(alice)
 
     if platform == "android":
         foreign = {"fcm_service_account": json.dumps(GOOGLE)}
     else:
         foreign = {"apns_key": json.dumps(APPLE)}
     provider_credentials_store(channel=alice.channel, **foreign)
-    assert "refused the credentials" in said_of_a_test(alice, platform)
+    assert "Last test" not in credentials_page(alice)  # that was of the version before
+    assert "Last test: refused" in said_of_a_test(alice, platform)
+    page = credentials_page(alice)
+    assert "Last test: refused" in page
+    assert said_by_the_push_service(alice, platform) in page
+
+
+def said_by_the_push_service(house, platform):
+    words = ProviderCredential.objects.get(channel=house.channel, platform=platform).checked_words
+    assert words.partition(":")[0] in {"token_refused", "key_refused"}, words
+    return escape(words)
+
+
+def credentials_page(house):
+    return manager(house).get(address("channel_credentials", house)).content.decode()
+
+
+def test_credentials_are_tested_as_soon_as_they_are_stored(alice):
+    """By the page that follows, which asks once: `load` is what htmx acts on."""
+    stored = manager(alice).post(
+        address("channel_credentials", alice), {"android-text": json.dumps(GOOGLE)}
+    )
+    assert 'hx-trigger="submit, load"' in manager(alice).get(stored.url).content.decode()
+
+    credential = ProviderCredential.objects.get()
+    credential_check_record(
+        channel_id=alice.channel.pk,
+        platform="android",
+        version=credential.version,
+        is_accepted=True,
+        words="",
+    )
+    assert 'hx-trigger="submit, load"' not in manager(alice).get(stored.url).content.decode()
+
+
+def test_a_late_check_of_old_credentials_says_nothing_of_the_new_ones(alice):
+    for _ in range(2):
+        provider_credentials_store(channel=alice.channel, fcm_service_account=json.dumps(GOOGLE))
+    late = {"channel_id": alice.channel.pk, "platform": "android", "version": 1}
+
+    credential_check_record(**late, is_accepted=False, words="invalid_grant")
+
+    assert ProviderCredential.objects.get().checked_at is None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"type": "authorized_user"}, "This is an “authorized_user” file."),
+        ({"project_id": "alices-shop"}, "Missing in the JSON: client_email, private_key."),
+        (GOOGLE | {"client_email": "x"}, "client_email: Must be an e-mail address."),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_its_entries(alice, given, says):
+    page = manager(alice).post(
+        address("channel_credentials", alice), {"android-text": json.dumps(given)}
+    )
+
+    assert page.status_code == 400
+    assert says in unescape(page.content.decode())
+    assert "This field is required" not in page.content.decode()
 
 
 def test_without_credentials_there_is_nothing_to_test(alice):
