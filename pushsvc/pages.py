@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from pushsvc.common.http.drf import ApiView, django_request
+from pushsvc.guides import guides
 
 _ERROR_ROW = re.compile(
     r"^\| `(?P<code>\w+)` \| (?P<status>\d*) ?\| (?P<meaning>.+) \| (?P<todo>.+) \|$"
@@ -23,7 +24,8 @@ _ERROR_ROW = re.compile(
 @extend_schema(exclude=True)
 class HomeView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        return render(django_request(request), "home.html")
+        context = {"guides": guides(), "has_demo": bool(settings.DEMO_RECORD)}
+        return render(django_request(request), "home.html", context)
 
 
 @extend_schema(exclude=True)

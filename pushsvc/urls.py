@@ -10,6 +10,7 @@ from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
 from pushsvc.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
 from pushsvc.doctor.page import doctor_page
+from pushsvc.guides import ExamplesView, GuideView
 from pushsvc.health import HealthView, ReadyView
 from pushsvc.metrics import MetricsView
 from pushsvc.pages import ErrorsView, HomeView, OpenApiView, ReferenceView
@@ -23,6 +24,8 @@ urlpatterns = [
     endpoint("", HomeView),
     endpoint("docs", ReferenceView),
     endpoint("docs/errors", ErrorsView),
+    endpoint("docs/examples", ExamplesView),
+    endpoint("docs/<str:name>", GuideView),
     endpoint("sdk/<str:name>", SdkView),
     endpoint("demo", DemoView),
     endpoint("demo/sw.js", DemoWorkerView),

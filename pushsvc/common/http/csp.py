@@ -45,7 +45,6 @@ CONSOLE: Final[Policy] = {
 _BY_PATH: Final[Mapping[str, Policy]] = {
     "/": PAGE,
     "/docs": REFERENCE,
-    "/docs/errors": PAGE,
     "/demo": DEMO,
     "/demo/sw.js": WORKER,
 }
@@ -55,7 +54,8 @@ def policy_for(path: str) -> Policy:
     """Depends on the path only, so that an error has the policy of its page."""
     if path == "/admin" or path.startswith("/admin/"):
         return CONSOLE
-    return _BY_PATH.get(path.rstrip("/") or "/", ANSWER)
+    page = path.rstrip("/") or "/"
+    return PAGE if page.startswith("/docs/") else _BY_PATH.get(page, ANSWER)
 
 
 class PolicyMiddleware(CSPMiddleware):

@@ -1,0 +1,116 @@
+"""docs/*.md and examples/ as pages of the service: /docs/NAME. No app's data.
+
+Markdown of the checkout is the only input, so that what is read here is what this version does.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+from drf_spectacular.utils import extend_schema
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rest_framework.request import Request
+
+from pushsvc.common.errors import NotFound
+from pushsvc.common.http.drf import ApiView, django_request
+
+# In the order in which the home page lists them.
+GUIDES: Final = {
+    "start": "Quick start",
+    "browser": "Push on your site",
+    "webpush": "Browsers",
+    "fcm": "Android",
+    "apns": "iOS",
+    "segments": "Segments",
+    "events": "Clicks and other events",
+    "results": "Results",
+    "console": "The console",
+    "reliability": "What is promised while things fail",
+    "operations": "Operation",
+    "configuration": "Settings",
+    "architecture": "How it works",
+    "states": "States",
+    "glossary": "Words",
+    "decisions": "Decisions",
+}
+EXAMPLES: Final = {
+    "push.py": "Python",
+    "push.mjs": "Node.js",
+    "push.php": "PHP",
+    "push.go": "Go",
+    "push.rb": "Ruby",
+    "push.sh": "Shell",
+}
+_PAGE: Final = re.compile(r"(?:docs/|\./)?([a-z]+)\.md(#[\w-]+)?")
+
+
+@extend_schema(exclude=True)
+class GuideView(ApiView):
+    def get(self, request: Request, name: str) -> HttpResponse:
+        if name not in GUIDES:
+            raise NotFound
+        context = {"title": GUIDES[name], "body": _html(name)}
+        return render(django_request(request), "guide.html", context)
+
+
+@extend_schema(exclude=True)
+class ExamplesView(ApiView):
+    def get(self, request: Request) -> HttpResponse:
+        return render(django_request(request), "examples.html", {"examples": _examples()})
+
+
+@cache
+def _examples() -> list[dict[str, str]]:
+    folder = settings.BASE_DIR / "examples"
+    return [
+        {"name": name, "language": language, "text": (folder / name).read_text(encoding="utf-8")}
+        for name, language in EXAMPLES.items()
+    ]
+
+
+def _path(name: str) -> Path:
+    root: Path = settings.BASE_DIR
+    return root / "README.md" if name == "start" else root / "docs" / f"{name}.md"
+
+
+@cache
+def _html(name: str) -> SafeString:
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(_path(name).read_text(encoding="utf-8"))
+    for position, token in enumerate(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", slugify(tokens[position + 1].content))
+        for inner in token.children or ():
+            _adapt(inner)
+    # Not what anybody sent: text of this checkout, by a renderer that escapes HTML.
+    rendered: str = markdown.renderer.render(tokens, markdown.options, {})
+    return mark_safe(rendered)  # noqa: S308
+
+
+def _adapt(token: Token) -> None:
+    """Links between documents lead to their pages; a picture is what it shows, in words."""
+    if token.type == "link_open":
+        token.attrSet("href", _address(str(token.attrGet("href"))))
+    elif token.type == "image":
+        token.type, token.tag = "text", ""
+
+
+def _address(link: str) -> str:
+    found = _PAGE.fullmatch(link)
+    if found and found[1] == "errors":
+        return "/docs/errors"  # a list of codes, without the headings of the document
+    if found and found[1] in GUIDES:
+        return f"/docs/{found[1]}{found[2] or ''}"
+    return "/docs/examples" if link.startswith("examples/") else link
+
+
+def guides() -> dict[str, str]:
+    """{address: title} of all guides."""
+    return {f"/docs/{name}": title for name, title in GUIDES.items()}

@@ -1,0 +1,71 @@
+"""The pages for people who use the service: the home page, the guides and the examples."""
+
+import re
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from pushsvc.guides import EXAMPLES, GUIDES
+
+pytestmark = pytest.mark.django_db
+LINK = re.compile(r'<a href="([^"]+)"')
+
+
+def page(path):
+    answer = Client().get(path)
+    assert answer.status_code == 200, path
+    return answer.content.decode()
+
+
+def own_links(text):
+    return {link for link in LINK.findall(text) if link.startswith("/")}
+
+
+def test_every_link_of_the_home_page_leads_somewhere():
+    links = own_links(page("/"))
+
+    assert links >= {"/docs/start", "/docs/examples", "/docs", "/docs/errors", "/admin/"}
+    for link in links - {"/admin/"}:
+        page(link)
+
+
+def test_the_home_page_offers_the_demo_only_where_there_is_one(settings, tmp_path):
+    assert "/demo" not in own_links(page("/"))
+
+    settings.DEMO_RECORD = str(tmp_path / "demo.json")
+
+    assert "/demo" in own_links(page("/"))
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_s_links_lead_to_pages_and_headings_that_are_there(name):
+    for link in own_links(page(f"/docs/{name}")):
+        path, _, anchor = link.partition("#")
+        assert not anchor or f'id="{anchor}"' in page(path), link
+
+
+def test_every_document_is_a_page():
+    documents = {path.stem for path in (settings.BASE_DIR / "docs").glob("*.md")}
+
+    assert documents <= {*GUIDES, "errors"}
+
+
+def test_a_name_of_no_document_is_not_found():
+    for name in ("nothing", "openapi", "..%2FREADME", "README"):
+        assert Client().get(f"/docs/{name}").status_code == 404
+
+
+def test_a_guide_has_tables_and_code_but_no_markup_of_its_text():
+    text = page("/docs/configuration")
+
+    assert "<table>" in text
+    assert "<code>DATABASE_URL</code>" in text
+    assert "<script" not in text
+
+
+def test_the_examples_are_shown_as_they_are():
+    text = page("/docs/examples")
+
+    assert all(f'id="{name}"' in text for name in EXAMPLES)
+    assert "Idempotency-Key" in text
