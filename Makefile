@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
-	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-console screenshots
+	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console screenshots
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -75,6 +75,9 @@ bench-transports: .venv/dev.stamp ## print the processor time of each transport 
 
 bench-events: .venv/run.stamp ## print clicks a second that one web process counts (ARGS="--devices 2000")
 	@exec $(BIN)/python -m bench.events $(ARGS)
+
+bench-requests: .venv/run.stamp ## print the CPU of a request, compared with a bare INSERT (ARGS="--rounds 9")
+	@exec $(BIN)/python -m bench.requests $(ARGS)
 
 bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--subscribers 1000000")
 	@exec $(BIN)/python -m bench.console $(ARGS)

@@ -1,7 +1,11 @@
 """Subscriptions (one browser or phone of a channel) and segments."""
 
+import json
+from collections.abc import Mapping
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any, Final, Self
+from uuid import UUID
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -10,9 +14,20 @@ from typing_extensions import override
 
 from channels_app.models import Channel, VapidKey
 from pushsvc.common.ids import uuid7
-from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES, Platform
+from pushsvc.common.store import sql
 
 MAX_SEGMENT_NAME: Final = 100
+
+
+_REVISIT = """
+UPDATE subscriptions_app_subscription
+SET registered_at = clock_timestamp(), p256dh = %(p256dh)s, push_service = %(push_service)s,
+  attributes = coalesce(%(attributes)s::jsonb, attributes)
+WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
+  AND NOT is_set_aside AND expired_at IS NULL AND sha256(convert_to(auth, 'UTF8')) = %(auth)s
+RETURNING id
+"""
 
 
 class SubscriptionQuerySet(models.QuerySet["Subscription"]):
@@ -21,6 +36,28 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
     def expired_for(self, days: int) -> Self:
         return self.filter(expired_at__lt=Now() - timedelta(days=days))
+
+    def revisited(
+        self, channel_id: UUID, platform: Platform, facts: Mapping[str, Any]
+    ) -> UUID | None:
+        """Stores the visit of a device whose active subscription is at the address of `facts` and
+        has its `auth`. None if there is no such subscription.
+
+        Raw, because the ORM has no RETURNING for an update. One statement needs no address lock: if
+        a registration changes the row meanwhile, PostgreSQL evaluates the condition again. It
+        compares hashes of `auth`, so that its time reveals nothing about the stored one.
+        """
+        parameters = {
+            "channel": channel_id,
+            "platform": str(platform),
+            "digest": facts["address_sha256"],
+            "auth": sha256(facts["auth"].encode()).digest(),
+            "p256dh": facts["p256dh"],
+            "push_service": facts["push_service"],
+            "attributes": json.dumps(facts["attributes"]) if "attributes" in facts else None,
+        }
+        found = sql.rows(_REVISIT, parameters)
+        return found[0][0] if found else None
 
     def locked_or_skipped(self) -> Self:
         """Locks the rows for deletion. Leaves out those that others have locked, because their

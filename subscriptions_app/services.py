@@ -65,8 +65,8 @@ def subscription_register(
     previous_endpoint: str | None = None,
     previous_auth: str = "",
     previous_subscription_id: UUID | None = None,
-) -> tuple[Subscription, bool]:
-    """Returns the device's active subscription, and whether it is new.
+) -> tuple[UUID, bool]:
+    """Returns the id of the device's active subscription, and whether it is new.
 
     A device is known by its address and `auth`. It is also known if it proves that it is the device
     of the subscription at `previous_endpoint` (by default the same address). That subscription then
@@ -86,7 +86,12 @@ def subscription_register(
     previous = device_address(platform, previous_endpoint or address)
     proof = Proof((auth, previous_auth), previous_subscription_id)
 
-    def register(*, alone: bool) -> tuple[Subscription, bool]:
+    if vapid_public_key is None and previous == facts["address"]:
+        known_id = Subscription.objects.revisited(channel.id, platform, facts)
+        if known_id is not None:
+            return known_id, False
+
+    def register(*, alone: bool) -> tuple[UUID, bool]:
         with sql.brief_transaction():
             digests = sorted({facts["address_sha256"], address_digest(previous)})
             now = _lock_addresses(channel.id, platform, digests)
@@ -281,7 +286,7 @@ def _vapid_key_id(
 
 def _store(
     channel: Channel, platform: Platform, claim: Claim, facts: dict[str, Any], *, alone: bool
-) -> tuple[Subscription, bool]:
+) -> tuple[UUID, bool]:
     known, ended = claim.known, claim.ended
     change = 0 if known and known.expired_at is None else 1
     change -= sum(each.expired_at is None for each in ended)
@@ -294,7 +299,7 @@ def _store(
     else:
         subscription = Subscription.objects.create(channel=channel, platform=platform, **facts)
     _count(channel.id, {platform: change}, stored=stored)
-    return subscription, known is None
+    return subscription.id, known is None
 
 
 def _end_others(claim: Claim, now: datetime) -> int:

@@ -85,10 +85,10 @@ def register(
     if platform == "web":
         fields = browser_keys() | fields
     address = address or f"https://fcm.googleapis.com/fcm/send/{uuid7()}"
-    subscription, _ = subscription_register(
+    known_as, _ = subscription_register(
         channel=channel, platform=platform, address=address, **fields
     )
-    return subscription
+    return Subscription.objects.select_related("channel").get(pk=known_as)
 
 
 def register_device(channel: Channel, device: Any, platform: str = "web") -> Subscription:

@@ -1,7 +1,8 @@
 """The inputs of devices, and the answers to them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, Self
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -153,23 +154,39 @@ class DeviceInput(StrictSerializer):
         min_length=1, required=False, help_text="Of a phone: its FCM or APNs token."
     )
 
+    _address_field = "endpoint"
+
+    @override
+    @classmethod
+    def checked(cls, data: object) -> dict[str, Any]:
+        platform, is_by_token = Platform.WEB, False
+        if isinstance(data, dict) and data.get("platform") in (Platform.ANDROID, Platform.IOS):
+            platform = Platform(data["platform"])
+            is_by_token = "provider_token" in data or "endpoint" not in data
+        return dict(cls._for(platform, is_by_token).run_validation(data))
+
+    @classmethod
+    @cache
+    def _for(cls, platform: Platform, is_by_token: bool) -> Self:
+        """One for each kind of device, shared as in StrictSerializer."""
+        made = cls()
+        name, unused = (
+            ("provider_token", "endpoint") if is_by_token else ("endpoint", "provider_token")
+        )
+        made._address_field = name
+        del made.fields[unused]
+        made.fields[name].required = True
+        made.narrow(name, platform)
+        return made
+
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
-        platform = data.get("platform")
-        is_phone = platform in (Platform.ANDROID, Platform.IOS)
-        by_token = is_phone and ("provider_token" in data or "endpoint" not in data)
-        name, unused = (
-            ("provider_token", "endpoint") if by_token else ("endpoint", "provider_token")
-        )
-        del self.fields[unused]
-        self.fields[name].required = True
-        self.narrow(name, platform if is_phone else Platform.WEB.value)
         known = super().to_internal_value(data)
-        known["address"] = known.pop(name)
+        known["address"] = known.pop(self._address_field)
         known["platform"] = Platform(known["platform"])
         return known
 
-    def narrow(self, name: str, platform: Any) -> None:
+    def narrow(self, name: str, platform: Platform) -> None:
         """For subclasses: further rules for this platform. The address is in the field `name`."""
 
 
@@ -205,13 +222,14 @@ class SubscribeInput(DeviceInput):
     )
 
     @override
-    def narrow(self, name: str, platform: Any) -> None:
+    def narrow(self, name: str, platform: Platform) -> None:
         if platform == Platform.WEB:
             del self.fields["auth"]
             self.fields["keys"].required = True
         else:
             del self.fields["keys"]
-            self.fields[name].validators.append(TokenRule(platform))
+            address = self.fields[name]
+            address.validators = [*address.validators, TokenRule(platform)]
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:

@@ -127,11 +127,11 @@ class SubscribeView(_DeviceView):
         },
     )
     def post(self, request: Request) -> Response:
-        subscription, is_new = subscription_register(
+        subscription_id, is_new = subscription_register(
             channel=self.channel, **SubscribeInput.checked(request.data)
         )
         message = "Subscription created." if is_new else "Subscription updated."
-        answer = {"message": message, "subscriptionId": str(subscription.id)}
+        answer = {"message": message, "subscriptionId": str(subscription_id)}
         return Response(answer, status=201 if is_new else 200)
 
 

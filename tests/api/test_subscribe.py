@@ -2,16 +2,19 @@
 
 import base64
 import json
+from functools import partial
 
 import pytest
 from django.test import Client
 
 from channels_app.selectors import current_vapid_key
 from pushsvc.common import base64url
+from subscriptions_app.api.serializers import SubscribeInput
 from subscriptions_app.models import Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, THERE, expire, subscribed, subscribers
 from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
 from tests.factories import browser, browser_keys, make_channel, phone
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +39,36 @@ def test_a_new_browser_is_stored_and_counted(alice):
     assert row.push_service == "fcm"
     assert row.vapid_key == current_vapid_key(alice.channel)
     assert subscribers(alice).web_subscribers == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "statements"),
+    [(browser(HERE), 2), (browser(HERE, attributes={"plan": "pro"}), 2)],
+    ids=["as it was", "with attributes"],
+)
+def test_the_visit_of_a_known_browser_takes_one_statement_after_its_channel(
+    alice, body, statements, django_assert_num_queries
+):
+    alice.subscribe(body)
+    before = Subscription.objects.get()
+
+    with django_assert_num_queries(statements):
+        assert alice.subscribe(body).status_code == 200
+
+    after = Subscription.objects.get()
+    assert after.registered_at > before.registered_at
+    assert (after.id, after.attributes) == (before.id, before.attributes)
+
+
+def test_devices_of_all_kinds_at_the_same_time_are_told_apart():
+    def checked(data):
+        return [SubscribeInput.checked(data) for _ in range(20)]
+
+    phones = [phone("android", ANDROID_TOKEN), phone("ios", IOS_TOKEN)]
+    found = in_threads(*(partial(checked, data) for data in [browser(HERE), *phones] * 2))
+
+    kinds = [{(each["platform"], each["address"]) for each in inputs} for inputs in found]
+    assert kinds == [{("web", HERE)}, {("android", ANDROID_TOKEN)}, {("ios", IOS_TOKEN)}] * 2
 
 
 def test_a_known_browser_keeps_its_id_and_gets_its_new_keys(alice):

@@ -5,7 +5,8 @@ Lengths are in Unicode code points. `null` is refused unless `allow_null` is giv
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from functools import cache
+from typing import Any, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -237,7 +238,14 @@ class StrictSerializer(serializers.Serializer[Any]):
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
         """The validated input. Raises ValidationError. Faults over MAX_FAULTS may be missing."""
-        return dict(cls().run_validation(data))
+        return dict(cls._shared().run_validation(data))
+
+    @classmethod
+    @cache
+    def _shared(cls) -> Self:
+        """One for all requests, because DRF copies all fields for each new serializer. Validation
+        changes nothing in it, so threads may share it."""
+        return cls()
 
     @override
     def run_validation(self, data: Any = empty) -> Any:
