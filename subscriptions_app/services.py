@@ -2,7 +2,7 @@
 
 All code that writes subscriptions takes locks in this order: address locks in the order of their
 keys, subscription rows in the order of their ids, the channel's room (room.py), then the channel's
-counters, in one share for each transaction.
+counters, in one share for each transaction. The visit of a known device locks only its row.
 """
 
 from collections import Counter
