@@ -89,7 +89,7 @@ def test_the_setting_chooses_the_format(chosen, first):
         env=os.environ | {"LOG_FORMAT": chosen},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
 
