@@ -42,7 +42,7 @@ def test_a_list_of_subscribers_names_their_channel(alice):
 def test_a_list_without_rows_says_how_they_come(alice):
     viewer, manager = alice.members["viewer"], alice.members["manager"]
 
-    assert "add the channel to a site" in text_of(viewer, SUBSCRIBERS)
+    assert "Add the channel to a site" in text_of(viewer, SUBSCRIBERS)
     assert "No notifications here" in text_of(viewer, NOTIFICATIONS)
     assert "New segment" in text_of(manager, SEGMENTS)
     assert "New segment" not in text_of(viewer, SEGMENTS)
