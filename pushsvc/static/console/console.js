@@ -28,3 +28,38 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelector("#searchbar")?.setAttribute("aria-label", "Search");
 });
+
+// The theme marks no landmarks, and gives controls no name but the word by which a font knows an icon.
+const ROLES = {
+  "#header-inner": ["banner"],
+  "#nav-sidebar": ["navigation", "Pages of the console"],
+  "#main > .px-4:has(> div > ul) > div": ["status"],
+  "#content": ["main"],
+  ".lg\\:backdrop-blur-xs": ["navigation", "Pages of the list"],
+};
+const NAMES = {
+  "#searchbar-submit": "Search",
+  "#nav-sidebar a.bg-primary-600": "Dashboard",
+};
+
+const name = () => {
+  for (const [selector, [role, label]] of Object.entries(ROLES)) {
+    const part = document.querySelector(selector);
+    part?.setAttribute("role", role);
+    if (label) part?.setAttribute("aria-label", label);
+  }
+  for (const [selector, label] of Object.entries(NAMES)) {
+    document.querySelector(selector)?.setAttribute("aria-label", label);
+  }
+  // For the script that makes it scroll, which runs after this.
+  const sideBar = document.querySelector("#nav-sidebar-apps");
+  sideBar?.setAttribute("data-simplebar-aria-label", "Scrolling part of the side bar");
+  document.querySelector("#content")?.setAttribute("tabindex", "-1"); // where the skip link leads
+  for (const icon of document.querySelectorAll(".material-symbols-outlined")) {
+    icon.ariaHidden = "true";
+  }
+};
+
+document.addEventListener("DOMContentLoaded", name);
+addEventListener("load", name); // what the theme's own scripts have made meanwhile
+document.addEventListener("htmx:afterSwap", name);

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import ExitStack
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -10,6 +11,7 @@ from tests.admin.support import signed_in
 TIMEOUT = 30_000  # machines that run tests are busy
 expect.set_options(timeout=TIMEOUT)
 PHONE = {"width": 390, "height": 844}
+AXE = Path(__file__).parent.parent / "axe" / "axe.min.js"
 
 
 class Console:
@@ -87,6 +89,17 @@ def press_until(page, key, condition, *, most=150):
 def faults_of(page):
     """What a reader with a screen reader or tired eyes would stumble over."""
     return page.evaluate(_FAULTS)
+
+
+def violations_of(page):
+    """What axe-core finds on the page, which must have loaded it as an init script."""
+    return page.evaluate(
+        """async () => {
+          const { violations } = await axe.run({ resultTypes: ["violations"] });
+          return violations.flatMap(({ id, nodes }) => nodes.map(
+            ({ target, html }) => `${id}: ${target} ${html.slice(0, 120)}`));
+        }"""
+    )
 
 
 # Contrast as WCAG 2.2 computes it (success criterion 1.4.3). A canvas turns whatever notation of a

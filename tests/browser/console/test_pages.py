@@ -10,7 +10,14 @@ from channels_app.services import api_key_issue, provider_credentials_store
 from subscriptions_app.services import segment_create
 from tests.admin.support import fill_hours, subscriber
 from tests.api.credentials import APPLE, GOOGLE
-from tests.browser.console.support import PHONE, faults_of, is_wider_than_screen, press_until
+from tests.browser.console.support import (
+    AXE,
+    PHONE,
+    faults_of,
+    is_wider_than_screen,
+    press_until,
+    violations_of,
+)
 from tests.factories import add_crowd, make_sent_notification
 
 RULE = {
@@ -75,12 +82,27 @@ def each(page, paths):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_named_labelled_and_has_contrast(console, alice, furnished, scheme):
+def test_every_page_is_accessible_by_axe_and_has_contrast(console, alice, furnished, scheme):
     page = console.open("/admin/", alice.members["owner"], color_scheme=scheme)
+    page.add_init_script(path=AXE)
 
-    found = [f"{path}: {fault}" for path in each(page, furnished) for fault in faults_of(page)]
+    found = [
+        f"{path}: {fault}"
+        for path in each(page, furnished)
+        for fault in (*faults_of(page), *violations_of(page))
+    ]
 
     assert "\n".join(found) == ""
+
+
+def test_the_keyboard_skips_the_side_bar(console, alice):
+    page = console.open("/admin/", alice.members["viewer"])
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("main")).to_be_focused()
 
 
 def test_no_page_scrolls_sideways_on_a_phone(console, alice, furnished):
