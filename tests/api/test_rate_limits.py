@@ -57,7 +57,8 @@ def test_of_the_others_those_have_none_that_cost_next_to_nothing():
     free = {route for route, cls in views().items() if cls.limit is ApiView.limit}
 
     assert free == {
-        *("", "docs", "docs/errors", "openapi.json", "sdk/<str:name>", "healthz"),
+        *("", "docs", "docs/errors", "docs/examples", "docs/<str:name>"),
+        *("openapi.json", "sdk/<str:name>", "healthz"),
         "metrics",  # needs a token, or a peer on this machine
         # Served on a developer's machine only.
         *("demo", "demo/sw.js", "demo/send", "demo/notifications/<id:notification_id>"),

@@ -21,6 +21,8 @@ OF_NOBODY = {
     "",
     "docs",
     "docs/errors",
+    "docs/examples",
+    "docs/<str:name>",
     "sdk/<str:name>",
     "demo",
     "demo/sw.js",
