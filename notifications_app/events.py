@@ -20,6 +20,7 @@ from notifications_app.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from pushsvc.common.errors import NotFound
 from pushsvc.common.store import sql
 from pushsvc.common.store.group_commit import GroupCommit
+from subscriptions_app.selectors import exists_part
 
 MAX_EVENTS: Final = 20
 _WRITTEN_TOKEN: Final = re.compile(rb'"([A-Za-z0-9_-]{%d})"' % TOKEN_LENGTH)
@@ -156,8 +157,7 @@ WITH news AS (
   ) AS delivery
   JOIN notifications_app_batch batch ON batch.id = delivery.batch_id
   WHERE notification.started_at > statement_timestamp() - interval '{TOKEN_DAYS} days'
-    AND EXISTS (SELECT FROM subscriptions_app_subscription
-                WHERE id = reported.subscription_id)
+    AND {exists_part("reported.subscription_id")}
 ), changed AS (
   UPDATE notifications_app_delivery delivery
   SET received_at = coalesce(received_at, statement_timestamp()),

@@ -83,6 +83,12 @@ def window_part(audience: Condition) -> str:
     """  # noqa: S608 - names of our own
 
 
+def exists_part(id_column: str) -> str:
+    """The condition, for a larger statement, that the subscription is stored, active or not."""
+    table = Subscription._meta.db_table
+    return f"EXISTS (SELECT FROM {table} WHERE id = {id_column})"
+
+
 def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:
     """The channel's key pair with this public key, current or retired."""
     keys = VapidKey.objects.filter(channel_id=channel_id, public_key=public_key)
