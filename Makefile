@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
-	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console screenshots
+	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console bench-rows screenshots
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -81,6 +81,9 @@ bench-requests: .venv/run.stamp ## print the CPU of a request, compared with a b
 
 bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--subscribers 1000000")
 	@exec $(BIN)/python -m bench.console $(ARGS)
+
+bench-rows: .venv/run.stamp ## print what a recipient costs in PostgreSQL (ARGS="--recipients 100000")
+	@exec $(BIN)/python -m bench.rows $(ARGS)
 
 screenshots: .venv/dev.stamp ## make the pictures of the console in docs/screenshots anew (ARGS="compose")
 	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)

@@ -6,18 +6,11 @@ temporary database and deletes it at the end. It uses DATABASE_URL and REDIS_URL
 """
 
 import argparse
-import os
 import re
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cryptography.fernet import Fernet
-
-from pushsvc.local import embedded
+from bench.database import own_database
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -40,11 +33,6 @@ _BIG = (
     "notifications_app_batch",
 )
 _SCAN = re.compile(rf"Seq Scan on ({'|'.join(_BIG)})\b")
-_SECRETS = {
-    "SECRET_KEY": "only-for-the-bench-" + "0123456789" * 4,
-    "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
-    "ALLOWED_HOSTS": "testserver",
-}
 
 
 def main() -> None:
@@ -52,36 +40,12 @@ def main() -> None:
     parser.add_argument("--subscribers", type=int, default=1_000_000)
     parser.add_argument("--notifications", type=int, default=10_000)
     arguments = parser.parse_args()
-    with _django():
+    with own_database():
         began = time.perf_counter()
         channel = _fill(arguments.subscribers, arguments.notifications)
         print(f"filled in {time.perf_counter() - began:.0f} s")
         for user in (_owner(channel), _root()):
             _measure(channel, user)
-
-
-@contextmanager
-def _django() -> Iterator[None]:
-    """Django, on servers that are stopped in the end."""
-    with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
-        servers = embedded.start(
-            Path(folder),
-            postgres=not embedded.is_given("DATABASE_URL"),
-            redis=not embedded.is_given("REDIS_URL"),
-            durable=False,
-        )
-        try:
-            environment = {"DJANGO_SETTINGS_MODULE": "pushsvc.settings", **_SECRETS}
-            os.environ.update({**environment, **servers.environment})
-            import django
-
-            django.setup()
-            from django.core.management import call_command
-
-            call_command("migrate", verbosity=0)
-            yield
-        finally:
-            servers.stop()
 
 
 def _fill(subscribers: int, notifications: int) -> "Channel":
