@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections import Counter
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +15,7 @@ from notifications_app.content import Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.pipeline import wakeup
 from notifications_app.services import notification_accept
+from pushsvc.common.store.redis_client import redis_client
 from tests.pipeline import support
 
 
@@ -108,6 +110,26 @@ def test_no_more_wakeups_wait_than_the_bound(counts, waiting):
 
     assert support.waiting("web") == waiting
     assert support.waiting("plan") == 0
+
+
+def test_one_kept_connection_serves_all_wakeups_and_nothing_is_declared(wire):
+    wakeup.wake("web")
+    dials, before = wire.dials, commands()
+
+    for _ in range(5):
+        wakeup.wake("web")
+
+    assert wire.dials == dials
+    made = commands() - before
+    assert made["cmdstat_lpush"] == 5
+    assert made.keys() & {"cmdstat_sadd", "cmdstat_exists"} == set()
+    assert support.waiting("web") == 6
+
+
+def commands():
+    """How many of each command Redis got so far."""
+    stats = redis_client().info("commandstats")
+    return Counter({name: each["calls"] for name, each in stats.items()})
 
 
 def test_a_broker_that_refuses_costs_no_exception_and_little_time(broker_at, caplog):
