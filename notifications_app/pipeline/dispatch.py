@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
+_LONGEST_COLLECTING = 2.0
 _REMEDY = "restore the key in CREDENTIAL_KEYS"
 _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
 
@@ -166,12 +167,15 @@ class _Service:
             most_in_flight=self._at_once(settings.CALLS_IN_FLIGHT),
             most_unwritten=self._at_once(settings.UNWRITTEN_OUTCOMES),
         )
+        flush_seconds = 0.0
         try:
             while not calls.is_over:
                 answers = calls.collect(
-                    most=settings.FLUSH_OUTCOMES, seconds=settings.FLUSH_SECONDS
+                    most=settings.FLUSH_OUTCOMES, seconds=_collect_seconds(flush_seconds)
                 )
+                began = time.monotonic()
                 self._recorder.take(answers)
+                flush_seconds = time.monotonic() - began
                 if self._recorder.must_stop:
                     calls.stop()
                 engine.loop.call_soon_threadsafe(self._caller.extend, self._held.until)
@@ -184,3 +188,10 @@ class _Service:
         """An eighth for each lease loss: if a recipient crashed the worker, fewer others are in
         flight beside it the next time, and sent to again."""
         return max(1, most >> 3 * self._lease.lease_losses)
+
+
+def _collect_seconds(flush_seconds: float) -> float:
+    """How long to collect outcomes for a flush, if the last one took so long. While the database is
+    slow, fewer and larger flushes cost it less. Calls go on meanwhile."""
+    slow = min(2 * flush_seconds, _LONGEST_COLLECTING)
+    return max(settings.FLUSH_SECONDS, slow)

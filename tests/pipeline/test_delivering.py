@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from notifications_app.pipeline import dispatch
 from tests import factories
 from tests.pipeline import support
 
@@ -18,3 +21,10 @@ def test_every_subscriber_gets_the_notification_once(sandbox, channel):
         assert shown["title"] == "Bread"
         assert shown["notification_id"] == str(notification.id)
     support.assert_exact(channel)
+
+
+@pytest.mark.parametrize(("last_flush", "seconds"), [(0.0, 0.25), (0.1, 0.25), (0.4, 0.8), (30, 2)])
+def test_outcomes_are_collected_for_longer_while_flushes_are_slow(settings, last_flush, seconds):
+    settings.FLUSH_SECONDS = 0.25
+
+    assert dispatch._collect_seconds(last_flush) == seconds
