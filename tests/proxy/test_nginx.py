@@ -158,7 +158,10 @@ def test_the_console_has_a_rate_for_each_address(nginx):
         for connection in opened:
             connection.sendall(message("GET", "/admin/login/"))
 
-        assert {answer(each)[0] for each in opened} == {200, 429}
+        statuses = {answer(each)[0] for each in opened}
+    # nginx refuses with 429. What it lets through may be more than the address's share of the web
+    # process (503).
+    assert {200, 429} <= statuses <= {200, 429, 503}
     assert ask(nginx.connect("127.0.0.6"), message("GET", "/admin/login/"))[0] == 200
 
 

@@ -167,7 +167,7 @@ def test_a_subscriber_is_found_by_its_token_hash_expired_and_deleted(console, al
     page.get_by_role("button", name="Expire").click()
     expect(page.locator(".ps-facts").first).to_contain_text("expired")
     page.once("dialog", lambda asked: asked.accept())
-    page.get_by_role("button", name="Delete for good").click()
+    page.get_by_role("button", name="Delete permanently").click()
     page.wait_for_url(re.compile(r"/subscription/($|\?)"))
 
     assert Subscription.objects.filter(channel=alice.channel).count() == 29
