@@ -37,7 +37,7 @@ def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification
 
 def notification_page(*, channel_id: UUID, limit: int, offset: int) -> list[Notification]:
     """Newest first. An offset past the end is an empty page."""
-    notifications = Notification.objects.filter(channel_id=channel_id).defer("data")
+    notifications = Notification.objects.filter(channel_id=channel_id).defer("data", "data_names")
     return list(notifications.order_by("-created_at", "-id")[offset : offset + limit])
 
 

@@ -68,12 +68,14 @@ class Kept:
 
     During a check, other callers get the last answer while it is younger than
     _WHILE_CHECKING_SECONDS. After that they wait for at most _WAIT_SECONDS, then hear that the
-    check hangs. So a broker or a database that hangs holds one thread of the process.
+    check hangs. Once one has heard it, all others hear it at once. So a broker or a database that
+    hangs holds one thread of the process for long.
     """
 
     def __init__(self, check: Callable[[], list[str]]) -> None:
         self._check = check
         self._lock = Lock()
+        self._hangs = False
         self._last: tuple[float, list[str]] = (-math.inf, [])
 
     def __call__(self) -> list[str]:
@@ -82,11 +84,13 @@ class Kept:
         if age < _FRESH_SECONDS:
             return answer
         is_usable = age < _WHILE_CHECKING_SECONDS
-        if not self._lock.acquire(timeout=0 if is_usable else _WAIT_SECONDS):
+        if not self._lock.acquire(timeout=0 if is_usable or self._hangs else _WAIT_SECONDS):
+            self._hangs = not is_usable
             return answer if is_usable else [*answer, _CHECK_HANGS]
         try:
             return self._checked(checked_at)
         finally:
+            self._hangs = False
             self._lock.release()
 
     def _checked(self, known_at: float) -> list[str]:

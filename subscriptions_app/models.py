@@ -26,6 +26,7 @@ SET registered_at = clock_timestamp(), p256dh = %(p256dh)s, push_service = %(pus
   attributes = coalesce(%(attributes)s::jsonb, attributes)
 WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
   AND NOT is_set_aside AND expired_at IS NULL AND sha256(convert_to(auth, 'UTF8')) = %(auth)s
+  AND (%(vapid_key)s::uuid IS NULL OR vapid_key_id = %(vapid_key)s::uuid)
 RETURNING id
 """
 
@@ -38,10 +39,14 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
         return self.filter(expired_at__lt=Now() - timedelta(days=days))
 
     def revisited(
-        self, channel_id: UUID, platform: Platform, facts: Mapping[str, Any]
+        self,
+        channel_id: UUID,
+        platform: Platform,
+        facts: Mapping[str, Any],
+        vapid_key_id: UUID | None,
     ) -> UUID | None:
         """Stores the visit of a device whose active subscription is at the address of `facts` and
-        has its `auth`. None if there is no such subscription.
+        has its `auth`, and the VAPID key if one is given. None if there is no such subscription.
 
         Raw, because the ORM has no RETURNING for an update. One statement needs no address lock: if
         a registration changes the row meanwhile, PostgreSQL evaluates the condition again. It
@@ -52,6 +57,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
             "platform": str(platform),
             "digest": facts["address_sha256"],
             "auth": sha256(facts["auth"].encode()).digest(),
+            "vapid_key": vapid_key_id,
             "p256dh": facts["p256dh"],
             "push_service": facts["push_service"],
             "attributes": json.dumps(facts["attributes"]) if "attributes" in facts else None,

@@ -27,7 +27,7 @@ from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
-from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.addresses import address_digest, device_address, url_spelling
 from subscriptions_app.claims import Claim, Proof
 from subscriptions_app.errors import (
     EndpointRefused,
@@ -86,8 +86,9 @@ def subscription_register(
     previous = device_address(platform, previous_endpoint or address)
     proof = Proof((auth, previous_auth), previous_subscription_id)
 
-    if vapid_public_key is None and previous == facts["address"]:
-        known_id = Subscription.objects.revisited(channel.id, platform, facts)
+    named_key_id = _named_vapid_key_id(channel, platform, vapid_public_key)
+    if previous == facts["address"]:
+        known_id = Subscription.objects.revisited(channel.id, platform, facts, named_key_id)
         if known_id is not None:
             return known_id, False
 
@@ -97,7 +98,7 @@ def subscription_register(
             now = _lock_addresses(channel.id, platform, digests)
             rows = _rows_at(channel.id, platform, digests)
             claim = Claim.of(rows, facts["address_sha256"], auth, proof)
-            key_id = _vapid_key_id(channel, platform, vapid_public_key, claim)
+            key_id = named_key_id or _kept_vapid_key_id(channel, platform, claim)
             values = facts | {"registered_at": now, "vapid_key_id": key_id}
             return _store(channel, platform, claim, values, alone=alone)
 
@@ -268,18 +269,19 @@ def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> 
     return list(rows.select_for_update(no_key=True).order_by("id"))
 
 
-def _vapid_key_id(
-    channel: Channel, platform: Platform, given: str | None, claim: Claim
-) -> UUID | None:
-    """The key that the client names, else the key of the row at the address, else the current
-    key."""
+def _named_vapid_key_id(channel: Channel, platform: Platform, given: str | None) -> UUID | None:
+    if platform != Platform.WEB or given is None:
+        return None
+    key_id = selectors.vapid_key_id(channel.id, url_spelling(given))
+    if key_id is None:
+        raise VapidKeyUnknown
+    return key_id
+
+
+def _kept_vapid_key_id(channel: Channel, platform: Platform, claim: Claim) -> UUID | None:
+    """The key of the row at the address, else the current key."""
     if platform != Platform.WEB:
         return None
-    if given is not None:
-        key_id = selectors.vapid_key_id(channel.id, given.rstrip("="))
-        if key_id is None:
-            raise VapidKeyUnknown
-        return key_id
     here = claim.own or claim.current
     return here.vapid_key_id if here else current_vapid_key(channel).id
 

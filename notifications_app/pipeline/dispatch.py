@@ -159,20 +159,20 @@ class _Service:
     def _call(self, targets: Sequence[Target]) -> bool:
         """Calls all targets and writes their outcomes as they come; True if all were called."""
         engine = connections.engine()
+        most_unwritten = self._at_once(settings.UNWRITTEN_OUTCOMES)
+        most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # or a full window would wait in vain
         calls = Pass(
             engine,
             self._caller.call,
             targets,
             may_start=self._caller.may_start,
             most_in_flight=self._at_once(settings.CALLS_IN_FLIGHT),
-            most_unwritten=self._at_once(settings.UNWRITTEN_OUTCOMES),
+            most_unwritten=most_unwritten,
         )
         flush_seconds = 0.0
         try:
             while not calls.is_over:
-                answers = calls.collect(
-                    most=settings.FLUSH_OUTCOMES, seconds=_collect_seconds(flush_seconds)
-                )
+                answers = calls.collect(most=most, seconds=_collect_seconds(flush_seconds))
                 began = time.monotonic()
                 self._recorder.take(answers)
                 flush_seconds = time.monotonic() - began

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.models import Batch, Delivery, Plan
@@ -57,7 +58,7 @@ def _next_settling() -> Any:
     different plans."""
     batches = Batch.objects.filter(plan=OuterRef("pk")).order_by().values("plan")
     settling = Plan.objects.filter(status=PlanStatus.SETTLING).annotate(
-        suspects=Subquery(batches.values(sum=Sum("suspect_count"))),
+        suspects=Coalesce(Subquery(batches.values(sum=Sum("suspect_count"))), 0),
         started_at=F("notification__started_at"),
     )
     locked = settling.select_for_update(no_key=True, skip_locked=True, of=("self",))

@@ -55,7 +55,11 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
     running = Notification.objects.filter(
         channel__in=channels, status=NotificationStatus.PROCESSING
     )
-    found = list(running.select_related("channel").defer("data").order_by("id")[: MOST_SHOWN + 1])
+    found = list(
+        running.select_related("channel")
+        .defer("data", "data_names")
+        .order_by("id")[: MOST_SHOWN + 1]
+    )
     if not found:
         return []
     parameters = {"ids": [each.id for each in found], **_STATES}
@@ -66,7 +70,9 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
 def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
     """Soonest first. A notification whose time has come is about to start."""
     pending = Notification.objects.filter(channel__in=channels, status=NotificationStatus.PENDING)
-    soonest = pending.select_related("channel").defer("data").order_by("scheduled_at", "id")
+    soonest = (
+        pending.select_related("channel").defer("data", "data_names").order_by("scheduled_at", "id")
+    )
     return list(soonest[:most])
 
 

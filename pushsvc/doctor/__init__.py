@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+import django.db
+
 from pushsvc.doctor import credentials, database, deployment, public_url, servers, work
 from pushsvc.doctor.finding import Finding, Tone, is_healthy
 
@@ -11,9 +13,9 @@ __all__ = ["Finding", "Tone", "examine", "is_healthy"]
 def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]:
     """Everything that can be seen from this machine, in the order of what depends on what.
 
-    Reads only. Without `call_providers` it takes about ten seconds at the most. With it, each
-    stored credential is tried with a message that reaches nobody. `url` is the installation's
-    public address, to be called from here.
+    Without `call_providers` it only reads, and takes about ten seconds at the most. With it,
+    each stored credential is tried with a message that reaches nobody, and the answer is kept.
+    `url` is the installation's public address, to be called from here.
     """
     yield from deployment.examine()
     is_reachable = True
@@ -29,8 +31,15 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
 def _with_database(is_reachable: bool, call_providers: bool) -> Iterator[Finding]:
     if not is_reachable:
         return
-    parts: list[Callable[[], Iterator[Finding]]] = [work.examine]
+    yield from _guarded(work.examine)
     if call_providers:
-        parts.append(credentials.examine)
-    for part in parts:
+        yield from _guarded(credentials.examine)
+
+
+def _guarded(part: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """A schema that is not migrated, for example, must not end the report."""
+    try:
         yield from part()
+    except django.db.Error as error:
+        title = "The work that goes on could not be read"
+        yield Finding("work", Tone.WARN, title, database.first_line(error))

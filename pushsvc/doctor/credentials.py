@@ -1,11 +1,12 @@
 """Each stored provider credential, tried at its provider with a message that reaches nobody."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from channels_app.models import ProviderCredential
 from notifications_app.credential_check import credentials_check
-from notifications_app.pipeline.targets import CredentialsUnreadable
+from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from pushsvc.doctor.finding import Finding, Tone
@@ -16,7 +17,8 @@ _SUBJECT: Final = "credentials"
 def examine() -> Iterator[Finding]:
     stored = ProviderCredential.objects.select_related("channel")
     for credential in stored.order_by("channel__name", "platform"):
-        yield _tried(credential)
+        with suppress(CredentialsMissing):  # deleted meanwhile
+            yield _tried(credential)
 
 
 def _tried(credential: ProviderCredential) -> Finding:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import Error, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from pushsvc.common.console.figures import duration, grouped
@@ -34,8 +34,8 @@ def examine() -> Iterator[Finding]:
     """A single finding, UNREACHABLE, if there is no database."""
     try:
         connection.ensure_connection()
-    except DatabaseError as error:
-        remedy = f"{_first_line(error)} Check DATABASE_URL, and that the server is running."
+    except Error as error:
+        remedy = f"{first_line(error)} Check DATABASE_URL, and that the server is running."
         yield Finding(_SUBJECT, Tone.BAD, UNREACHABLE, remedy)
         return
     for part in (_version, _harmful_settings, _migrations, _indexes, _clock, *_STATISTICS):
@@ -48,9 +48,9 @@ def _examined(part: Callable[[], Iterator[Finding]]) -> list[Finding]:
         with transaction.atomic():
             _query(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
             return list(part())
-    except DatabaseError as error:
+    except Error as error:
         title = f"{part.__name__.strip('_').replace('_', ' ').capitalize()} could not be read"
-        return [Finding(_SUBJECT, Tone.WARN, title, _first_line(error))]
+        return [Finding(_SUBJECT, Tone.WARN, title, first_line(error))]
 
 
 def _version() -> Iterator[Finding]:
@@ -125,6 +125,7 @@ def _old_transactions() -> Iterator[Finding]:
         "SELECT pid, coalesce(nullif(application_name, ''), usename, ''),"
         " extract(epoch FROM clock_timestamp() - xact_start)::float8 FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND backend_type = 'client backend'"  # autovacuum holds nothing back
         " AND xact_start < clock_timestamp() - %s ORDER BY xact_start LIMIT 1",
         [OLD_TRANSACTION],
     )
@@ -161,5 +162,5 @@ def _query(statement: str, parameters: list[Any] | None = None) -> list[tuple[An
         return cursor.fetchall() if cursor.description else []
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0].rstrip(".") + "."

@@ -17,23 +17,30 @@ _ENDS_SOON_DAYS: Final = 14
 
 def examine(url: str) -> Iterator[Finding]:
     """Calls `GET /healthz` there, with the certificates that this machine trusts."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname:
+    host, port = _https_host(url)
+    if not host:
         remedy = (
             "Browsers subscribe only from https. Give an address such as https://push.example.com."
         )
         yield Finding(_SUBJECT, Tone.BAD, f"{url} is not an https address", remedy)
         return
     context = ssl.create_default_context()
-    connection = http.client.HTTPSConnection(
-        parts.hostname, parts.port or 443, timeout=_SECONDS, context=context
-    )
+    connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
     try:
-        yield from _examined(connection, parts.hostname)
+        yield from _examined(connection, host)
     except (OSError, http.client.HTTPException) as error:
         yield _failed(url, error)
     finally:
         connection.close()
+
+
+def _https_host(url: str) -> tuple[str, int]:
+    """An empty name if it is no https address."""
+    try:
+        parts = urlsplit(url)
+        return (parts.hostname or "", parts.port or 443) if parts.scheme == "https" else ("", 0)
+    except ValueError:
+        return "", 0
 
 
 def _examined(connection: http.client.HTTPSConnection, host: str) -> Iterator[Finding]:

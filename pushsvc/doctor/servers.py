@@ -14,6 +14,8 @@ from pushsvc.doctor.finding import Finding, Tone
 _OLDEST_REDIS: Final = (6, 2)
 _FULL: Final = 0.9
 _BROKER_SECONDS: Final = 2
+# Redis's, then AMQP's; each transport ignores the other's.
+_TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
 
 
 def examine() -> Iterator[Finding]:
@@ -48,7 +50,10 @@ def _redis_version(text: str) -> Finding:
 
 
 def _broker() -> Iterator[Finding]:
-    with Connection(settings.CELERY_BROKER_URL, connect_timeout=_BROKER_SECONDS) as broker:
+    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS | dict.fromkeys(_TIMEOUTS, _BROKER_SECONDS)
+    with Connection(
+        settings.CELERY_BROKER_URL, connect_timeout=_BROKER_SECONDS, transport_options=options
+    ) as broker:
         name = broker.as_uri()  # without its password
         try:
             broker.ensure_connection(max_retries=0, timeout=_BROKER_SECONDS)

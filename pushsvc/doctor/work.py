@@ -4,6 +4,8 @@ says it, for all channels."""
 from collections.abc import Iterator
 from typing import Final
 
+from django.db import transaction
+
 from channels_app.models import Channel
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern
@@ -15,7 +17,8 @@ _SUBJECT: Final = "work"
 
 def examine() -> Iterator[Finding]:
     channels = Channel.objects.all()
-    found = concerns(channels, now=sql.now())
+    with transaction.atomic():  # of its own, so that a statement that fails ends nothing else
+        found = concerns(channels, now=sql.now())
     for concern in found:
         yield Finding(_SUBJECT, Tone(concern.tone), _title(concern), _remedy(concern))
     if not found:

@@ -42,13 +42,16 @@ def test_a_new_browser_is_stored_and_counted(alice):
 
 
 @pytest.mark.parametrize(
-    ("body", "statements"),
-    [(browser(HERE), 2), (browser(HERE, attributes={"plan": "pro"}), 2)],
-    ids=["as it was", "with attributes"],
+    ("more", "names_key", "statements"),
+    [({}, False, 2), ({"attributes": {"plan": "pro"}}, False, 2), ({}, True, 3)],
+    ids=["as it was", "with attributes", "with its VAPID key, as the SDK"],
 )
-def test_the_visit_of_a_known_browser_takes_one_statement_after_its_channel(
-    alice, body, statements, django_assert_num_queries
+def test_the_visit_of_a_known_browser_takes_one_statement_after_its_channel_and_key(
+    alice, more, names_key, statements, django_assert_num_queries
 ):
+    if names_key:
+        more["vapid_public_key"] = current_vapid_key(alice.channel).public_key
+    body = browser(HERE, **more)
     alice.subscribe(body)
     before = Subscription.objects.get()
 
@@ -58,6 +61,14 @@ def test_the_visit_of_a_known_browser_takes_one_statement_after_its_channel(
     after = Subscription.objects.get()
     assert after.registered_at > before.registered_at
     assert (after.id, after.attributes) == (before.id, before.attributes)
+
+
+def test_a_key_may_be_named_in_the_standard_alphabet(alice):
+    key = current_vapid_key(alice.channel).public_key
+    standard = key.translate(str.maketrans("-_", "+/")) + "="
+
+    assert alice.subscribe(browser(HERE, vapid_public_key=standard)).status_code == 201
+    assert Subscription.objects.get().vapid_key.public_key == key
 
 
 def test_devices_of_all_kinds_at_the_same_time_are_told_apart():

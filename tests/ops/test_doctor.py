@@ -130,6 +130,13 @@ def test_a_missing_migration_is_named_with_the_command(healthy):
     assert "manage.py migrate" in remedy
 
 
+def test_a_table_that_is_not_there_yet_does_not_end_the_report(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE channels_app_providercredential RENAME TO elsewhere")
+
+    assert "providercredential" in faults()["The work that goes on could not be read"]
+
+
 def test_an_invalid_index_is_named_with_the_statement_that_drops_it(healthy):
     with connection.cursor() as cursor:
         cursor.execute(
@@ -285,6 +292,7 @@ def test_a_certificate_that_nobody_signed_is_refused(healthy, tmp_path, monkeypa
     [
         ("http://push.example.com", "is not an https address"),
         ("https://nowhere.invalid", "the name is not known"),
+        ("https://push.example.com:99999", "is not an https address"),
     ],
 )
 def test_an_address_that_cannot_be_is_told(healthy, url, said):
