@@ -43,7 +43,7 @@ LONG = (
     "tests/proxy/",
     "tests/pipeline/test_model.py",
     "tests/pipeline/test_breaker_isolation.py",
-    "tests/admin/test_attacks_",
+    "tests/admin/attacks/",
     "tests/fuzz/",
     "tests/isolation/",
     "tests/ops/",

@@ -16,8 +16,8 @@ from django.urls import get_resolver
 
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
+from tests.admin.console.test_scope import patterns
 from tests.admin.support import make_house, make_root
-from tests.admin.test_scope import patterns
 from tests.api.support import accepted, owner_of
 from tests.factories import browser, make_channel, subscribe_browsers
 from tests.isolation.operations import ALL

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from channels_app.models import Role
 from pushsvc.common.console.admin import site
+from tests.admin.attacks.test_tenancy import written
+from tests.admin.console.test_scope import SUPERUSERS_ONLY, addresses
 from tests.admin.support import signed_in
-from tests.admin.test_attacks_tenancy import written
-from tests.admin.test_scope import SUPERUSERS_ONLY, addresses
 from tests.isolation.estates import MISSING, WORD, nobodys
 from tests.isolation.witness import difference
 

@@ -21,7 +21,7 @@ from channels_app.models import Channel, ProviderCredential
 from pushsvc.doctor import database
 from pushsvc.local.embedded.server import free_port
 from pushsvc.sandbox.certificate import server_chain
-from tests.admin.dashboards import everything_lives
+from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
 from tests.pipeline import phones
 from tests.pipeline.processes import CHECKOUT

@@ -1,6 +1,6 @@
 """The dashboard's charts, by the pixels that the browser draws."""
 
-from tests.admin.dashboards import stat
+from tests.admin.notifications.dashboards import stat
 
 # How many pixels of each line's colour are inside the chart's axes.
 _PIXELS = """(name) => {

@@ -1,7 +1,7 @@
 """Composing: a test to one subscriber."""
 
 from notifications_app.models import Notification
-from tests.admin.composing import TEST, written
+from tests.admin.notifications.composing import TEST, written
 from tests.admin.support import subscriber
 from tests.factories import add_crowd
 

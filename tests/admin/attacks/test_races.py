@@ -13,8 +13,8 @@ from notifications_app.models import Notification
 from notifications_app.pipeline import planning
 from subscriptions_app.models import Segment
 from tests import factories
+from tests.admin.attacks.test_tenancy import written
 from tests.admin.support import signed_in
-from tests.admin.test_attacks_tenancy import written
 from tests.api.support import owner_of
 from tests.pipeline import support
 from tests.pipeline.support import in_threads

@@ -13,7 +13,7 @@ from channels_app.models import ChannelHour
 from notifications_app.models import OutcomeMinute
 from pushsvc.common.ids import uuid7_at
 from subscriptions_app.models import Subscription
-from tests.admin.dashboards import hour, page, running, stat
+from tests.admin.notifications.dashboards import hour, page, running, stat
 from tests.admin.support import signed_in
 from tests.factories import add_crowd, make_sent_notification
 

@@ -12,8 +12,8 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from channels_app.models import Account
 from channels_app.sign_in import two_step
 from channels_app.sign_in.passwords import set_password_path
+from tests.admin.sign_in.test_otp import code_of, sign_in, turned_on
 from tests.admin.support import PASSWORD, signed_in
-from tests.admin.test_otp import code_of, sign_in, turned_on
 
 USERS = "/admin/auth/user/"
 NEW_PASSWORD = "another-long-battery-staple"

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django_otp import DEVICE_ID_SESSION_KEY, _handle_auth_login
 
 from channels_app.sign_in.passwords import set_password_path
-from tests.admin.test_otp import code_of, sign_in, turned_on
+from tests.admin.sign_in.test_otp import code_of, sign_in, turned_on
 
 
 @pytest.mark.parametrize(

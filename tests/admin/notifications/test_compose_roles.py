@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from notifications_app.models import Notification
-from tests.admin.composing import CHECK, COMPOSE, TEST, written
+from tests.admin.notifications.composing import CHECK, COMPOSE, TEST, written
 from tests.admin.support import signed_in
 from tests.factories import make_sent_notification
 

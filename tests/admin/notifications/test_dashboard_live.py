@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from notifications_app.models import Notification, OutcomeMinute
 from notifications_app.reporting.activity import due_next, sending
-from tests.admin.dashboards import all_of, html, running
+from tests.admin.notifications.dashboards import all_of, html, running
 from tests.admin.support import signed_in
 from tests.factories import make_sent_notification
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ProviderCredential
-from tests.admin.dashboards import everything_lives, html, page, running
+from tests.admin.notifications.dashboards import everything_lives, html, page, running
 from tests.admin.support import fill_hours, signed_in
 from tests.factories import add_crowd, make_channel, make_sent_notification
 

@@ -7,7 +7,15 @@ from django.utils import timezone
 from channels_app.models import ProviderCredential
 from notifications_app.models import IdempotencyRecord, Notification
 from subscriptions_app.services import segment_create
-from tests.admin.composing import CHECK, COMPOSE, confirm, key_of, review, send, written
+from tests.admin.notifications.composing import (
+    CHECK,
+    COMPOSE,
+    confirm,
+    key_of,
+    review,
+    send,
+    written,
+)
 from tests.admin.support import signed_in
 from tests.factories import add_crowd, make_sent_notification
 

@@ -17,7 +17,7 @@ from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Kind
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
-from tests.admin.dashboards import all_of, everything_lives, html, running, stat
+from tests.admin.notifications.dashboards import all_of, everything_lives, html, running, stat
 from tests.admin.support import fill_hours
 from tests.factories import make_channel, make_sent_notification
 

@@ -3,7 +3,7 @@
 from django.urls import reverse
 
 from pushsvc.local.embedded.server import free_port
-from tests.admin.dashboards import everything_lives
+from tests.admin.notifications.dashboards import everything_lives
 from tests.admin.support import signed_in
 
 

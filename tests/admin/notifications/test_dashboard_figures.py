@@ -12,7 +12,7 @@ from notifications_app.reporting.statistics import Changes, Outcomes, statistics
 from pushsvc.common.windows import window
 from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
-from tests.admin.dashboards import all_of, hour, html, page, stat
+from tests.admin.notifications.dashboards import all_of, hour, html, page, stat
 from tests.hours import stay_in_one_hour
 
 

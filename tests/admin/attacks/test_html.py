@@ -16,8 +16,8 @@ from notifications_app.models import HourlyStat
 from notifications_app.services import notification_cancel
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import segment_create, segment_update
+from tests.admin.console.test_scope import addresses, text_of
 from tests.admin.support import signed_in
-from tests.admin.test_scope import addresses, text_of
 from tests.api.credentials import GOOGLE
 from tests.factories import add_crowd, make_sent_notification
 

@@ -5,7 +5,15 @@ from datetime import UTC, datetime
 import pytest
 
 from notifications_app.models import Notification
-from tests.admin.composing import CHECK, COMPOSE, confirm, faults, review, send, written
+from tests.admin.notifications.composing import (
+    CHECK,
+    COMPOSE,
+    confirm,
+    faults,
+    review,
+    send,
+    written,
+)
 
 # --- when -----------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from notifications_app.models import Notification
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
+from tests.admin.console.test_scope import addresses, everything_of
 from tests.admin.support import signed_in
-from tests.admin.test_scope import addresses, everything_of
 from tests.factories import add_crowd, make_sent_notification
 from tests.pipeline.support import in_threads, until
 
