@@ -53,6 +53,10 @@ def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage
     if not settings.PUBLIC_BASE_URL.startswith("https://"):
         hint = "Browsers subscribe only from https, and the console's cookies need it."
         found.append(Warning("PUBLIC_BASE_URL is not https.", hint=hint, id="pushsvc.W002"))
+    if any("ssl_cert_reqs=none" in url for url in (settings.REDIS_URL, settings.CELERY_BROKER_URL)):
+        hint = "Whoever can redirect the connection can read and change what is in Redis."
+        message = "The certificate of Redis is not verified."
+        found.append(Warning(message, hint=hint, id="pushsvc.W003"))
     return found
 
 

@@ -105,6 +105,7 @@ USE_TZ = True
 USE_I18N = False
 UNFOLD = THEME
 STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
 WHITENOISE_AUTOREFRESH = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -269,8 +270,20 @@ DATABASES = {"default": _database(DATABASE_URL)}
 
 # --- Redis and Celery -----------------------------------------------------------------------------
 
-REDIS_URL = ENV.text("REDIS_URL", "redis://127.0.0.1:6379/0")
-CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL") or (
+REDIS_TLS_VERIFY = ENV.choice("REDIS_TLS_VERIFY", "on", ("on", "off"))
+
+
+def _redis(url: str) -> str:
+    """States whether the server's certificate is verified, because Celery's default is that it
+    is not."""
+    if not url.startswith("rediss://") or "ssl_cert_reqs=" in url:
+        return url
+    wanted = "required" if REDIS_TLS_VERIFY == "on" else "none"
+    return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs={wanted}"
+
+
+REDIS_URL = _redis(ENV.text("REDIS_URL", "redis://127.0.0.1:6379/0"))
+CELERY_BROKER_URL = _redis(ENV.text("CELERY_BROKER_URL")) or (
     REDIS_URL.replace("unix://", "redis+socket://", 1)
 )
 CELERY_BROKER_TRANSPORT_OPTIONS = {

@@ -90,10 +90,12 @@ def test_a_variable_that_cannot_be_read_is_named(settings):
 def test_a_setting_that_is_unfit_for_the_public_is_named_at_deployment(settings):
     settings.VAPID_SUBJECT = "mailto:push@example.com"
     settings.PUBLIC_BASE_URL = "http://push.example.org"
-    assert ids(check_deployment()) == ["pushsvc.W001", "pushsvc.W002"]
+    settings.REDIS_URL = "rediss://127.0.0.1:6380/0?ssl_cert_reqs=none"
+    assert ids(check_deployment()) == ["pushsvc.W001", "pushsvc.W002", "pushsvc.W003"]
 
     settings.VAPID_SUBJECT = "mailto:push@example.org"
     settings.PUBLIC_BASE_URL = "https://push.example.org"
+    settings.REDIS_URL = "rediss://127.0.0.1:6380/0?ssl_cert_reqs=required"
     assert ids(check_deployment()) == []
 
 

@@ -23,16 +23,20 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 class Processes:
-    def __init__(self, log):
+    """Of this checkout with the test's settings, unless another folder and settings are given."""
+
+    def __init__(self, log, folder=CHECKOUT, environment=None):
         self._log = log
+        self._folder = folder
+        self._environment = environment
         self._started = []
 
     def start(self, name):
         """The Procfile's process of this name, in a process group of its own."""
         process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {_commands()[name]}"],
-            cwd=CHECKOUT,
-            env=_environment(),
+            ["/bin/sh", "-c", f"exec {self._commands()[name]}"],
+            cwd=self._folder,
+            env=self._environment or _environment(),
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
@@ -52,6 +56,10 @@ class Processes:
     def stop(self):
         for process in self._started:
             kill(process)
+
+    def _commands(self):
+        lines = (self._folder / "Procfile").read_text().splitlines()
+        return dict(line.split(": ", 1) for line in lines)
 
 
 @contextmanager
@@ -90,11 +98,6 @@ def kill(process):
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _commands():
-    lines = (CHECKOUT / "Procfile").read_text().splitlines()
-    return dict(line.split(": ", 1) for line in lines)
 
 
 def _environment():

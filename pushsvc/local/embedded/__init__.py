@@ -45,7 +45,7 @@ SECRETS = (
 
 _MADE_SECRETS = ("SECRET_KEY", "CREDENTIAL_KEYS")
 _STOP_SECONDS = 5.0
-_SERVERLESS_COMMANDS = frozenset({"", "help", "sandbox", "spectacular", "version"})
+_SERVERLESS_COMMANDS = frozenset({"", "collectstatic", "help", "sandbox", "spectacular", "version"})
 
 
 @dataclass
