@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
-	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console bench-rows screenshots
+	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console bench-rows screenshots icons
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -87,6 +87,10 @@ bench-rows: .venv/run.stamp ## print what a recipient costs in PostgreSQL (ARGS=
 
 screenshots: .venv/dev.stamp ## make the pictures of the console in docs/screenshots anew (ARGS="compose")
 	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)
+
+# Only this needs fonttools, so no environment has it.
+icons: .venv/dev.stamp ## write the console's font of icons anew, after a change of .ci/icons.py or of the theme
+	@$(BIN)/python -m uv run --no-project --python $(BIN)/python --with 'fonttools[woff]==4.68.0' .ci/icons.py
 
 openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml

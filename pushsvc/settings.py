@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from django.conf import global_settings
 from kombu import Exchange, Queue
 
 from pushsvc.common.console.theme import THEME
@@ -52,7 +53,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "pushsvc.common.http.csp.PolicyMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "pushsvc.common.http.static_files.StaticFilesMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -108,6 +109,9 @@ STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
 WHITENOISE_AUTOREFRESH = False
+STORAGES = global_settings.STORAGES | {
+    "staticfiles": {"BACKEND": "pushsvc.common.http.static_files.HashedNames"}
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 SILENCED_SYSTEM_CHECKS = [
     "security.W008",  # the proxy ends TLS; a redirect here would answer API calls with HTML

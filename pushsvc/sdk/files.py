@@ -5,65 +5,40 @@ nothing else runs in its place. Such a page must go on working after an upgrade:
 that were released and replaced since stay in released/.
 """
 
-import gzip
-from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
-from hashlib import sha256, sha384
+from functools import cache
 from pathlib import Path
+
+from pushsvc.common.http.served_files import ServedFile
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = "text/javascript; charset=utf-8"
 _TYPES = "application/typescript; charset=utf-8"
-_HASH_DIGITS = 16
 
 
-@dataclass(frozen=True)
-class SdkFile:
-    """`is_immutable`: the name will never stand for another text."""
-
-    content: bytes
-    content_type: str = _SCRIPT
-    is_immutable: bool = False
-
-    @cached_property
-    def gzipped(self) -> bytes:
-        return gzip.compress(self.content, mtime=0)
-
-    @cached_property
-    def digest(self) -> str:
-        return sha256(self.content).hexdigest()[:_HASH_DIGITS]
-
-    @cached_property
-    def integrity(self) -> str:
-        """For the `integrity` attribute (W3C Subresource Integrity)."""
-        return f"sha384-{b64encode(sha384(self.content).digest()).decode()}"
-
-
-def script() -> tuple[str, SdkFile]:
+def script() -> tuple[str, ServedFile]:
     """push.js as it is now, with the name that holds its hash."""
     current = files()["push.js"]
     return f"push.{current.digest}.js", current
 
 
 @cache
-def files() -> dict[str, SdkFile]:
+def files() -> dict[str, ServedFile]:
     """All of them, by name."""
     exports = (_FOLDER / "push.mjs").read_bytes()
     current = (_FOLDER / "push.js").read_bytes()
     texts = [current, *(path.read_bytes() for path in sorted(_FOLDER.glob("released/*.js")))]
     return {
-        "push.js": SdkFile(current),
-        "push.mjs": SdkFile(current + exports),
-        "push-sw.js": SdkFile((_FOLDER / "push-sw.js").read_bytes()),
-        "push.d.ts": SdkFile((_FOLDER / "push.d.ts").read_bytes(), _TYPES),
+        "push.js": ServedFile(current, _SCRIPT),
+        "push.mjs": ServedFile(current + exports, _SCRIPT),
+        "push-sw.js": ServedFile((_FOLDER / "push-sw.js").read_bytes(), _SCRIPT),
+        "push.d.ts": ServedFile((_FOLDER / "push.d.ts").read_bytes(), _TYPES),
         **dict(_by_hash("js", texts)),
         **dict(_by_hash("mjs", [text + exports for text in texts])),
     }
 
 
-def _by_hash(kind: str, texts: list[bytes]) -> Iterator[tuple[str, SdkFile]]:
+def _by_hash(kind: str, texts: list[bytes]) -> Iterator[tuple[str, ServedFile]]:
     for text in texts:
-        file = SdkFile(text, is_immutable=True)
+        file = ServedFile(text, _SCRIPT, is_immutable=True)
         yield f"push.{file.digest}.{kind}", file

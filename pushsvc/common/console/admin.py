@@ -10,6 +10,7 @@ from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
+from django.forms import Media
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.html import format_html
@@ -127,9 +128,13 @@ class ModelAdmin(ThemedModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Refuses a NUL, which PostgreSQL does not store, before a filter uses it."""
+        """Refuses a NUL, which PostgreSQL does not store, before a filter uses it. Loads the
+        admin's scripts only for actions, which nothing else in a list needs."""
         refuse_nul(request)
-        return super().changelist_view(request, extra_context)
+        context = extra_context or {}
+        if not self.actions:
+            context = {"media": Media(), **context}
+        return super().changelist_view(request, context)
 
     @override
     def get_search_results(

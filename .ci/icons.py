@@ -1,0 +1,55 @@
+"""Writes pushsvc/static/console/icons.woff2: the icons of the console, out of the theme's font.
+
+`make icons`, after a change of NAMES or of the theme. The font is Google's Material Symbols
+(Apache-2.0). All of it would be 290 KB on each first visit; a few dozen icons are 7 KB.
+"""
+
+from pathlib import Path
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+THEMES = "unfold/static/unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"
+OWN = CHECKOUT / "pushsvc" / "static" / "console" / "icons.woff2"
+# Of the theme's templates, of ours, and of the side bar (pushsvc/common/console/theme.py).
+_NAMES = """
+    add apps arrow_back arrow_circle_down arrow_circle_up arrow_forward badge calendar_month
+    campaign cancel chevron_right close computer dark_mode delete dock_to_right domain
+    download drag_indicator draft edit edit_note edit_square error expand_more file_upload
+    filter_alt filter_list filter_list_off first_page group help history hub inbox info
+    insights keyboard_arrow_down last_page light_mode lock_clock logout manage_search menu
+    monitoring more_horiz more_vert navigate_before navigate_next notifications open_in_new
+    progress_activity refresh schedule search settings stethoscope undo unfold_more upload
+    visibility warning
+"""
+NAMES = _NAMES.split()
+
+
+def main() -> None:
+    font = TTFont(next((CHECKOUT / ".venv").glob(f"lib/*/site-packages/{THEMES}")))
+    glyphs = _ligatures(font)
+    # Without closure: the letters of the names would bring every other icon along.
+    options = subset.Options(
+        layout_closure=False, layout_features=["*"], flavor="woff2", hinting=False
+    )
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(glyphs=[glyphs[name] for name in NAMES], text="".join(NAMES))
+    subsetter.subset(font)
+    subset.save_font(font, str(OWN), options)
+
+
+def _ligatures(font: TTFont) -> dict[str, str]:
+    """Names of icons as pages write them, and their glyphs."""
+    letters = {glyph: chr(code) for code, glyph in font.getBestCmap().items()}
+    tables = [each for look in font["GSUB"].table.LookupList.Lookup for each in look.SubTable]
+    return {
+        "".join(letters.get(part, "") for part in (first, *each.Component)): each.LigGlyph
+        for table in (getattr(each, "ExtSubTable", each) for each in tables)
+        for first, found in getattr(table, "ligatures", {}).items()
+        for each in found
+    }
+
+
+if __name__ == "__main__":
+    main()
