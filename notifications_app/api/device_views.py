@@ -55,7 +55,7 @@ class BeaconParser(StrictJSONParser):
 
 class EventsView(ApiView):
     parser_classes = (StrictJSONParser, BeaconParser)
-    is_limit_told = False  # else the headers would show strangers which tokens are valid
+    is_limit_told = False  # else the headers would show which tokens are valid
 
     @override
     def limit(self, request: Request) -> Limit | None:
@@ -137,7 +137,7 @@ def _is_click(request: Request) -> bool:
 
 
 def _limit_without_token(request: Request) -> Limit:
-    """For requests without a valid token. Requests with one are not limited, so that strangers
-    cannot use up the limit of devices that share their address."""
+    """For requests without a valid token. Requests with one are not limited, so that clients
+    without a token cannot use up the limit of devices that share their address."""
     address, quota = counted_address(request._request), settings.FORGED_EVENTS_PER_MINUTE
     return Limit("forged-events", address, quota, 60)

@@ -1,4 +1,4 @@
-"""A browser at the console of a running web process: real sockets, cookies kept."""
+"""A browser of the console of a running web process, with real sockets and cookies."""
 
 from http.client import HTTPConnection
 from http.cookies import SimpleCookie
@@ -11,7 +11,7 @@ class Browser:
     def __init__(self, address, **headers):
         self.address = urlsplit(address).netloc
         self.headers = headers
-        self.cookies = {"csrftoken": "c" * 32}  # it and the form's field need only be the same
+        self.cookies = {"csrftoken": "c" * 32}  # Django only compares it with the form's field.
 
     def ask(self, method, path, fields=None):
         """Status, headers and text. Follows no redirect."""

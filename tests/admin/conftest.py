@@ -11,13 +11,13 @@ def _no_leftovers():
 
 @pytest.fixture(autouse=True)
 def _quick_passwords(settings):
-    """The real hash takes half a second for each of the cast."""
+    """The real hash would take half a second for each user."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture(autouse=True)
 def _many_sign_ins(settings):
-    """All of a test's come from one address."""
+    """All sign-ins of a test come from one address."""
     settings.SIGN_INS_PER_MINUTE = 1_000
 
 

@@ -1,4 +1,5 @@
-"""A console with a cast: Alice's account with a member of each role, Bob's beside it, and root."""
+"""A console with users: a member of each role in Alice's account, Bob's account, and a
+superuser."""
 
 import re
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class House:
     account: Account
     channel: Channel
     members: dict[str, User] = field(default_factory=dict)
-    # What stands in the console's addresses, by its kind.
+    # The ids in the console's addresses, by their kind.
     rows: dict[str, Any] = field(default_factory=dict)
 
 
@@ -45,7 +46,7 @@ def signed_in(user: User) -> Client:
 
 
 def said(answer):
-    """What the page says, without what is new on each."""
+    """The text of the page, without what differs between two requests."""
     page = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", answer.content.decode())
     return answer.status_code, re.sub(r'value="[\w-]*"', "", page), sorted(answer.headers)
 

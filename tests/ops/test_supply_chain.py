@@ -79,8 +79,8 @@ def advisory(package):
     return {
         "id": "PYSEC-2026-1",
         "aliases": ["CVE-2026-0001"],
-        "summary": "Strangers get in",
-        "details": "Strangers get in",
+        "summary": "Anybody can sign in",
+        "details": "Anybody can sign in",
         "affected": [{"package": package, "ranges": ranges}],
     }
 

@@ -35,7 +35,7 @@ def store(channel, account):
 def storm(google, channel, account):
     """More calls than the project is granted are due with an account that is refused."""
     store(channel, account)
-    factories.subscribe_androids(google, channel, 2 * BURST, "strangers-shop")
+    factories.subscribe_androids(google, channel, 2 * BURST, "other-shop")
     notification = phones.send(channel, "android")
     assert support.counts(notification) == ("processing", 2 * BURST, 0, 0)
     assert phones.credential(channel).paused_at
@@ -55,11 +55,11 @@ def test_a_made_up_account_uses_up_nothing(google, channel, other_channel):
 
 
 def test_a_genuine_account_of_another_project_uses_up_nothing(google, channel, other_channel):
-    own = google.service_account("strangers-shop")
+    own = google.service_account("other-shop")
 
     storm(google, other_channel, own | {"project_id": GOOGLE_PROJECT})
 
-    assert google.project("strangers-shop").tokens.receipts  # Google did grant it access tokens
+    assert google.project("other-shop").tokens.receipts  # Google did grant it access tokens
     assert granted_at_once(google, channel) == BURST
 
 

@@ -28,7 +28,7 @@ from channels_app.sign_in.passwords import password_set, set_password_tokens
 from pushsvc.common.console.admin import site
 from pushsvc.common.console.forms import ConsoleForm
 
-_WRONG = "The password or the code is wrong. Too many wrong tries lock you out for 15 minutes."
+_WRONG = "The password or the code is wrong. Too many failed attempts lock you out for 15 minutes."
 _WRONG_CODE = (
     "This is not the code that the phone shows now. Wait for the next one, and check that the "
     "phone's clock is right."

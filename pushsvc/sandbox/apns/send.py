@@ -19,8 +19,11 @@ from pushsvc.sandbox.behaviours import Behaviour
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """`receipt` is None if the request names no device. A refusal has the default behaviour."""
+class PreparedAnswer:
+    """What the connection sends, and in which behaviour.
+
+    `receipt` is None if the request names no device. A refusal has the default behaviour.
+    """
 
     answer: Answer
     receipt: ApnsReceipt | None
@@ -34,9 +37,9 @@ class ApnsResource:
         self.registry = registry
         self._keep_content = keep_content
 
-    def judge(
+    def prepare(
         self, request: ApnsRequest, identity: Identity, *, connection: int, open_streams: int
-    ) -> Verdict:
+    ) -> PreparedAnswer:
         now = time.time()
         receipt: ApnsReceipt | None = None
         try:
@@ -46,11 +49,11 @@ class ApnsResource:
                 receipt = self._receipt(request, now, connection, open_streams)
                 device.receipts.append(receipt)
             behaviour = self._checked(request, identity, device, now)
-            return Verdict(
+            return PreparedAnswer(
                 _with_id(request, answer_of(behaviour, now), behaviour), receipt, behaviour
             )
         except RefusedError as error:
-            return Verdict(_with_id(request, error.answer), receipt, Behaviour())
+            return PreparedAnswer(_with_id(request, error.answer), receipt, Behaviour())
 
     def _checked(
         self, request: ApnsRequest, identity: Identity, device: ApnsDevice | None, now: float

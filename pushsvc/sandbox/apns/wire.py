@@ -32,7 +32,7 @@ from typing_extensions import override
 
 from pushsvc.sandbox.apns.behaviours import ApnsMode
 from pushsvc.sandbox.apns.checks import MAX_PAYLOAD, ApnsRequest
-from pushsvc.sandbox.apns.send import ApnsResource, Verdict
+from pushsvc.sandbox.apns.send import ApnsResource, PreparedAnswer
 from pushsvc.sandbox.apns.tokens import Identity
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class _Incoming:
 class _Outgoing:
     """`ends_apart` means that an empty DATA frame of its own ends the stream."""
 
-    verdict: Verdict
+    prepared: PreparedAnswer
     unsent: bytes
     ends_apart: bool
 
@@ -83,7 +83,7 @@ class ApnsConnection(asyncio.Protocol):
         self._last_stream: int | None = None
         self._is_opened_up = False
         self._is_cut = False
-        self._acts: dict[ApnsMode, Callable[[int, Verdict], None]] = {
+        self._acts: dict[ApnsMode, Callable[[int, PreparedAnswer], None]] = {
             ApnsMode.SLOW: self._later,
             ApnsMode.ENDLESS: self._answer_without_end,
             ApnsMode.HANG: lambda _, __: None,
@@ -149,7 +149,7 @@ class ApnsConnection(asyncio.Protocol):
                 self._h2.acknowledge_received_data(event.flow_controlled_length or 0, stream_id)
                 self._take_body(stream_id, event.data or b"")
             case StreamEnded() if stream_id in self._incoming:
-                self._judge(stream_id, self._incoming.pop(stream_id))
+                self._act_on(stream_id, self._incoming.pop(stream_id))
             case StreamReset():
                 self._forget(stream_id)
             case ConnectionTerminated():
@@ -164,8 +164,8 @@ class ApnsConnection(asyncio.Protocol):
         if incoming:
             incoming.body += data[: MAX_PAYLOAD + 1 - len(incoming.body)]
 
-    def _judge(self, stream_id: int, incoming: _Incoming) -> None:
-        verdict = self._resource.judge(
+    def _act_on(self, stream_id: int, incoming: _Incoming) -> None:
+        prepared = self._resource.prepare(
             ApnsRequest(incoming.headers, bytes(incoming.body)),
             self._identity,
             connection=self._number,
@@ -174,8 +174,8 @@ class ApnsConnection(asyncio.Protocol):
         if self._identity.is_known and not self._is_opened_up:
             self._is_opened_up = True
             self._limit_streams(self._streams)
-        act = self._acts.get(ApnsMode(verdict.behaviour.mode), self._answer)
-        act(stream_id, verdict)
+        act = self._acts.get(ApnsMode(prepared.behaviour.mode), self._answer)
+        act(stream_id, prepared)
         self._highest_taken = max(self._highest_taken, stream_id)
 
     def _forget(self, stream_id: int) -> None:
@@ -185,20 +185,20 @@ class ApnsConnection(asyncio.Protocol):
 
     # Answers
 
-    def _answer(self, stream_id: int, verdict: Verdict) -> None:
+    def _answer(self, stream_id: int, prepared: PreparedAnswer) -> None:
         if stream_id not in self._open or self._is_ending:
             return
-        answer = verdict.answer
+        answer = prepared.answer
         headers = [(":status", str(answer.status))]
         headers += [(name.lower(), value) for name, value in answer.headers.items()]
         body = answer.body.encode()
         self._h2.send_headers(stream_id, headers, end_stream=not body)
-        ends_apart = verdict.behaviour.mode == ApnsMode.EMPTY_DATA
+        ends_apart = prepared.behaviour.mode == ApnsMode.EMPTY_DATA
         if body:
-            self._unsent[stream_id] = _Outgoing(verdict, body, ends_apart)
+            self._unsent[stream_id] = _Outgoing(prepared, body, ends_apart)
             self._send_bodies()
         else:
-            self._complete(stream_id, verdict)
+            self._complete(stream_id, prepared)
         self._flush()
 
     def _send_bodies(self) -> None:
@@ -212,51 +212,51 @@ class ApnsConnection(asyncio.Protocol):
                 del self._unsent[stream_id]
                 if out.ends_apart:
                     self._h2.send_data(stream_id, b"", end_stream=True)
-                self._complete(stream_id, out.verdict)
+                self._complete(stream_id, out.prepared)
 
     def _sendable(self, stream_id: int, out: _Outgoing) -> int:
         window = self._h2.local_flow_control_window(stream_id)
         return max(0, min(len(out.unsent), window, self._h2.max_outbound_frame_size))
 
-    def _complete(self, stream_id: int, verdict: Verdict) -> None:
+    def _complete(self, stream_id: int, prepared: PreparedAnswer) -> None:
         """Noted before the last byte, so that a client that has read the answer finds it."""
         self._open.discard(stream_id)
-        if verdict.receipt:
-            verdict.receipt.status = verdict.answer.status
-            verdict.receipt.taken = verdict.answer.taken
-            verdict.receipt.complete = True
+        if prepared.receipt:
+            prepared.receipt.status = prepared.answer.status
+            prepared.receipt.taken = prepared.answer.taken
+            prepared.receipt.complete = True
 
     # Misbehaviour
 
-    def _later(self, stream_id: int, verdict: Verdict) -> None:
+    def _later(self, stream_id: int, prepared: PreparedAnswer) -> None:
         loop = asyncio.get_running_loop()
         self._timers.add(
-            loop.call_later(verdict.behaviour.seconds, self._answer_late, stream_id, verdict)
+            loop.call_later(prepared.behaviour.seconds, self._answer_late, stream_id, prepared)
         )
 
-    def _answer_late(self, stream_id: int, verdict: Verdict) -> None:
-        self._answer(stream_id, verdict)
+    def _answer_late(self, stream_id: int, prepared: PreparedAnswer) -> None:
+        self._answer(stream_id, prepared)
         self._end_if_drained()
 
-    def _answer_without_end(self, stream_id: int, verdict: Verdict) -> None:
+    def _answer_without_end(self, stream_id: int, prepared: PreparedAnswer) -> None:
         if self._is_ending:
             return
-        self._h2.send_headers(stream_id, [(":status", str(verdict.answer.status))])
-        self._complete(stream_id, verdict)
+        self._h2.send_headers(stream_id, [(":status", str(prepared.answer.status))])
+        self._complete(stream_id, prepared)
         self._flush()
         self._cut_with(self._transport.close)
 
-    def _reset(self, _stream_id: int, _verdict: Verdict) -> None:
+    def _reset(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
         connection = self._transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
         self._cut_with(self._transport.abort)
 
-    def _close_after_accept(self, _stream_id: int, verdict: Verdict) -> None:
-        if verdict.receipt and not self._is_ending:
-            verdict.receipt.taken = True
+    def _close_after_accept(self, _stream_id: int, prepared: PreparedAnswer) -> None:
+        if prepared.receipt and not self._is_ending:
+            prepared.receipt.taken = True
         self._cut_with(self._transport.close)
 
-    def _write_garbage(self, _stream_id: int, _verdict: Verdict) -> None:
+    def _write_garbage(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
         self._cut_with(self._write_garbage_and_close)
 
     def _write_garbage_and_close(self) -> None:
@@ -281,26 +281,26 @@ class ApnsConnection(asyncio.Protocol):
     def _is_ending(self) -> bool:
         return self._is_cut or self._transport.is_closing()
 
-    def _rst_stream(self, stream_id: int, _verdict: Verdict) -> None:
+    def _rst_stream(self, stream_id: int, _prepared: PreparedAnswer) -> None:
         self._h2.reset_stream(stream_id, ErrorCodes.INTERNAL_ERROR)
         self._forget(stream_id)
 
-    def _refuse_stream(self, stream_id: int, _verdict: Verdict) -> None:
+    def _refuse_stream(self, stream_id: int, _prepared: PreparedAnswer) -> None:
         self._h2.reset_stream(stream_id, ErrorCodes.REFUSED_STREAM)
         self._forget(stream_id)
 
-    def _answer_and_go(self, stream_id: int, verdict: Verdict) -> None:
-        self._answer(stream_id, verdict)
+    def _answer_and_go(self, stream_id: int, prepared: PreparedAnswer) -> None:
+        self._answer(stream_id, prepared)
         self._go(max(stream_id, self._highest_taken))
 
-    def _go_and_answer(self, stream_id: int, verdict: Verdict) -> None:
+    def _go_and_answer(self, stream_id: int, prepared: PreparedAnswer) -> None:
         self._go(max(stream_id, self._highest_taken))
-        self._later(stream_id, verdict)
+        self._later(stream_id, prepared)
 
-    def _go_unprocessed(self, stream_id: int, verdict: Verdict) -> None:
+    def _go_unprocessed(self, stream_id: int, prepared: PreparedAnswer) -> None:
         """If a later request was taken before this one, GOAWAY cannot refuse this one."""
         if self._highest_taken > stream_id:
-            self._refuse_stream(stream_id, verdict)
+            self._refuse_stream(stream_id, prepared)
             return
         self._forget(stream_id)
         self._go(self._highest_taken)
@@ -313,9 +313,9 @@ class ApnsConnection(asyncio.Protocol):
             self._forget(stream_id)
         self._transport.write(GoAwayFrame(0, last_stream_id=last_stream).serialize())
 
-    def _limit_and_answer(self, stream_id: int, verdict: Verdict) -> None:
-        self._limit_streams(verdict.behaviour.streams)
-        self._answer(stream_id, verdict)
+    def _limit_and_answer(self, stream_id: int, prepared: PreparedAnswer) -> None:
+        self._limit_streams(prepared.behaviour.streams)
+        self._answer(stream_id, prepared)
 
     def _limit_streams(self, streams: int) -> None:
         self._h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams})

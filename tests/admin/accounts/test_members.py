@@ -1,4 +1,4 @@
-"""Owners choose who belongs to their account; superusers do it for all."""
+"""Owners manage the members of their account. Superusers manage those of every account."""
 
 import pytest
 from auditlog.models import LogEntry
@@ -32,7 +32,7 @@ def link_in(answer):
 
 
 def choose_password(link, password=NEW_PASSWORD):
-    """What a browser does with the link."""
+    """Opens the link and sets a password, as a browser does."""
     visitor = Client()
     form = visitor.get(link, follow=True)
     if not form.context.get("validlink"):
@@ -41,7 +41,7 @@ def choose_password(link, password=NEW_PASSWORD):
     return visitor.post(form.redirect_chain[-1][0], fields, follow=True)
 
 
-def test_an_owner_adds_somebody_new_who_chooses_a_password_by_a_link(alice):
+def test_an_owner_adds_a_new_user_who_chooses_a_password_by_a_link(alice):
     client = signed_in(alice.members["owner"])
     answer = act(client, alice, "add", username="carol", role="sender")
 
@@ -56,15 +56,15 @@ def test_an_owner_adds_somebody_new_who_chooses_a_password_by_a_link(alice):
     assert carol.check_password(NEW_PASSWORD)
 
 
-def test_a_link_works_once(alice):
+def test_a_password_link_works_once(alice):
     link = set_password_path(user=alice.members["viewer"])
 
     assert choose_password(link) is not None
     assert choose_password(link) is None
 
 
-def test_a_link_is_void_once_its_user_joins_another_account(alice, bob, root):
-    """Else who made the link could still get into that account."""
+def test_a_password_link_is_void_once_its_user_joins_another_account(alice, bob, root):
+    """Otherwise the owner who made the link could sign in to that other account."""
     viewer = alice.members["viewer"]
     link = set_password_path(user=viewer)
     member_add(account=bob.account, username=viewer.username, role=Role.OWNER, by=root)
@@ -81,7 +81,7 @@ def test_a_weak_password_is_refused(alice):
     assert User.objects.get(pk=alice.members["viewer"].pk).check_password(PASSWORD)
 
 
-def test_a_superuser_adds_somebody_known_without_a_link(alice, bob, root):
+def test_a_superuser_adds_an_existing_user_without_a_link(alice, bob, root):
     known = bob.members["viewer"]
     answer = act(signed_in(root), alice, "add", username=known, role="viewer")
 
@@ -116,7 +116,7 @@ def test_an_owner_changes_a_role_and_removes_a_member(alice):
 
 
 @pytest.mark.parametrize("do", ["role", "remove"])
-def test_the_last_owner_stays(alice, do):
+def test_the_last_owner_cannot_be_removed(alice, do):
     owner = membership(alice, "owner")
     answer = act(signed_in(owner.user), alice, do, membership=owner.pk, role="viewer")
 
@@ -124,7 +124,7 @@ def test_the_last_owner_stays(alice, do):
     assert membership(alice, "owner").role == Role.OWNER
 
 
-def test_an_owner_who_was_deactivated_does_not_count_as_one(alice):
+def test_a_deactivated_owner_does_not_count_as_the_last_owner(alice):
     other = membership(alice, "manager")
     other.role = Role.OWNER
     other.save()
@@ -158,7 +158,7 @@ def test_an_owner_cannot_touch_another_account(alice, bob):
 
 
 @pytest.mark.parametrize("who", ["of_another_account", "superuser"])
-def test_an_owner_gets_no_password_link_for_who_is_not_theirs_alone(alice, bob, root, who):
+def test_an_owner_gets_no_password_link_for_a_user_of_other_accounts_too(alice, bob, root, who):
     user = {"of_another_account": bob.members["viewer"], "superuser": root}[who]
     held, _ = member_add(account=alice.account, username=user.username, role=Role.VIEWER, by=root)
 
@@ -168,7 +168,7 @@ def test_an_owner_gets_no_password_link_for_who_is_not_theirs_alone(alice, bob, 
     assert "link" not in answer.context
 
 
-def test_an_owner_gets_a_password_link_for_a_member_of_their_own(alice):
+def test_an_owner_gets_a_password_link_for_a_user_of_this_account_only(alice):
     held = membership(alice, "viewer")
     answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
 
@@ -176,7 +176,7 @@ def test_an_owner_gets_a_password_link_for_a_member_of_their_own(alice):
 
 
 def test_an_owner_gets_no_password_link_for_themselves(alice):
-    """Nor by a forged form: who finds an unlocked desk would have the account for good."""
+    """Not by a forged form either: somebody at an unlocked computer would keep access for good."""
     owner = membership(alice, "owner")
     client = signed_in(owner.user)
     assert f'name="membership" value="{owner.pk}"><button class="ps-button">Password link' not in (
@@ -190,7 +190,7 @@ def test_an_owner_gets_no_password_link_for_themselves(alice):
     assert not LogEntry.objects.filter(additional_data__note__contains="link").exists()
 
 
-def test_only_superusers_make_and_rename_accounts(alice, root):
+def test_only_superusers_create_and_rename_accounts(alice, root):
     new = reverse("admin:channels_app_account_add")
     assert signed_in(alice.members["owner"]).post(new, {"name": "Mine"}).status_code == 403
     assert act(signed_in(alice.members["owner"]), alice, "rename", name="X").status_code == 403
@@ -200,7 +200,7 @@ def test_only_superusers_make_and_rename_accounts(alice, root):
     assert set(Account.objects.values_list("name", flat=True)) == {"Carol", "Alice & Co"}
 
 
-def test_what_happened_to_members_is_in_the_audit_log_without_any_link(alice):
+def test_the_audit_log_has_every_change_of_members_and_no_link(alice):
     client = signed_in(alice.members["owner"])
     link = link_in(act(client, alice, "add", username="carol", role="sender"))
     carol = Membership.objects.get(user__username="carol")
@@ -218,7 +218,7 @@ def test_what_happened_to_members_is_in_the_audit_log_without_any_link(alice):
     assert not any(token in str(entry) for entry in LogEntry.objects.values())
 
 
-def test_the_page_takes_few_queries_however_many_members(alice, django_assert_max_num_queries):
+def test_the_number_of_queries_does_not_grow_with_the_members(alice, django_assert_max_num_queries):
     for number in range(60):
         user = User.objects.create_user(f"member-{number}", is_staff=True)
         Membership.objects.create(account=alice.account, user=user, role="viewer")

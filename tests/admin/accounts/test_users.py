@@ -1,4 +1,4 @@
-"""Users, for superusers; and what everybody may do about their own password."""
+"""Superusers manage users. Every user changes their own password."""
 
 import re
 
@@ -23,7 +23,7 @@ def change_page(user):
     return reverse("admin:auth_user_change", args=[user.pk])
 
 
-def test_a_superuser_makes_a_user_and_gets_a_link_once(root):
+def test_a_superuser_creates_a_user_and_gets_the_password_link_once(root):
     answer = signed_in(root).post(f"{USERS}add/", {"username": "carol", "email": "c@example.com"})
 
     carol = User.objects.get(username="carol")
@@ -42,15 +42,15 @@ def test_a_superuser_deactivates_a_user_whose_session_ends_at_once(alice, root):
     assert "/admin/login/" in session.get("/admin/")["Location"]
 
 
-def test_a_superuser_makes_a_link_for_anybody_else(alice, root):
+def test_a_superuser_makes_a_password_link_for_another_user(alice, root):
     answer = signed_in(root).post(change_page(alice.members["owner"]), {"do": "link"})
 
     assert "/set-password/" in answer.context["link"]
 
 
 @pytest.mark.parametrize("do", ["link", "reset"])
-def test_a_superuser_gets_around_no_proof_of_their_own(root, do):
-    """Neither the present password nor the code: the user's own pages ask for both."""
+def test_a_superuser_must_prove_password_and_code_for_their_own_user(root, do):
+    """The pages for other users do not work for one's own. Those for one's own ask for both."""
     turned_on(root)
     client = Client()
     sign_in(root, code_of(root), client=client)
@@ -67,7 +67,7 @@ def test_a_superuser_gets_around_no_proof_of_their_own(root, do):
 
 
 @pytest.mark.parametrize("kept", [{"is_active": "on"}, {"is_superuser": "on"}])
-def test_a_superuser_cannot_lock_themselves_out(root, kept):
+def test_a_superuser_cannot_deactivate_or_demote_themselves(root, kept):
     answer = signed_in(root).post(change_page(root), {"do": "change", "email": "", **kept})
 
     assert answer.status_code == 400
@@ -77,7 +77,7 @@ def test_a_superuser_cannot_lock_themselves_out(root, kept):
 
 
 @pytest.mark.parametrize("path", ["", "add/"])
-def test_owners_have_no_business_with_users(alice, path):
+def test_owners_cannot_open_the_pages_of_users(alice, path):
     owner = signed_in(alice.members["owner"])
 
     assert owner.get(f"{USERS}{path}").status_code == 403
@@ -96,7 +96,7 @@ def own_password(client, **fields):
     return client.post("/admin/password_change/", fields)
 
 
-def test_the_rules_of_a_password_are_sentences(alice):
+def test_password_rules_are_full_sentences(alice):
     viewer = alice.members["viewer"]
     own = signed_in(viewer).get("/admin/password_change/").content.decode()
     link = Client().get(set_password_path(user=viewer), follow=True).content.decode()
@@ -108,7 +108,7 @@ def test_the_rules_of_a_password_are_sentences(alice):
         assert re.search(r"at least \d+ characters\. ", rules), rules
 
 
-def test_staff_change_their_password_and_their_other_sessions_end(alice):
+def test_changing_the_password_ends_the_users_other_sessions(alice):
     viewer = alice.members["viewer"]
     here, elsewhere = signed_in(viewer), signed_in(viewer)
 
@@ -123,14 +123,14 @@ def test_staff_change_their_password_and_their_other_sessions_end(alice):
     "wrong",
     [{"password": "guessed"}, {"repeated": "other"}, {"new_password": "1", "repeated": "1"}],
 )
-def test_a_password_is_not_changed_for_a_wrong_form(alice, wrong):
+def test_an_invalid_form_changes_no_password(alice, wrong):
     viewer = alice.members["viewer"]
 
     assert own_password(signed_in(viewer), **wrong).status_code == 400
     assert User.objects.get(pk=viewer.pk).check_password(PASSWORD)
 
 
-def test_guessing_the_password_at_an_unlocked_desk_ends_in_the_lock_out(alice):
+def test_guessing_the_current_password_locks_the_user_out(alice):
     client = signed_in(alice.members["viewer"])
     answers = [own_password(client, password=f"guess {n}").status_code for n in range(5)]
 
@@ -138,7 +138,7 @@ def test_guessing_the_password_at_an_unlocked_desk_ends_in_the_lock_out(alice):
     assert own_password(client).status_code == 429
 
 
-def test_the_lists_take_few_queries(root, django_assert_max_num_queries):
+def test_the_lists_of_users_take_few_queries(root, django_assert_max_num_queries):
     User.objects.bulk_create(User(username=f"user-{n}", is_staff=True) for n in range(200))
     Account.objects.bulk_create(Account(name=f"account {n}") for n in range(200))
     every_second = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)

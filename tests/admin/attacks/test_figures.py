@@ -1,4 +1,4 @@
-"""Figures of the console against what SQL counts, in a world that the pipeline itself made."""
+"""Figures of the console agree with what SQL counts after the pipeline has worked."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ PLATFORMS = ["web", "android", "ios"]
 
 @pytest.fixture
 def world(transactional_db, sandbox, fcm, apns):
-    """Two channels of Alice's and one of Bob's, with every end that a recipient can have."""
+    """Two channels of Alice's and one of Bob's, with recipients of every outcome."""
     connections.client("web")
     alice, bob = make_house("Alice"), make_house("Bob")
     second = make_channel("Alice's second", account=alice.account)
@@ -66,7 +66,7 @@ def world(transactional_db, sandbox, fcm, apns):
 
 
 def report(notification, *events, most=1):
-    """The first delivered recipients report it, twice over."""
+    """The first delivered recipients report an event, each twice."""
     delivered = support.deliveries(notification).filter(status=1).order_by("subscription_id")
     for row in delivered[:most]:
         token = make_token(notification.pk, row.subscription_id)
@@ -88,7 +88,7 @@ GROUP BY batch.platform
 
 
 def counted(channels, notification=None):
-    """{platform: (recipients, delivered, bounced, clicked)} of the deliveries themselves."""
+    """{platform: (recipients, delivered, bounced, clicked)}, counted from the deliveries."""
     parameters = {"channels": [each.pk for each in channels], "notification": notification}
     return {row[0]: row[1:] for row in sql.rows(_COUNTS, parameters)}
 
@@ -135,7 +135,7 @@ def shown(client, channels, chosen=None, days=1):
 
 
 @pytest.mark.parametrize("days", [1, 7, 30, 90])
-def test_every_figure_is_what_the_rows_add_up_to(world, days):
+def test_every_figure_of_the_dashboard_is_the_sum_of_the_rows(world, days):
     alice, bob = world
     own = [alice.channel, alice.second]
     member = signed_in(alice.members["viewer"])
@@ -149,7 +149,7 @@ def test_every_figure_is_what_the_rows_add_up_to(world, days):
     support.assert_exact(alice.second)
 
 
-def test_a_channel_s_page_and_the_lists_behind_it_agree_with_the_rows(world):
+def test_a_channel_page_and_its_lists_agree_with_the_rows(world):
     alice, _ = world
     client = signed_in(alice.members["viewer"])
     for channel in (alice.channel, alice.second):
@@ -165,8 +165,8 @@ def test_a_channel_s_page_and_the_lists_behind_it_agree_with_the_rows(world):
         assert client.get(linked).context["cl"].result_count == sent
 
 
-def test_outcomes_lead_to_a_list_that_has_every_notification_they_are_of(world):
-    """One that failed, too: all of its recipients bounced."""
+def test_the_list_behind_an_outcome_holds_every_notification_with_that_outcome(world):
+    """Also a failed one, whose recipients all bounced."""
     alice, _ = world
     client = signed_in(alice.members["viewer"])
     context = client.get(reverse("admin:index"), {"channel": alice.second.pk}).context
@@ -183,7 +183,7 @@ def test_outcomes_lead_to_a_list_that_has_every_notification_they_are_of(world):
     assert not any(failed in client.get(link).context["cl"].result_list for link in of_others)
 
 
-def test_subscribers_of_a_platform_lead_to_a_list_of_as_many(world):
+def test_the_list_behind_a_platforms_subscribers_has_as_many_rows_as_its_figure(world):
     alice, _ = world
     client = signed_in(alice.members["viewer"])
     page = reverse("admin:channels_app_channel_change", args=[alice.channel.pk])
@@ -196,7 +196,7 @@ def test_subscribers_of_a_platform_lead_to_a_list_of_as_many(world):
         assert listed == active([alice.channel])[platform]
 
 
-def test_a_notification_s_page_agrees_with_its_recipients(world):
+def test_a_notification_page_agrees_with_its_deliveries(world):
     alice, _ = world
     client = signed_in(alice.members["viewer"])
     seen = Counter()
@@ -227,7 +227,7 @@ def test_a_notification_s_page_agrees_with_its_recipients(world):
 
 
 @pytest.mark.parametrize("who", ["viewer", "root"])
-def test_a_channel_is_chosen_by_its_id_in_either_case(db, who):
+def test_a_channel_id_in_upper_or_lower_case_selects_the_channel(db, who):
     alice = make_house("Alice")
     notification = make_sent_notification(alice.channel)
     client = signed_in(make_root() if who == "root" else alice.members["viewer"])

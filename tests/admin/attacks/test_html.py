@@ -1,4 +1,4 @@
-"""Hostile text in every place that others can write: no page treats it as HTML."""
+"""No page treats hostile text as HTML, wherever others can write it."""
 
 import json
 from html.parser import HTMLParser
@@ -27,7 +27,7 @@ SCRIPTS = ("/static/", "/admin/jsi18n/")
 
 
 class Page(HTMLParser):
-    """Notes every element that no template of ours has."""
+    """Collects every element that none of our templates has."""
 
     def __init__(self, text):
         super().__init__()
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def house(alice):
-    """Alice's, with hostile text in every column that takes text."""
+    """Alice's account, with hostile text in every column that takes text."""
     channel, account = alice.channel, alice.account
     add_crowd(channel, 2)
     account.name = channel.name = EVIL
@@ -93,7 +93,9 @@ def house(alice):
 
 
 def judged(answer, path):
-    text = text_of(answer)  # read to its end, whatever it is: a log holds its place until then
+    text = text_of(
+        answer
+    )  # Reads the answer to its end: a streamed log keeps its place until then.
     if "html" not in answer.headers.get("Content-Type", ""):
         return
     assert Page(text).found == [], path
@@ -102,7 +104,7 @@ def judged(answer, path):
 
 
 @pytest.mark.parametrize("who", ["owner", "root"])
-def test_no_page_takes_a_name_or_a_message_for_html(house, root, who):
+def test_no_page_renders_a_name_or_a_message_as_html(house, root, who):
     client = signed_in(root if who == "root" else house.members["owner"])
     channel = house.channel.pk
     for name, path in addresses(house):
@@ -114,7 +116,7 @@ def test_no_page_takes_a_name_or_a_message_for_html(house, root, who):
         judged(client.get(path, {"seen": "pending", "from": house.rows["notification"].pk}), path)
 
 
-def test_no_fault_that_repeats_what_was_typed_is_html(house, root):
+def test_no_error_message_renders_the_input_that_it_repeats_as_html(house, root):
     fields = [
         "name", "username", "email", "title", "body", "url", "icon", "image", "topic", "urgency",
         "ttl_number", "ttl_unit", "segment_id", "local_time", "time_zone", "platforms", "scopes",
@@ -134,7 +136,7 @@ def test_no_fault_that_repeats_what_was_typed_is_html(house, root):
             judged(client.post(path, typed | {"ios-text": EVIL, "step": "edit"}), path)
 
 
-def test_an_address_that_runs_code_is_refused_as_url_icon_and_image(alice):
+def test_a_javascript_address_is_refused_as_url_icon_and_image(alice):
     client = signed_in(alice.members["sender"])
     page = reverse("admin:notification_compose")
     form = {"channel": str(alice.channel.pk), "body": "b", "ttl_number": "1", "ttl_unit": "days"}
@@ -160,7 +162,7 @@ def test_an_address_that_runs_code_is_refused_as_url_icon_and_image(alice):
     ],
 )
 def test_no_snippet_is_made_of_an_address_that_is_no_origin(settings, base_url):
-    """The snippet quotes it as it is: nothing starts with such a setting."""
+    """The snippet quotes the address unchanged. No process starts with such a setting."""
     settings.PUBLIC_BASE_URL = base_url
 
     assert "pushsvc.E009" in [fault.id for fault in check_settings()]

@@ -1,4 +1,4 @@
-"""What no form of ours would send: every page answers with a page, and nothing leaks on the way."""
+"""Input that no form of ours sends: every page answers with a page, and nothing is disclosed."""
 
 import json
 from itertools import product
@@ -45,7 +45,7 @@ def changelists():
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_every_list_survives_every_search(alice, root, search):
+def test_every_list_answers_every_search(alice, root, search):
     add_crowd(alice.channel, 2)
     make_sent_notification(alice.channel)
 
@@ -76,7 +76,7 @@ def test_every_list_survives_every_search(alice, root, search):
         {"show": "\x00"},
     ],
 )
-def test_every_list_survives_every_query(alice, root, query):
+def test_every_list_answers_every_query_string(alice, root, query):
     add_crowd(alice.channel, 2)
     make_sent_notification(alice.channel)
 
@@ -86,7 +86,7 @@ def test_every_list_survives_every_query(alice, root, query):
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_the_segment_builder_survives_every_rule(alice, rule):
+def test_the_segment_builder_answers_every_rule(alice, rule):
     client = signed_in(alice.members["manager"])
     for name in ("segment_new", "segment_preview"):
         page = reverse(f"admin:{name}", args=[alice.channel.pk])
@@ -96,7 +96,7 @@ def test_the_segment_builder_survives_every_rule(alice, rule):
 
 
 @pytest.mark.parametrize("name", ["\x00", "", "x" * 10_000])
-def test_no_name_of_a_segment_is_too_odd_to_be_refused(alice, name):
+def test_every_odd_segment_name_is_stored_or_refused_with_a_message(alice, name):
     page = reverse("admin:segment_new", args=[alice.channel.pk])
     rule = json.dumps({"field": "platform", "operator": "eq", "value": "web"})
 
@@ -107,7 +107,7 @@ def test_no_name_of_a_segment_is_too_odd_to_be_refused(alice, name):
 
 
 @pytest.mark.parametrize("number", ["0", "9" * 20, "9" * 5_000, "\N{SUPERSCRIPT TWO}", "-1"])
-def test_no_number_of_a_user_or_member_is_too_odd_to_be_missing(alice, root, number):
+def test_an_odd_id_of_a_user_or_member_is_not_found(alice, root, number):
     client = signed_in(root)
 
     assert client.get(f"/admin/auth/user/{number}/change/").status_code == 404
@@ -117,7 +117,7 @@ def test_no_number_of_a_user_or_member_is_too_odd_to_be_missing(alice, root, num
 
 
 @pytest.mark.parametrize("field", ["new_password", "repeated", "password", "code"])
-def test_a_wrong_password_leaves_nothing_that_was_typed_in_the_database(alice, field):
+def test_a_wrong_password_stores_nothing_that_was_typed(alice, field):
     typed = {"password": "wrong", "code": "123456", "new_password": "n", "repeated": "n"}
     typed |= {"new_password": "planted-secret", "repeated": "planted-secret"}
     typed[field] = "planted-secret"
@@ -131,7 +131,7 @@ def test_a_wrong_password_leaves_nothing_that_was_typed_in_the_database(alice, f
 
 
 @pytest.mark.parametrize("what", ["renew", "off"])
-def test_a_wrong_code_leaves_the_right_password_out_of_the_database(alice, what):
+def test_a_wrong_code_stores_no_password(alice, what):
     typed = {"do": what, f"{what}-password": f"{PASSWORD}x", f"{what}-code": "planted-code"}
 
     signed_in(alice.members["viewer"]).post(reverse("admin:two_step"), typed)
@@ -154,7 +154,7 @@ def test_a_wrong_code_leaves_the_right_password_out_of_the_database(alice, what)
         "http://testserver@evil.example/",
     ],
 )
-def test_signing_in_leads_nowhere_else(alice, next_page):
+def test_signing_in_redirects_to_no_other_site(alice, next_page):
     fields = {"username": "alice-viewer", "password": PASSWORD, "next": next_page}
 
     for path in ("/admin/login/", f"/admin/login/?{urlencode({'next': next_page})}"):
@@ -164,7 +164,7 @@ def test_signing_in_leads_nowhere_else(alice, next_page):
 
 
 @pytest.mark.parametrize("next_page", ["https://evil.example/", "//evil.example/"])
-def test_signing_out_leads_nowhere_else(alice, next_page):
+def test_signing_out_redirects_to_no_other_site(alice, next_page):
     client = signed_in(alice.members["viewer"])
 
     for path in ("/admin/logout/", f"/admin/logout/?{urlencode({'next': next_page})}"):
@@ -181,7 +181,7 @@ def test_signing_out_leads_nowhere_else(alice, next_page):
         ("2031-01-01T00:00+99:00", 400),
     ],
 )
-def test_a_key_may_end_far_off_and_its_page_still_opens(alice, expires, status):
+def test_the_page_of_a_key_that_expires_in_the_distant_future_opens(alice, expires, status):
     client = signed_in(alice.members["manager"])
     page = reverse("admin:channel_keys", args=[alice.channel.pk])
 

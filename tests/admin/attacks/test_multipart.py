@@ -1,4 +1,4 @@
-"""Forms with files, torn apart: each is a page that says what is wrong, and costs little."""
+"""Malformed multipart forms are answered with a page that says what is wrong, at a low cost."""
 
 import socket
 from urllib.parse import urlsplit
@@ -71,7 +71,7 @@ def parts(draw):
 
 @st.composite
 def bodies(draw):
-    """A body of some parts, whole, cut, or with a boundary broken."""
+    """A body of some parts: whole, cut off, or with a broken boundary."""
     edge = f"--{BOUNDARY}".encode()
     whole = b"".join(
         edge + b"\r\n" + part + b"\r\n" for part in draw(st.lists(parts(), max_size=4))
@@ -94,7 +94,7 @@ def bodies(draw):
 
 @pytest.fixture
 def manager(alice):
-    """The browser of a manager; what would be a 500 is an answer."""
+    """The browser of a manager. It returns an answer where the test client would raise."""
     client = signed_in(alice.members["manager"])
     client.raise_request_exception = False
     return client
@@ -126,7 +126,7 @@ def test_any_upload_of_credentials_is_answered_with_a_page(alice, manager, body,
 )
 @given(bodies(), TYPES)
 def test_any_form_of_an_anonymous_visitor_is_answered_with_a_page(db, body, content_type):
-    """Who is not signed in can send forms too: to the page where one signs in."""
+    """Anybody can post to the sign-in page."""
     visitor = Client(raise_request_exception=False)
 
     answer = visitor.generic("POST", "/admin/login/", body, content_type=content_type)
@@ -136,7 +136,7 @@ def test_any_form_of_an_anonymous_visitor_is_answered_with_a_page(db, body, cont
 
 
 @pytest.mark.parametrize("filename", ["", '; filename="f"'])
-def test_more_parts_than_any_form_has_are_refused(alice, manager, filename):
+def test_a_form_of_more_parts_than_any_form_has_is_refused(alice, manager, filename):
     page = reverse("admin:channel_credentials", args=[alice.channel.pk])
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="a"{filename}\r\n\r\n\r\n'
 
@@ -144,11 +144,13 @@ def test_more_parts_than_any_form_has_are_refused(alice, manager, filename):
 
     assert answer.status_code == 400
     assert b"</html>" in answer.content
-    assert b"ps-form" not in answer.content  # it was not read as a form with faults
+    assert (
+        b"ps-form" not in answer.content
+    )  # The form was not read, so it has no faults beside its fields.
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_process_that_was_sent_them_goes_on(tmp_path):
+def test_a_web_process_still_serves_after_malformed_forms(tmp_path):
     house = make_house("Alice")
     page = reverse("admin:channel_credentials", args=[house.channel.pk])
     session = signed_in(house.members["manager"]).cookies["sessionid"].value

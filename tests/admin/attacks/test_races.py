@@ -1,4 +1,4 @@
-"""Two members, or a member and a worker, who do opposite things at the same moment."""
+"""Two members, or a member and a worker, make opposite changes at the same moment."""
 
 import json
 from datetime import timedelta
@@ -25,7 +25,7 @@ COMPOSE = "/admin/notifications_app/notification/compose/"
 TRIES = 5
 
 
-def test_a_form_that_is_confirmed_by_many_at_once_is_one_notification(alice):
+def test_a_form_confirmed_several_times_at_once_makes_one_notification(alice):
     clients = [signed_in(alice.members[role]) for role in ("sender", "manager", "owner")]
     factories.add_subscriptions(alice.channel, 1)
     review = clients[0].post(COMPOSE, written(alice.channel, step="review"))
@@ -42,7 +42,7 @@ def test_a_form_that_is_confirmed_by_many_at_once_is_one_notification(alice):
     assert {answer["Location"].partition("?")[0] for answer in answers} <= {listing, own}
 
 
-def test_what_is_cancelled_while_it_starts_is_cancelled_or_sent_and_never_both(alice):
+def test_a_notification_cancelled_while_it_starts_is_either_cancelled_or_sent(alice):
     client = signed_in(alice.members["sender"])
     factories.add_subscriptions(alice.channel, 3)
     for _ in range(TRIES):
@@ -63,7 +63,7 @@ def test_what_is_cancelled_while_it_starts_is_cancelled_or_sent_and_never_both(a
     support.assert_exact(alice.channel)
 
 
-def test_a_segment_is_deleted_or_sent_to_and_never_both(alice):
+def test_a_segment_is_either_deleted_or_sent_to(alice):
     sender, manager = signed_in(alice.members["sender"]), signed_in(alice.members["manager"])
     rule = {"field": "platform", "operator": "eq", "value": "web"}
     for number in range(TRIES):
@@ -79,7 +79,7 @@ def test_a_segment_is_deleted_or_sent_to_and_never_both(alice):
         assert sent.status_code == (302 if is_sent else 400)
 
 
-def test_a_key_that_is_revoked_while_it_sends_sends_nothing_afterwards(alice):
+def test_a_key_revoked_during_its_send_sends_nothing_afterwards(alice):
     manager = signed_in(alice.members["manager"])
     owner = owner_of(alice.channel)
     key = ApiKey.objects.get(channel=alice.channel)
@@ -97,8 +97,7 @@ def test_a_key_that_is_revoked_while_it_sends_sends_nothing_afterwards(alice):
     assert json.loads(owner.send({"body": "x"}).content)["code"] == "revoked_key"
 
 
-def test_two_owners_cannot_remove_each_other_at_once(alice):
-    """One of them stays, whoever was first."""
+def test_two_owners_who_remove_each_other_leave_one_owner(alice):
     members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
     first = alice.account.memberships.get(role="owner")
     second = alice.account.memberships.get(role="manager")
@@ -116,7 +115,7 @@ def test_two_owners_cannot_remove_each_other_at_once(alice):
         assert alice.account.memberships.filter(role="owner").exists()
 
 
-def test_a_notification_that_became_due_is_not_cancelled_from_an_old_page(alice):
+def test_a_notification_that_became_due_cannot_be_cancelled_from_an_old_page(alice):
     client = signed_in(alice.members["sender"])
     later = timezone.now() + timedelta(hours=1)
     notification = factories.make_notification(alice.channel, scheduled_at=later)

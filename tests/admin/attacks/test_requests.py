@@ -1,4 +1,4 @@
-"""Forms without their token, pages asked for by a link, planted secrets, times far off."""
+"""Forms without a CSRF token, changes by GET, disclosed secrets, and extreme times."""
 
 import json
 from base64 import b64encode
@@ -26,7 +26,7 @@ from tests.admin.support import PASSWORD, signed_in
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import make_sent_notification
 
-THE_SAME_FOR_ALL = {"jsi18n", "password_change_done"}  # Django's own, with nobody's data
+THE_SAME_FOR_ALL = {"jsi18n", "password_change_done"}  # Django's own; they hold nobody's data
 COMPOSE = "/admin/notifications_app/notification/compose/"
 
 
@@ -44,7 +44,7 @@ def everything(house):
     ]
 
 
-def test_no_form_is_taken_without_its_token(house, root):
+def test_every_form_without_its_csrf_token_is_refused(house, root):
     """As another site's page would send it with the user's cookies."""
     clients = [signed_in(user) for user in (root, house.members["owner"])]
     before = everything(house)
@@ -60,7 +60,7 @@ def test_no_form_is_taken_without_its_token(house, root):
 
 
 @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options"])
-def test_nothing_is_changed_by_another_method_than_post(house, root, method):
+def test_only_post_changes_anything(house, root, method):
     clients = [signed_in(user) for user in (root, house.members["owner"])]
     before = everything(house)
     fields = written(house.channel) | {"do": "begin", "post": "yes", "action": "clear"}
@@ -75,14 +75,14 @@ def test_nothing_is_changed_by_another_method_than_post(house, root, method):
     assert not TOTPDevice.objects.exists()
 
 
-def test_nobody_is_signed_out_by_a_link(house):
+def test_a_link_signs_nobody_out(house):
     client = signed_in(house.members["viewer"])
 
     assert client.get(reverse("admin:logout")).status_code == 405
     assert client.get("/admin/").status_code == 200
 
 
-def test_a_session_from_before_the_sign_in_is_worth_nothing_after_it(alice):
+def test_a_session_from_before_the_sign_in_does_not_become_signed_in(alice):
     client = Client()
     client.cookies["sessionid"] = "planted0planted0planted0planted0"
     client.post("/admin/login/", {"username": "alice-viewer", "password": PASSWORD})
@@ -94,7 +94,7 @@ def test_a_session_from_before_the_sign_in_is_worth_nothing_after_it(alice):
 
 @pytest.fixture
 def secrets(house, root):
-    """Whatever the service holds that no page may show, by what it is."""
+    """Every secret that the service stores, by its kind."""
     channel, device = house.channel, house.rows["subscription"]
     apple = APPLE | {"key": pem(ec.generate_private_key(ec.SECP256R1()))}
     provider_credentials_store(
@@ -142,8 +142,8 @@ def test_no_page_shows_a_secret(house, root, secrets, caplog):
     assert not [what for what, secret in secrets.items() if secret in caplog.text]
 
 
-def test_an_error_page_says_nothing_of_what_went_wrong(house, secrets, caplog):
-    """A secret cannot be read: pages fail, or say so, in their own words."""
+def test_an_error_page_says_nothing_about_the_cause(house, secrets, caplog):
+    """A secret cannot be decrypted: pages fail, or explain it in their own words."""
     VapidKey.objects.update(private_key_encrypted="planted-and-broken")
     client = Client(raise_request_exception=False)
     client.force_login(
@@ -167,7 +167,9 @@ def test_an_error_page_says_nothing_of_what_went_wrong(house, secrets, caplog):
         ("Pacific/Kiritimati", "2031-01-01T00:00"),
     ],
 )
-def test_a_time_far_off_is_shown_wherever_the_notification_is(house, zone, local):
+def test_a_time_in_the_distant_future_is_shown_on_every_page_of_the_notification(
+    house, zone, local
+):
     client = signed_in(house.members["sender"])
     form = written(house.channel, when="later", local_time=local, time_zone=zone)
 
@@ -183,14 +185,15 @@ def test_a_time_far_off_is_shown_wherever_the_notification_is(house, zone, local
 @pytest.mark.parametrize(
     ("local", "utc"),
     [
-        ("2031-03-09T01:59", "2031-03-09T06:59"),  # the last minute before clocks go to three
+        # The last minute before clocks are put forward to three.
+        ("2031-03-09T01:59", "2031-03-09T06:59"),
         ("2031-03-09T03:00", "2031-03-09T07:00"),
         ("2031-11-02T00:59", "2031-11-02T04:59"),
-        ("2031-11-02T01:30", "2031-11-02T05:30"),  # comes twice: the first
+        ("2031-11-02T01:30", "2031-11-02T05:30"),  # comes twice; the first is meant
         ("2031-11-02T02:00", "2031-11-02T07:00"),
     ],
 )
-def test_times_around_a_change_of_clocks_are_those_that_the_clock_shows(house, local, utc):
+def test_local_times_around_a_clock_change_are_shown_as_entered(house, local, utc):
     form = written(house.channel, when="later", local_time=local, time_zone="America/New_York")
 
     signed_in(house.members["sender"]).post(COMPOSE, form)
@@ -198,8 +201,8 @@ def test_times_around_a_change_of_clocks_are_those_that_the_clock_shows(house, l
     assert f"{Notification.objects.latest('id').scheduled_at:%Y-%m-%dT%H:%M}" == utc
 
 
-def test_a_time_with_an_offset_of_its_own_is_not_taken_for_local(house):
-    """No browser sends one: read as local, it would be hours away from what it says."""
+def test_a_schedule_with_an_offset_is_refused(house):
+    """Browsers send none. Read as local time, it would be hours away from what it says."""
     client = signed_in(house.members["sender"])
     for local in ("2031-01-02T09:00Z", "2031-01-02T09:00+05:00"):
         form = written(house.channel, when="later", local_time=local, time_zone="Europe/Berlin")
@@ -209,8 +212,8 @@ def test_a_time_with_an_offset_of_its_own_is_not_taken_for_local(house):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_log_that_could_not_be_begun_keeps_no_other_from_being_downloaded(house):
-    """The audit log cannot be written, four times over: as many as may be downloaded at once."""
+def test_a_log_download_that_fails_before_it_starts_frees_its_place(house):
+    """The audit log cannot be written, four times: as many downloads as may run at once."""
     path = reverse("admin:notification_log", args=[make_sent_notification(house.channel).pk])
     client = signed_in(house.members["viewer"])
     client.raise_request_exception = False
@@ -228,7 +231,7 @@ def test_a_log_that_could_not_be_begun_keeps_no_other_from_being_downloaded(hous
     assert b"".join(answer)
 
 
-def test_no_page_of_the_console_is_kept_by_a_cache_on_the_way(house):
+def test_every_page_of_the_console_forbids_caching(house):
     client = signed_in(house.members["owner"])
 
     for name, path in addresses(house):

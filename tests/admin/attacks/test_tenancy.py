@@ -1,4 +1,4 @@
-"""Members with crafted forms: at another account, above their role, and after a demotion."""
+"""Members with crafted forms: for another account, above their role, and after a demotion."""
 
 from itertools import product
 from threading import Event
@@ -28,7 +28,7 @@ WORD = "zebra"
 
 
 def stocked(house, word=WORD):
-    """One of everything in the house, named by the word."""
+    """Adds one row of every kind to the house, named by the word."""
     add_crowd(house.channel, 2)
     rule = {"attribute": word, "operator": "eq", "value": word}
     house.rows = {
@@ -45,7 +45,7 @@ def stocked(house, word=WORD):
 
 @pytest.fixture
 def zebra(bob):
-    """Bob's, whose word no member of Alice's may read."""
+    """Bob's account. No member of Alice's account may read its word."""
     Channel.objects.filter(pk=bob.channel.pk).update(name=WORD)
     bob.channel.refresh_from_db()
     return stocked(bob)
@@ -65,7 +65,7 @@ def written(channel, **more):
 
 
 @pytest.mark.parametrize("role", Role.values)
-def test_nobody_writes_to_another_account_s_subscribers(alice, zebra, role):
+def test_a_member_cannot_change_another_accounts_subscribers(alice, zebra, role):
     client = signed_in(alice.members[role])
     before = Notification.objects.count()
     device = zebra.rows["subscription"]
@@ -88,7 +88,7 @@ def test_nobody_writes_to_another_account_s_subscribers(alice, zebra, role):
     assert Notification.objects.count() == before
 
 
-def test_a_test_goes_to_no_device_of_another_channel(alice, zebra):
+def test_a_test_message_goes_to_no_device_of_another_channel(alice, zebra):
     client = signed_in(alice.members["owner"])
     device = zebra.rows["subscription"]
 
@@ -98,7 +98,7 @@ def test_a_test_goes_to_no_device_of_another_channel(alice, zebra):
     assert not Notification.objects.filter(only_subscription_id__isnull=False).exists()
 
 
-def test_nothing_of_another_account_is_duplicated(alice, zebra):
+def test_nothing_of_another_account_can_be_duplicated(alice, zebra):
     client = signed_in(alice.members["owner"])
     copied = zebra.rows["notification"].pk
 
@@ -107,8 +107,8 @@ def test_nothing_of_another_account_is_duplicated(alice, zebra):
         assert client.post(reverse(COMPOSE) + query, written(alice.channel)).status_code == 404
 
 
-def test_an_owner_elsewhere_is_still_only_a_viewer_here(alice, zebra):
-    """Who may something in one account passes every check that asks `anywhere`."""
+def test_a_viewer_who_owns_another_account_stays_a_viewer_in_this_one(alice, zebra):
+    """An owner elsewhere passes every check that asks only for a role `anywhere`."""
     owner = alice.members["owner"]
     Membership.objects.create(account=zebra.account, user=owner, role=Role.VIEWER)
     client, before = signed_in(owner), everything_of(zebra)
@@ -127,7 +127,7 @@ def test_an_owner_elsewhere_is_still_only_a_viewer_here(alice, zebra):
     assert not ApiKey.objects.filter(name="mole", channel=zebra.channel).exists()
 
 
-def test_a_field_that_a_form_does_not_have_raises_no_role(alice, zebra):
+def test_an_extra_field_in_a_form_raises_no_role(alice, zebra):
     owner, viewer = alice.members["owner"], alice.members["viewer"]
     client = signed_in(owner)
     crafted = {
@@ -158,7 +158,7 @@ def test_a_field_that_a_form_does_not_have_raises_no_role(alice, zebra):
     assert not Account.objects.filter(name="taken").exists()
 
 
-def test_a_channel_is_made_for_and_moved_to_no_other_account(alice, zebra):
+def test_a_channel_is_neither_created_in_nor_moved_to_another_account(alice, zebra):
     client = signed_in(alice.members["manager"])
     fields = {"name": "moved", "vapid_subject": "mailto:push@example.com", "enabled": ["web"]}
     fields["account"] = str(zebra.account.pk)
@@ -172,7 +172,7 @@ def test_a_channel_is_made_for_and_moved_to_no_other_account(alice, zebra):
     assert alice.channel.account_id == alice.account.pk
 
 
-def test_a_key_is_revoked_through_its_own_channel_only(alice, zebra):
+def test_a_key_is_revoked_only_through_its_own_channel(alice, zebra):
     client = signed_in(alice.members["manager"])
     path = reverse("admin:channel_key_revoke", args=[alice.channel.pk, zebra.rows["key"].pk])
 
@@ -181,7 +181,7 @@ def test_a_key_is_revoked_through_its_own_channel_only(alice, zebra):
 
 
 @pytest.mark.parametrize("becomes", [Role.VIEWER, None])
-def test_a_member_demoted_between_review_and_sending_sends_nothing(alice, becomes):
+def test_a_member_demoted_between_review_and_confirmation_sends_nothing(alice, becomes):
     add_crowd(alice.channel, 1)
     sender = alice.members["sender"]
     client = signed_in(sender)
@@ -205,7 +205,7 @@ def test_a_former_superuser_has_no_rights(root, zebra):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_superusers_cannot_take_it_from_each_other_at_once(root):
+def test_two_superusers_who_demote_each_other_leave_one_superuser(root):
     other = User.objects.create_superuser("other", password="x")
     was_taken, pids = Event(), []
 
@@ -226,7 +226,7 @@ def test_two_superusers_cannot_take_it_from_each_other_at_once(root):
 
 
 def _has_ended_or_waits(pid):
-    """By its session; that of a call that was refused at once is idle, and knows what it did."""
+    """Judged by its database session. A call that was refused at once is idle."""
     asked = "SELECT wait_event_type, query FROM pg_stat_activity WHERE pid = %(pid)s"
     found = sql.rows(asked, {"pid": pid})
     return not found or found[0][0] == "Lock" or found[0][1] in {"COMMIT", "ROLLBACK"}
@@ -239,7 +239,7 @@ def test_a_forged_link_to_set_a_password_is_invalid(root):
         assert b"no longer works" in answer.content or answer.status_code == 404
 
 
-def test_the_search_over_everything_finds_nothing_of_another_account(alice, zebra):
+def test_the_global_search_finds_nothing_of_another_account(alice, zebra):
     client = signed_in(alice.members["owner"])
 
     for query in ({"s": WORD}, {"s": WORD, "extended": "1"}, {"s": str(zebra.channel.pk)}):
@@ -248,8 +248,10 @@ def test_the_search_over_everything_finds_nothing_of_another_account(alice, zebr
 
 
 @pytest.mark.parametrize("is_removed_again", [False, True])
-def test_a_name_that_an_owner_made_up_does_not_open_another_account(alice, bob, is_removed_again):
-    """Alice's owner takes the name of somebody whom Bob will want, and chooses the password."""
+def test_a_user_created_by_one_owner_opens_no_account_of_another_owner(
+    alice, bob, is_removed_again
+):
+    """Alice's owner takes the user name that Bob will want, and chooses the password."""
     signed_in(alice.members["owner"]).post(
         reverse("admin:channels_app_account_change", args=[alice.account.pk]),
         {"do": "add", "username": "carol", "role": "viewer"},

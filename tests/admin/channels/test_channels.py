@@ -1,4 +1,4 @@
-"""A channel's pages: made, shown, set up, given credentials and keys, by those who may."""
+"""The pages of a channel: creating it, its settings, credentials, keys, and who may use them."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def manager(house):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_page_of_a_channel_is_for_its_members_only(alice, bob, name):
+def test_only_members_see_the_pages_of_a_channel(alice, bob, name):
     page = signed_in(alice.members["viewer"]).get(address(name, alice))
 
     assert page.status_code == 200
@@ -64,7 +64,7 @@ def test_the_list_of_channels_takes_few_queries(root, alice, django_assert_max_n
     assert re.search(r">\s*7\s*<", page.content.decode())
 
 
-def test_a_manager_makes_a_channel_and_is_led_to_its_snippet(alice):
+def test_a_manager_creates_a_channel_and_sees_its_snippet_next(alice):
     given = {"name": "News", "vapid_subject": "mailto:push@example.com"}
 
     answer = manager(alice).post(
@@ -77,7 +77,7 @@ def test_a_manager_makes_a_channel_and_is_led_to_its_snippet(alice):
     assert answer.url == reverse("admin:channel_snippet", args=[made.pk])
 
 
-def test_a_channel_cannot_be_made_in_an_account_of_others(alice, bob):
+def test_a_member_cannot_create_a_channel_in_another_account(alice, bob):
     given = {"name": "News", "vapid_subject": "mailto:push@example.com"}
 
     answer = manager(alice).post(
@@ -88,7 +88,7 @@ def test_a_channel_cannot_be_made_in_an_account_of_others(alice, bob):
     assert not Channel.objects.filter(name="News").exists()
 
 
-def test_a_bad_subject_is_said_beside_its_field(alice):
+def test_an_invalid_subject_is_refused_beside_its_field(alice):
     given = {"name": "News", "vapid_subject": "mailto:me@localhost", "account": alice.account.pk}
 
     page = manager(alice).post(reverse("admin:channels_app_channel_add"), given)
@@ -128,7 +128,7 @@ def test_a_platform_without_credentials_cannot_be_turned_on(alice):
     assert not Channel.objects.get(pk=alice.channel.pk).ios_enabled
 
 
-def test_pasted_credentials_are_understood_and_never_shown(alice):
+def test_pasted_credentials_are_recognised_and_never_shown(alice):
     text = json.dumps(GOOGLE)
 
     page = (
@@ -143,7 +143,7 @@ def test_pasted_credentials_are_understood_and_never_shown(alice):
     assert ProviderCredential.objects.get().platform == "android"
 
 
-def test_an_uploaded_key_needs_what_belongs_to_it(alice, tmp_path):
+def test_an_uploaded_key_needs_key_id_team_and_topic(alice, tmp_path):
     key = dict(APPLE)
     file = tmp_path / "AuthKey.p8"
     file.write_text(key.pop("key"))
@@ -197,7 +197,7 @@ def test_a_key_of_another_channel_is_not_revoked(alice, bob):
     assert ApiKey.objects.get(pk=key.pk).revoked_at is None
 
 
-def test_a_rotated_key_leaves_the_old_one_in_the_list(alice):
+def test_the_list_keeps_a_vapid_key_that_was_rotated(alice):
     old = alice.channel.vapid_keys.get()
 
     page = manager(alice).post(address("channel_vapid", alice), follow=True).content.decode()
@@ -241,7 +241,7 @@ def said_of_a_test(house, platform):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_credentials_are_tested_by_asking_the_push_service(alice, fcm, apns, platform):
+def test_a_credential_check_asks_the_push_service(alice, fcm, apns, platform):
     store_google(fcm, alice.channel)
     store_apple(apns, alice.channel)
     assert "Last test: accepted" in said_of_a_test(alice, platform)
@@ -252,7 +252,7 @@ def test_credentials_are_tested_by_asking_the_push_service(alice, fcm, apns, pla
     else:
         foreign = {"apns_key": json.dumps(APPLE)}
     provider_credentials_store(channel=alice.channel, **foreign)
-    assert "Last test" not in credentials_page(alice)  # that was of the version before
+    assert "Last test" not in credentials_page(alice)  # the check was of the version before
     assert "Last test: refused" in said_of_a_test(alice, platform)
     page = credentials_page(alice)
     assert "Last test: refused" in page
@@ -269,8 +269,8 @@ def credentials_page(house):
     return manager(house).get(address("channel_credentials", house)).content.decode()
 
 
-def test_credentials_are_tested_as_soon_as_they_are_stored(alice):
-    """By the page that follows, which asks once: `load` is what htmx acts on."""
+def test_stored_credentials_are_checked_once_by_the_page_that_follows(alice):
+    """htmx acts on `load`."""
     stored = manager(alice).post(
         address("channel_credentials", alice), {"android-text": json.dumps(GOOGLE)}
     )
@@ -287,7 +287,7 @@ def test_credentials_are_tested_as_soon_as_they_are_stored(alice):
     assert 'hx-trigger="submit, load"' not in manager(alice).get(stored.url).content.decode()
 
 
-def test_a_late_check_of_old_credentials_says_nothing_of_the_new_ones(alice):
+def test_a_check_of_replaced_credentials_does_not_mark_the_new_ones(alice):
     for _ in range(2):
         provider_credentials_store(channel=alice.channel, fcm_service_account=json.dumps(GOOGLE))
     late = {"channel_id": alice.channel.pk, "platform": "android", "version": 1}
@@ -305,7 +305,7 @@ def test_a_late_check_of_old_credentials_says_nothing_of_the_new_ones(alice):
         (GOOGLE | {"client_email": "x"}, "client_email: Must be an e-mail address."),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_with_its_entries(alice, given, says):
+def test_an_unusable_file_is_refused_and_the_entries_are_kept(alice, given, says):
     page = manager(alice).post(
         address("channel_credentials", alice), {"android-text": json.dumps(given)}
     )
@@ -315,11 +315,11 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_entries(alice, given, sa
     assert "This field is required" not in page.content.decode()
 
 
-def test_without_credentials_there_is_nothing_to_test(alice):
+def test_a_channel_without_credentials_offers_no_check(alice):
     assert "No credentials are stored" in said_of_a_test(alice, "android")
 
 
-def test_every_figure_of_the_overview_leads_to_the_notifications_that_it_sums(alice):
+def test_every_figure_of_the_overview_links_to_the_notifications_that_it_sums(alice):
     make_sent_notification(alice.channel, title="Spring sale")
     make_sent_notification(alice.channel, title="Half done", status="processing", finished_at=None)
     client = signed_in(alice.members["viewer"])

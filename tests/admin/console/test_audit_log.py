@@ -1,4 +1,4 @@
-"""The audit log: what is written, who may read it, and that nobody can change it."""
+"""The audit log: what it holds, who may read it, and that nobody can change it."""
 
 import json
 from hashlib import sha256
@@ -29,7 +29,7 @@ def newest():
     return LogEntry.objects.order_by("-id")[0]
 
 
-def test_an_entry_cannot_be_changed_or_deleted_even_by_sql(alice):
+def test_sql_cannot_change_or_delete_an_entry(alice):
     audit.record(alice.channel, audit.Action.UPDATE, {"name": "before"}, {"name": "after"})
     entries = LogEntry.objects.all()
 
@@ -39,21 +39,21 @@ def test_an_entry_cannot_be_changed_or_deleted_even_by_sql(alice):
         entries._raw_delete(entries.db)
 
 
-def test_only_fields_that_differ_are_kept(alice):
+def test_an_entry_keeps_only_the_fields_that_changed(alice):
     before = audit.fields_of(alice.channel)
     audit.record(alice.channel, audit.Action.UPDATE, before, before | {"name": "New"})
 
     assert newest().changes == {"name": ["Alice's channel", "New"]}
 
 
-def test_a_field_that_is_not_listed_never_gets_into_an_entry(alice):
+def test_an_entry_holds_no_field_that_is_not_listed(alice):
     with pytest.raises(ValueError, match="private_key"):
         audit.record(
             alice.channel.vapid_keys.get(), audit.Action.UPDATE, after={"private_key_encrypted": ""}
         )
 
 
-def test_an_entry_names_who_acted_from_where_and_whose_it_is(alice, settings):
+def test_an_entry_names_the_actor_the_address_and_the_account(alice, settings):
     settings.TRUSTED_PROXIES = 1
     request = RequestFactory().post("/", headers={"X-Forwarded-For": "9.9.9.9, 192.0.2.7"})
     request.user = alice.members["manager"]
@@ -73,8 +73,8 @@ def test_an_entry_names_who_acted_from_where_and_whose_it_is(alice, settings):
     }
 
 
-def test_no_secret_gets_into_the_log_whatever_is_done(alice, root):
-    """Planted wherever staff can put one, then looked for in the whole table."""
+def test_no_entry_holds_a_secret(alice, root):
+    """Secrets are entered wherever staff can enter one, then searched for in the whole table."""
     apple = APPLE | {"key": pem(ec.generate_private_key(ec.SECP256R1()))}
     provider_credentials_store(
         channel=alice.channel,
@@ -104,7 +104,7 @@ def test_no_secret_gets_into_the_log_whatever_is_done(alice, root):
     assert not [secret for secret in planted if secret in written]
 
 
-def test_what_may_be_shown_names_no_secret():
+def test_no_field_that_may_be_logged_holds_a_secret():
     for label, names in audit.SHOWN.items():
         for name in names:
             assert not any(word in name for word in SECRETS), (label, name)
@@ -113,10 +113,10 @@ def test_what_may_be_shown_names_no_secret():
             ), (label, name)
 
 
-def test_an_entry_of_the_api_names_the_key_and_no_person(alice):
+def test_an_entry_of_an_api_request_names_the_key_and_no_user(alice):
     key = make_key(alice.channel)
     address = f"/channel/{alice.channel.pk}/providers"
-    client = signed_in(alice.members["manager"])  # a cookie that comes along means nothing
+    client = signed_in(alice.members["manager"])  # A cookie on an API request means nothing.
     config = {"providers_config": {"fcm_service_account": json.dumps(GOOGLE)}}
     answer = client.put(
         address, config, content_type="application/json", headers={"Authorization": f"Key {key}"}
@@ -131,14 +131,14 @@ def test_an_entry_of_the_api_names_the_key_and_no_person(alice):
     assert entry.changes["facts"][1]["project_id"] == "alices-shop"
 
 
-def test_an_entry_of_a_command_says_so(alice):
+def test_an_entry_of_a_command_names_the_command(alice):
     call_command("create_api_key", str(alice.channel.pk), stdout=StringIO())
 
     assert newest().additional_data["via"] == "command"
     assert newest().actor is None
 
 
-def test_what_is_rolled_back_leaves_no_entry(alice):
+def test_a_transaction_that_is_rolled_back_leaves_no_entry(alice):
     before = LogEntry.objects.count()
     with transaction.atomic():
         api_key_issue(channel=alice.channel)
@@ -148,7 +148,7 @@ def test_what_is_rolled_back_leaves_no_entry(alice):
 
 
 @pytest.mark.parametrize("action", ["add", "change", "delete"])
-def test_nobody_changes_the_log_in_the_console(alice, root, action):
+def test_the_console_offers_no_change_of_the_log(alice, root, action):
     entry = newest()
     arguments = [] if action == "add" else [entry.pk]
     page = reverse(f"admin:auditlog_logentry_{action}", args=arguments)
@@ -160,7 +160,7 @@ def test_nobody_changes_the_log_in_the_console(alice, root, action):
     assert newest().object_repr == entry.object_repr
 
 
-def test_a_user_who_did_something_cannot_be_deleted(alice):
+def test_a_user_with_entries_cannot_be_deleted(alice):
     request = RequestFactory().post("/")
     request.user = alice.members["manager"]
     with audit.request_context(request):
@@ -186,7 +186,7 @@ def test_a_user_who_did_something_cannot_be_deleted(alice):
         ({"days": "x", "kind": "x", "action": "x"}, True),
     ],
 )
-def test_entries_are_found_by_who_what_when_and_from_where(alice, search, found):
+def test_entries_are_filtered_by_user_action_time_and_address(alice, search, found):
     manager = signed_in(alice.members["manager"])
     page = reverse("admin:channel_keys", args=[alice.channel.pk])
     manager.post(page, {"name": "shop-key", "scopes": ["read"]})
@@ -196,7 +196,7 @@ def test_entries_are_found_by_who_what_when_and_from_where(alice, search, found)
     assert (">shop-key</a>" in shown) is found
 
 
-def test_a_reader_sees_the_entries_of_the_own_accounts_only(alice, bob):
+def test_a_member_sees_only_the_entries_of_their_accounts(alice, bob):
     api_key_issue(channel=alice.channel, name="a-key")
     api_key_issue(channel=bob.channel, name="b-key")
     viewer = signed_in(alice.members["viewer"])
@@ -208,7 +208,7 @@ def test_a_reader_sees_the_entries_of_the_own_accounts_only(alice, bob):
     assert "b-key" not in viewer.get(page, follow=True).content.decode()
 
 
-def test_the_log_takes_few_queries_and_is_never_counted(alice, django_assert_max_num_queries):
+def test_the_log_takes_few_queries_and_is_not_counted(alice, django_assert_max_num_queries):
     for number in range(120):
         audit.record(alice.channel, audit.Action.UPDATE, note=f"Change {number}.")
     client = signed_in(alice.members["viewer"])
@@ -219,7 +219,7 @@ def test_the_log_takes_few_queries_and_is_never_counted(alice, django_assert_max
     assert all("LIMIT" in sql for sql in counts)
 
 
-def test_an_account_s_entries_are_read_through_an_index(alice):
+def test_an_index_finds_the_entries_of_an_account(alice):
     entry = newest()
     with connection.cursor() as cursor:
         cursor.execute(

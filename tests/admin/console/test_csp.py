@@ -1,4 +1,4 @@
-"""What browsers may load and run on each page, and that no page needs more."""
+"""What browsers may load and run on each page, and that no page allows more."""
 
 import re
 
@@ -9,7 +9,7 @@ from django.urls import reverse
 from tests.admin.support import make_root, signed_in
 
 HEADER = "Content-Security-Policy"
-# What only the console may: its theme evaluates strings and has styles in its pages.
+# Allowed in the console only: its theme evaluates strings and has styles in its pages.
 CONSOLE_ONLY = ("'unsafe-eval'", "https:")
 
 
@@ -19,7 +19,7 @@ def policy(answer):
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/demo", "/demo/sw.js", "/admin/"])
-def test_every_page_is_closed_but_for_what_it_lists(db, path):
+def test_every_page_allows_only_what_it_lists(db, path):
     found = policy(Client().get(path))
 
     assert found["default-src"] == ["'none'"]
@@ -31,7 +31,7 @@ def test_every_page_is_closed_but_for_what_it_lists(db, path):
 @pytest.mark.parametrize(
     "path", ["/healthz", "/channel/x", "/nothing", "/openapi.json", "/subscribe", "/metrics"]
 )
-def test_an_answer_of_the_api_may_load_and_run_nothing(db, path):
+def test_an_api_answer_may_load_and_run_nothing(db, path):
     found = policy(Client().get(path))
 
     assert set(found) == {"default-src", "base-uri", "form-action", "frame-ancestors"}
@@ -45,7 +45,7 @@ def test_only_the_console_may_evaluate_strings(db):
     assert "'unsafe-eval'" in Client().get("/admin/login/").headers[HEADER]
 
 
-def test_a_form_of_the_console_sends_to_us_only(db):
+def test_forms_of_the_console_may_post_to_this_service_only(db):
     assert policy(Client().get("/admin/login/"))["form-action"] == ["'self'"]
 
 
@@ -54,14 +54,14 @@ HANDLER = re.compile(r"<[^>]+\s(on[a-z]+)\s*=", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/admin/login/", "/admin/nothing"])
-def test_pages_for_everybody_have_no_script_in_them(db, path):
+def test_public_pages_hold_no_inline_script(db, path):
     page = Client().get(path).content.decode()
 
     assert not SCRIPT.search(page)
     assert not HANDLER.search(page)
 
 
-def test_pages_of_the_console_have_no_script_in_them(alice):
+def test_console_pages_hold_no_inline_script(alice):
     client = signed_in(make_root())
     names = ["index", "two_step", "auth_user_add", "auditlog_logentry_changelist"]
     for name in names:
@@ -70,7 +70,7 @@ def test_pages_of_the_console_have_no_script_in_them(alice):
         assert not HANDLER.search(page), name
 
 
-def test_no_page_is_shown_in_a_frame_or_guessed_to_be_of_another_type(db):
+def test_no_page_may_be_framed_or_sniffed_for_another_type(db):
     for path in ("/", "/admin/login/", "/healthz"):
         answer = Client().get(path)
         assert answer.headers["X-Frame-Options"] == "DENY"
@@ -81,11 +81,11 @@ def test_no_page_is_shown_in_a_frame_or_guessed_to_be_of_another_type(db):
 @pytest.mark.parametrize(
     ("path", "says"), [("/admin/nothing/", "There is nothing here"), ("/admin/", "")]
 )
-def test_errors_of_the_console_say_what_to_do(alice, path, says):
+def test_error_pages_of_the_console_say_what_to_do(alice, path, says):
     assert says in signed_in(alice.members["viewer"]).get(path).content.decode()
 
 
-def test_a_refusal_names_the_role_that_it_takes(alice):
+def test_a_refusal_names_the_role_that_is_needed(alice):
     page = reverse("admin:channels_app_account_change", args=[alice.account.pk])
     answer = signed_in(alice.members["viewer"]).get(page)
 
@@ -93,7 +93,7 @@ def test_a_refusal_names_the_role_that_it_takes(alice):
     assert "“owner”" in answer.content.decode()
 
 
-def test_a_form_without_its_token_is_refused_with_advice(alice):
+def test_a_form_without_its_csrf_token_is_refused_with_advice(alice):
     client = Client(enforce_csrf_checks=True)
     client.force_login(alice.members["owner"], backend="channels_app.sign_in.console.StaffBackend")
     page = reverse("admin:channels_app_account_change", args=[alice.account.pk])

@@ -1,4 +1,4 @@
-"""In a real browser: no page of ours needs what its policy forbids."""
+"""In a real browser, no page of ours needs what its policy forbids."""
 
 from pathlib import Path
 
@@ -48,11 +48,11 @@ def refusals(address, paths, *, session="", then="0"):
     return [text for text in found if "Content Security Policy" in text]
 
 
-def test_nothing_that_an_open_page_needs_is_refused(live_server):
+def test_no_public_page_needs_what_its_policy_forbids(live_server):
     assert refusals(live_server.url, OPEN) == []
 
 
-def test_nothing_that_a_page_of_the_console_needs_is_refused(live_server):
+def test_no_console_page_needs_what_its_policy_forbids(live_server):
     house = make_house("Alice")
     fill_hours(house.channel, days=2)
     make_sent_notification(house.channel)
@@ -63,8 +63,8 @@ def test_nothing_that_a_page_of_the_console_needs_is_refused(live_server):
     assert refusals(live_server.url, SIGNED_IN, session=session) == []
 
 
-def test_what_a_policy_forbids_is_refused_and_heard(live_server):
-    """The other tests would pass as well if nothing could be heard."""
+def test_the_browser_reports_what_a_policy_forbids(live_server):
+    """Without such reports the other tests would pass whatever the pages did."""
     inject = "document.body.append(Object.assign(document.createElement('script'), {text: '1'}))"
 
     assert refusals(live_server.url, ["/"], then=inject) != []

@@ -7,7 +7,7 @@ from tests.admin.notifications.dashboards import everything_lives
 from tests.admin.support import signed_in
 
 
-def test_superusers_see_what_the_command_says(root, settings):
+def test_superusers_see_the_findings_of_the_command(root, settings):
     everything_lives()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{free_port()}/0"
 
@@ -20,7 +20,7 @@ def test_superusers_see_what_the_command_says(root, settings):
     assert '<li class="ps-note" data-tone="good">\n    <p><strong>PostgreSQL' in text
 
 
-def test_superusers_alone_see_it(alice, root):
+def test_only_superusers_see_the_findings(alice, root):
     for role, user in alice.members.items():
         browser = signed_in(user)
         assert browser.get(reverse("doctor")).status_code == 403, role

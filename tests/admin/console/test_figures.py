@@ -1,4 +1,4 @@
-"""How the console writes numbers, shares, durations and moments."""
+"""The format of numbers, shares, durations and times in the console."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -27,7 +27,7 @@ from pushsvc.common.console import figures
         (figures.moment, None, figures.NOTHING),
     ],
 )
-def test_figures_are_written_alike_everywhere(write, given, written):
+def test_each_kind_of_figure_has_one_format(write, given, written):
     assert write(given) == written
 
 
@@ -40,7 +40,7 @@ def test_figures_are_written_alike_everywhere(write, given, written):
         ("clock", "12:30:05 UTC"),
     ],
 )
-def test_a_moment_is_written_in_utc_and_marked_for_the_readers_own_time(how, written):
+def test_a_time_is_written_in_utc_and_marked_for_the_readers_time_zone(how, written):
     moment = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC).astimezone(timezone(timedelta(hours=5)))
 
     assert figures.moment(moment, how) == (

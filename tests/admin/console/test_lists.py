@@ -1,4 +1,4 @@
-"""What the console's lists say of themselves: how much there is, and what to do about nothing."""
+"""Lists of the console say how many rows there are, and what to do if there are none."""
 
 from html.parser import HTMLParser
 
@@ -24,7 +24,7 @@ def text_of(user, address, **query):
 @pytest.mark.parametrize(
     ("count", "said"), [(2, "Subscribers: 2<"), (3, "Subscribers: 3 or more<"), (9, "3 or more<")]
 )
-def test_a_count_that_stops_says_so(alice, monkeypatch, count, said):
+def test_a_count_that_stopped_at_its_bound_says_so(alice, monkeypatch, count, said):
     monkeypatch.setattr(BoundedPaginator, "most_rows", 3)
     add_crowd(alice.channel, count)
 
@@ -39,7 +39,7 @@ def test_a_list_of_subscribers_names_their_channel(alice):
     assert "The other</a>." in of_other
 
 
-def test_a_list_without_rows_says_how_they_come(alice):
+def test_an_empty_list_says_how_rows_come_into_it(alice):
     viewer, manager = alice.members["viewer"], alice.members["manager"]
 
     assert "Add the channel to a site" in text_of(viewer, SUBSCRIBERS)
@@ -48,7 +48,7 @@ def test_a_list_without_rows_says_how_they_come(alice):
     assert "New segment" not in text_of(viewer, SEGMENTS)
 
 
-def test_a_list_that_filters_leave_empty_can_be_shown_whole(alice):
+def test_a_list_emptied_by_its_filters_offers_to_remove_them(alice):
     make_sent_notification(alice.channel)
 
     empty = text_of(alice.members["viewer"], NOTIFICATIONS, show="tests")
@@ -57,7 +57,7 @@ def test_a_list_that_filters_leave_empty_can_be_shown_whole(alice):
     assert "Only what fits" not in text_of(alice.members["viewer"], NOTIFICATIONS)
 
 
-def test_the_whole_list_of_an_empty_channel_is_its_own(alice):
+def test_show_all_on_an_empty_list_stays_with_its_channel(alice):
     empty = make_channel("The empty one", account=alice.account)
     own = {"channel__id__exact": empty.pk}
 
@@ -108,7 +108,7 @@ class Filters(HTMLParser):
         (SUBSCRIBERS, {"platform__exact": "ios", "state": "expired", "within": "30"}),
     ],
 )
-def test_a_filter_that_is_applied_keeps_the_others(alice, address, asked):
+def test_applying_a_filter_keeps_the_others(alice, address, asked):
     asked = {**asked, "channel__id__exact": str(alice.channel.pk)}
 
     fields = Filters(text_of(alice.members["viewer"], address, **asked)).fields
@@ -127,7 +127,7 @@ def test_an_empty_list_names_the_role_that_may_fill_it(alice, address, role, may
     assert "You need the role" not in text_of(alice.members[may], address)
 
 
-def test_the_first_steps_name_the_role_that_may_do_them(alice):
+def test_the_first_steps_name_the_role_that_each_needs(alice):
     alice.channel.delete()
 
     told = "You need the role “manager” for this"

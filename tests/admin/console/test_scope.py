@@ -1,7 +1,7 @@
-"""Who sees what: every address of the console, for each role, other accounts, anonymous visitors.
+"""Every address of the console, for each role, for other accounts and for anonymous visitors.
 
-Addresses are taken from the site itself, so that a page that is added is walked too. Whatever
-belongs to Bob is called zebra: no member of Alice's account may ever read that word.
+The addresses come from the site itself, so that new pages are tested too. Everything of Bob's is
+called zebra: no member of Alice's account may ever read that word.
 """
 
 import json
@@ -31,7 +31,7 @@ SUPERUSERS_ONLY = ["auth_user", "axes_accessattempt", "django_celery_beat_period
 
 @pytest.fixture
 def zebra(bob):
-    """Bob's account with one of everything, each with the word in it."""
+    """Bob's account with one row of every kind, each with the word in it."""
     add_crowd(bob.channel, 3)
     fill_hours(bob.channel, days=1)
     bob.account.name = bob.channel.name = WORD
@@ -66,7 +66,7 @@ def patterns(found, prefix=""):
 
 
 def ids_of(house):
-    """What addresses need, each leading to the house's own rows."""
+    """The ids that addresses take, each of one of the house's own rows."""
     rows = house.rows
     return {
         "channel_id": rows["channel"].pk,
@@ -86,7 +86,7 @@ def ids_of(house):
 
 
 def objects_of(house):
-    """By the name that addresses have for its model."""
+    """The house's rows, by the name that addresses have for their model."""
     return {
         "channel": house.rows["channel"],
         "apikey": house.rows["key"],
@@ -106,7 +106,7 @@ def entry_of(house):
 
 
 def addresses(house):
-    """Every address of the console with the house's ids: its name, and its path."""
+    """(name, path) of every address of the console, with the house's ids."""
     admin = next(
         each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "admin"
     )
@@ -133,7 +133,7 @@ def text_of(answer):
 
 
 def asked(client, house):
-    """[(name, path, answer)] of every address, as it is and with what searches and filters take."""
+    """[(name, path, answer)] of every address, alone and with searches and filters."""
     channel = house.rows["channel"].pk
     more = f"?q=ebra&channel__id__exact={channel}&channel={channel}&days=90"
     for name, path in addresses(house):
@@ -150,7 +150,7 @@ def posted(client, house):
 
 
 def everything_of(house):
-    """What is stored of the house: no page may have changed it."""
+    """Every stored row of the house. No page may have changed it."""
     channel = house.rows["channel"]
     models = (ApiKey, VapidKey, ProviderCredential, Segment, Subscription, Notification)
     rows = chain(
@@ -163,14 +163,14 @@ def everything_of(house):
 
 
 @pytest.mark.parametrize("role", Role.values)
-def test_no_page_tells_a_member_anything_of_another_account(alice, zebra, role):
+def test_no_page_shows_a_member_anything_of_another_account(alice, zebra, role):
     for name, path, answer in asked(signed_in(alice.members[role]), zebra):
         assert answer.status_code < 500, path
         assert WORD not in text_of(answer), (name, path, answer.status_code)
 
 
-def test_the_account_s_own_members_do_read_it(zebra):
-    """The word would be missed by nobody if no page had it."""
+def test_the_accounts_own_members_do_read_its_word(zebra):
+    """Without this, a page that never shows the word would pass the test above."""
     told = {
         name
         for name, _, answer in asked(signed_in(zebra.members["owner"]), zebra)
@@ -202,7 +202,7 @@ def test_no_form_lets_a_member_change_another_account(alice, zebra, role):
     assert everything_of(zebra) == before
 
 
-def test_an_anonymous_visitor_reaches_only_the_sign_in_page(zebra):
+def test_an_anonymous_visitor_sees_only_the_sign_in_page(zebra):
     for name, path, answer in chain(asked(Client(), zebra), posted(Client(), zebra)):
         assert answer.status_code < 500, path
         assert WORD not in text_of(answer), path
@@ -222,7 +222,7 @@ def test_a_deactivated_user_is_signed_out_at_once(zebra):
         assert WORD not in text_of(answer), path
 
 
-def test_a_demotion_counts_from_the_next_request_on(alice):
+def test_a_demotion_takes_effect_at_the_next_request(alice):
     manager = alice.members["manager"]
     client = signed_in(manager)
     page = reverse("admin:channel_keys", args=[alice.channel.pk])
@@ -234,14 +234,14 @@ def test_a_demotion_counts_from_the_next_request_on(alice):
     assert ApiKey.objects.filter(channel=alice.channel).count() == 1
 
 
-def test_root_sees_every_account(alice, zebra, root):
+def test_a_superuser_sees_every_account(alice, zebra, root):
     page = signed_in(root).get(reverse("admin:channels_app_channel_changelist")).content.decode()
 
     assert str(alice.channel.pk) in page
     assert str(zebra.channel.pk) in page
 
 
-def test_staff_of_no_account_see_no_list(bob):
+def test_a_user_without_an_account_sees_no_list(bob):
     loner = bob.members["owner"]
     loner.memberships.all().delete()
     client = signed_in(loner)
@@ -252,7 +252,7 @@ def test_staff_of_no_account_see_no_list(bob):
 
 
 @pytest.mark.parametrize("model", SUPERUSERS_ONLY)
-def test_what_concerns_the_installation_is_for_superusers_only(alice, root, model):
+def test_only_superusers_open_pages_about_the_installation(alice, root, model):
     page = reverse(f"admin:{model}_changelist")
 
     assert signed_in(alice.members["owner"]).get(page).status_code == 403
@@ -260,7 +260,7 @@ def test_what_concerns_the_installation_is_for_superusers_only(alice, root, mode
 
 
 @pytest.mark.parametrize("role", Role.values)
-def test_the_side_bar_offers_only_what_opens(alice, role):
+def test_the_side_bar_offers_only_pages_that_open(alice, role):
     client = signed_in(alice.members[role])
     bar = client.get(reverse("admin:index")).context["sidebar_navigation"]
     links = [item for group in bar for item in group["items"] if item["has_permission"]]
@@ -270,8 +270,8 @@ def test_the_side_bar_offers_only_what_opens(alice, role):
         assert client.get(str(link["link"]), follow=True).status_code == 200, link["title"]
 
 
-def test_a_list_cannot_be_filtered_by_what_it_does_not_offer(alice):
-    """A filter that may name any column reads hidden ones letter by letter."""
+def test_a_list_refuses_filters_that_it_does_not_offer(alice):
+    """A filter on any column would disclose hidden columns letter by letter."""
     client = signed_in(alice.members["viewer"])
 
     for model, admin in site._registry.items():
@@ -292,9 +292,9 @@ def choices_of(field):
     }
 
 
-def test_every_choice_that_is_loaded_by_typing_is_scoped(alice, zebra, root):
+def test_every_autocomplete_offers_only_the_own_account(alice, zebra, root):
     def offered(user):
-        """The fields whose choices name what is Bob's."""
+        """The fields whose choices name rows of Bob's."""
         client = signed_in(user)
         fields = [field for model in site._registry for field in model._meta.get_fields()]
         return {
@@ -310,7 +310,7 @@ def test_every_choice_that_is_loaded_by_typing_is_scoped(alice, zebra, root):
     assert offered(alice.members["owner"]) == set()
 
 
-def test_no_page_of_a_package_shows_what_we_hide(root):
+def test_no_page_of_a_package_shows_what_the_console_hides(root):
     shown = {model.__name__ for model in site._registry}
 
     assert not shown & {"TOTPDevice", "StaticDevice", "Group", "AccessLog", "AccessFailureLog"}

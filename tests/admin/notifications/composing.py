@@ -1,4 +1,4 @@
-"""The form for composing, as a browser posts it."""
+"""The compose form, as a browser posts it."""
 
 import re
 
@@ -45,7 +45,7 @@ def confirm(client, form, key):
 
 
 def send(client, form):
-    """Reviewed and confirmed."""
+    """Reviews and confirms the form."""
     return confirm(client, form, key_of(review(client, form)))
 
 

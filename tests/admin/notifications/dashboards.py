@@ -1,4 +1,4 @@
-"""What the tests of the dashboard share: its page, and rows for it to tell of."""
+"""What the tests of the dashboard share: its page, and rows that it shows."""
 
 import time
 from datetime import UTC, timedelta
@@ -45,7 +45,7 @@ def all_of(house):
 
 
 def running(channel, *, batches=(), is_planning=False, **fields):
-    """A notification that is being sent, with a batch of each given status."""
+    """A notification that is being sent, with one batch of each given status."""
     values = {
         "status": "processing",
         "started_at": timezone.now() - timedelta(seconds=100),

@@ -1,4 +1,4 @@
-"""What the dashboard says needs attention, and what it does not."""
+"""What the dashboard lists as needing attention, and what it does not."""
 
 import time
 from datetime import timedelta
@@ -23,12 +23,12 @@ from tests.factories import make_channel, make_sent_notification
 
 
 def found(house, *kinds):
-    """The concerns about a house's channels, of the kinds."""
+    """The concerns of these kinds about the house's channels."""
     everything = concerns(all_of(house), now=timezone.now())
     return [each for each in everything if each.kind in kinds]
 
 
-def test_nothing_needs_attention_where_all_is_well(alice):
+def test_a_healthy_account_has_no_concerns(alice):
     everything_lives()
     fill_hours(alice.channel, days=9)
     running(alice.channel, batches=[{}, {"status": "leased"}])
@@ -37,7 +37,7 @@ def test_nothing_needs_attention_where_all_is_well(alice):
     assert "No problems" in html(alice.members["viewer"])
 
 
-def test_a_pause_is_shown_in_the_push_services_words_with_its_remedy(alice):
+def test_a_pause_is_shown_with_the_push_services_words_and_its_remedy(alice):
     ProviderCredential.objects.create(
         channel=alice.channel,
         platform="ios",
@@ -54,7 +54,7 @@ def test_a_pause_is_shown_in_the_push_services_words_with_its_remedy(alice):
     assert reverse("admin:channel_credentials", args=[alice.channel.pk]) in text
 
 
-def test_a_platform_without_credentials_is_told(alice):
+def test_a_platform_without_credentials_is_a_concern(alice):
     Channel.objects.update(android_enabled=True)
 
     (concern,) = found(alice, Kind.CREDENTIALS_MISSING)
@@ -66,7 +66,7 @@ def test_a_platform_without_credentials_is_told(alice):
     ("platform", "days", "is_old"),
     [("android", 91, True), ("android", 89, False), ("ios", 900, False)],
 )
-def test_only_googles_keys_grow_old(alice, platform, days, is_old):
+def test_only_googles_keys_are_called_old(alice, platform, days, is_old):
     ProviderCredential.objects.create(
         channel=alice.channel,
         platform=platform,
@@ -80,7 +80,7 @@ def test_only_googles_keys_grow_old(alice, platform, days, is_old):
 @pytest.mark.parametrize(
     ("days", "is_used", "is_told"), [(5, True, True), (5, False, False), (40, True, False)]
 )
-def test_a_key_in_use_that_ends_soon_is_told(alice, days, is_used, is_told):
+def test_a_used_key_that_expires_soon_is_a_concern(alice, days, is_used, is_told):
     now = timezone.now()
     key, _ = api_key_issue(channel=alice.channel, expires_at=now + timedelta(days=days))
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=now if is_used else None)
@@ -92,15 +92,15 @@ def test_a_key_in_use_that_ends_soon_is_told(alice, days, is_used, is_told):
     ("before", "lately", "is_jump"),
     [
         ((990, 10), (900, 100), True),  # 1 % → 10 %
-        ((990, 10), (2, 3), False),  # 3 of 5: too few to say anything
+        ((990, 10), (2, 3), False),  # 3 of 5: too few to judge
         ((900, 100), (830, 170), False),  # 10 % → 17 %: not twice
-        ((990, 10), (960, 40), False),  # 1 % → 4 %: less than five points
-        ((0, 0), (700, 300), True),  # nothing to compare with, but much
+        ((990, 10), (960, 40), False),  # 1 % → 4 %: less than five points more
+        ((0, 0), (700, 300), True),  # nothing to compare with, but a high rate
         ((0, 0), (900, 100), False),
-        ((500, 500), (10, 990), False),  # it was as bad: 50 % → 99 %
+        ((500, 500), (10, 990), False),  # it was as bad before: 50 % → 99 %
     ],
 )
-def test_a_jump_in_bounces_is_told_and_no_other_change(alice, before, lately, is_jump):
+def test_only_a_jump_in_bounces_is_a_concern(alice, before, lately, is_jump):
     stat(alice.channel, back=72, delivered=before[0], bounced=before[1])
     stat(alice.channel, back=2, delivered=lately[0], bounced=lately[1])
 
@@ -121,7 +121,7 @@ def test_bounces_are_compared_within_a_channel_and_platform(alice):
 
 
 @pytest.mark.parametrize(("seconds", "tones"), [(30, []), (120, ["warn"]), (1200, ["bad"])])
-def test_batches_that_nobody_takes_are_told_by_how_long_they_wait(alice, seconds, tones):
+def test_a_concern_about_unclaimed_batches_says_how_long_they_wait(alice, seconds, tones):
     due_at = timezone.now() - timedelta(seconds=seconds)
     running(alice.channel, batches=[{"due_at": due_at}, {"status": "leased", "due_at": due_at}])
 
@@ -152,7 +152,7 @@ def test_a_notification_that_crashes_workers_is_shown(alice, batch, is_told):
     assert all(each.detail.startswith("10 of its recipients") for each in breaking)
 
 
-def test_a_notification_that_is_late_to_start_is_told(alice):
+def test_a_notification_that_starts_late_is_a_concern(alice):
     for minutes in (-3, 3):
         make_sent_notification(
             alice.channel,
@@ -166,7 +166,7 @@ def test_a_notification_that_is_late_to_start_is_told(alice):
 
 
 @pytest.mark.parametrize("queue", ["plan", "tick", "web"])
-def test_a_kind_of_worker_that_is_missing_is_told(alice, queue):
+def test_a_missing_kind_of_worker_is_a_concern(alice, queue):
     everything_lives()
     assert found(alice, Kind.WORKERS_MISSING) == []
 
@@ -175,7 +175,7 @@ def test_a_kind_of_worker_that_is_missing_is_told(alice, queue):
     assert len(found(alice, Kind.WORKERS_MISSING)) == 1
 
 
-def test_a_worker_of_a_platform_that_no_channel_uses_is_not_missed(alice):
+def test_a_worker_of_a_platform_that_no_channel_uses_is_not_called_missing(alice):
     everything_lives()
     redis_client().delete("pushsvc:workers:android")
     assert found(alice, Kind.WORKERS_MISSING) == []
@@ -186,7 +186,7 @@ def test_a_worker_of_a_platform_that_no_channel_uses_is_not_missed(alice):
 
 
 @pytest.mark.parametrize(("stored", "tones"), [(899, []), (900, ["warn"]), (1000, ["bad"])])
-def test_a_channel_that_is_nearly_full_is_told(alice, bob, stored, tones):
+def test_a_channel_that_is_nearly_full_is_a_concern(alice, bob, stored, tones):
     Channel.objects.filter(pk=alice.channel.pk).update(max_subscriptions=1000)
     for channel in (alice.channel, bob.channel):
         counter_add(channel.pk, stored_subscriptions=stored)
@@ -197,7 +197,7 @@ def test_a_channel_that_is_nearly_full_is_told(alice, bob, stored, tones):
     assert all(f"{stored:,} of at most 1,000" in each.title for each in told)
 
 
-def test_beat_is_missed_until_a_tick_is_heard(alice):
+def test_beat_is_called_missing_until_a_tick_arrives(alice):
     everything_lives()
     redis_client().delete("pushsvc:ticked")
     assert len(found(alice, Kind.BEAT_MISSING)) == 1
@@ -207,7 +207,7 @@ def test_beat_is_missed_until_a_tick_is_heard(alice):
     assert found(alice, Kind.BEAT_MISSING) == []
 
 
-def test_a_push_service_that_fails_is_told(alice):
+def test_a_failing_push_service_is_a_concern(alice):
     everything_lives()
     for _ in range(2):
         breakers.record("mozilla", uuid7(), answered=0, outages=10)
@@ -218,7 +218,7 @@ def test_a_push_service_that_fails_is_told(alice):
     assert concern.channel_id is None
 
 
-def test_a_push_service_that_fails_one_channel_is_told_to_those_who_may_see_it(alice, bob):
+def test_a_push_service_that_fails_one_channel_is_shown_to_that_channels_staff_only(alice, bob):
     everything_lives()
     breakers.record("mozilla", alice.channel.id, answered=0, outages=50)
 
@@ -229,7 +229,7 @@ def test_a_push_service_that_fails_one_channel_is_told_to_those_who_may_see_it(a
     assert found(bob, Kind.SERVICE_FAILING) == []
 
 
-def test_while_redis_is_away_no_worker_is_said_to_be_missing(alice, settings):
+def test_no_worker_is_called_missing_while_redis_is_unreachable(alice, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
 
     with pytest.raises(redis.RedisError):

@@ -1,4 +1,4 @@
-"""Composing: what is written, what is said about it, what is stored when it is confirmed."""
+"""Composing: the form, its review, and what a confirmation stores."""
 
 from auditlog.models import LogEntry
 from django.urls import reverse
@@ -22,14 +22,14 @@ from tests.factories import add_crowd, make_sent_notification
 # --- writing, reviewing, sending ------------------------------------------------------------------
 
 
-def test_a_sender_with_one_channel_writes_to_it_at_once(sender, alice):
+def test_a_sender_with_one_channel_gets_the_form_at_once(sender, alice):
     page = sender.get(COMPOSE)
     assert page.status_code == 200
     assert page.context["channel"] == alice.channel
     assert 'name="body"' in page.content.decode()
 
 
-def test_a_member_with_several_channels_chooses_one_first(alice, bob, root):
+def test_a_member_of_several_channels_chooses_one_first(alice, bob, root):
     client = signed_in(root)
     choosing = client.get(COMPOSE).content.decode()
     assert 'name="body"' not in choosing
@@ -51,7 +51,7 @@ def test_a_review_says_who_gets_what_and_when_and_stores_nothing(sender, alice):
     assert not Notification.objects.exists()
 
 
-def test_a_pause_and_what_it_means_are_shown_while_writing_and_reviewing(sender, alice):
+def test_a_pause_and_its_effect_are_shown_in_form_and_review(sender, alice):
     alice.channel.android_enabled = alice.channel.ios_enabled = True
     alice.channel.save()
     ProviderCredential.objects.create(
@@ -76,7 +76,7 @@ def test_a_pause_and_what_it_means_are_shown_while_writing_and_reviewing(sender,
     assert "is paused" not in review(sender, written(alice)).content.decode()
 
 
-def test_what_is_confirmed_is_stored_as_the_api_stores_it(sender, alice):
+def test_a_confirmation_stores_what_the_api_would_store(sender, alice):
     form = written(
         alice,
         image="https://shop.example/a.png",
@@ -102,7 +102,7 @@ def test_what_is_confirmed_is_stored_as_the_api_stores_it(sender, alice):
     assert row.scheduled_at == row.created_at
 
 
-def test_a_second_click_sends_nothing_a_second_time(sender, alice):
+def test_a_second_click_on_the_confirmation_sends_nothing(sender, alice):
     form = written(alice)
     key = key_of(review(sender, form))
 
@@ -113,14 +113,14 @@ def test_a_second_click_sends_nothing_a_second_time(sender, alice):
     assert IdempotencyRecord.objects.count() == 1
 
 
-def test_a_second_review_is_a_second_notification(sender, alice):
+def test_a_second_review_makes_a_second_notification(sender, alice):
     form = written(alice)
     send(sender, form)
     send(sender, form)
     assert Notification.objects.count() == 2
 
 
-def test_what_was_reviewed_cannot_be_changed_behind_its_key(sender, alice):
+def test_reviewed_content_cannot_be_changed_under_the_same_key(sender, alice):
     form = written(alice)
     key = key_of(review(sender, form))
     confirm(sender, form, key)
@@ -132,7 +132,7 @@ def test_what_was_reviewed_cannot_be_changed_behind_its_key(sender, alice):
     assert Notification.objects.count() == 1
 
 
-def test_sending_is_an_entry_of_the_audit_log_once(sender, alice):
+def test_a_send_has_one_entry_in_the_audit_log(sender, alice):
     form = written(alice)
     key = key_of(review(sender, form))
     confirm(sender, form, key)
@@ -143,7 +143,7 @@ def test_sending_is_an_entry_of_the_audit_log_once(sender, alice):
     assert entry.changes["body"] == [None, "Twenty per cent off."]
 
 
-def test_going_back_from_the_review_keeps_what_was_written(sender, alice):
+def test_going_back_from_the_review_keeps_the_input(sender, alice):
     form = written(alice, data_name=["a"], data_value=["b"], body="Two\r\nlines")
     page = sender.post(COMPOSE, form | {"step": "edit"}).content.decode()
     assert 'value="Spring sale"' in page
@@ -151,7 +151,7 @@ def test_going_back_from_the_review_keeps_what_was_written(sender, alice):
     assert 'name="data_value" value="b"' in page
 
 
-def test_line_ends_of_a_browser_count_as_one_character(sender, alice):
+def test_a_browsers_line_end_counts_as_one_character(sender, alice):
     form = written(alice, body="x" * 253 + "\r\n" + "y")
     send(sender, form)
     assert Notification.objects.get().body == "x" * 253 + "\ny"
@@ -160,7 +160,7 @@ def test_line_ends_of_a_browser_count_as_one_character(sender, alice):
 # --- asked while writing --------------------------------------------------------------------------
 
 
-def test_size_and_audience_are_told_while_writing(sender, alice):
+def test_the_form_shows_size_and_audience_while_it_is_filled_in(sender, alice):
     add_crowd(alice.channel, 7)
     answer = sender.post(CHECK, written(alice)).json()
     (web,) = answer["platforms"]
@@ -170,7 +170,7 @@ def test_size_and_audience_are_told_while_writing(sender, alice):
     assert not Notification.objects.exists()
 
 
-def test_the_audience_is_told_before_there_is_a_text(sender, alice):
+def test_the_form_shows_the_audience_before_it_has_a_text(sender, alice):
     add_crowd(alice.channel, 7)
     answer = sender.post(CHECK, written(alice, body="")).json()
     assert answer["platforms"][0]["audience"] == 7
@@ -192,7 +192,7 @@ def test_the_audience_of_a_segment_is_that_of_its_rule(sender, alice):
 # --- once more ------------------------------------------------------------------------------------
 
 
-def test_an_earlier_one_is_written_once_more_without_its_time(sender, alice):
+def test_a_duplicate_takes_everything_but_the_time(sender, alice):
     earlier = make_sent_notification(
         alice.channel, data={"a": "b"}, ttl=7200, urgency="low", topic="t", image="https://x.y/z"
     )
@@ -206,14 +206,14 @@ def test_an_earlier_one_is_written_once_more_without_its_time(sender, alice):
     assert [(row.name, row.value) for row in form.data] == [("a", "b")]
 
 
-def test_one_that_was_for_at_once_or_never_stays_so(sender, alice):
+def test_a_duplicate_keeps_a_ttl_of_zero(sender, alice):
     earlier = make_sent_notification(alice.channel, ttl=0)
     form = sender.get(COMPOSE, {"from": str(earlier.pk)}).context["form"]
     send(sender, written(alice, ttl_number=form.ttl_number, ttl_unit=form.ttl_unit))
     assert Notification.objects.order_by("-id")[0].ttl == 0
 
 
-def test_composing_takes_few_queries(alice, sender, django_assert_max_num_queries):
+def test_the_compose_form_takes_few_queries(alice, sender, django_assert_max_num_queries):
     add_crowd(alice.channel, 50)
     for number in range(60):
         rule = {"attribute": "age", "operator": "gt", "value": number}

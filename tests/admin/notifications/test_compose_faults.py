@@ -1,4 +1,4 @@
-"""Composing: when it goes out, and what is refused beside its field."""
+"""Composing: the schedule, and faults beside their fields."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from tests.admin.notifications.composing import (
     written,
 )
 
-# --- when -----------------------------------------------------------------------------------------
+# --- schedule -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ from tests.admin.notifications.composing import (
         ("Europe/Berlin", "2031-07-02T09:00", "2031-07-02T07:00"),
         ("Asia/Kolkata", "2031-01-02T09:00", "2031-01-02T03:30"),
         ("UTC", "2031-01-02T09:00", "2031-01-02T09:00"),
-        # The hour that comes twice: the first of the two.
+        # The hour that comes twice when clocks go back: the first one is meant.
         ("Europe/Berlin", "2031-10-26T02:30", "2031-10-26T00:30"),
     ],
 )
-def test_a_schedule_is_a_time_of_the_senders_zone(sender, alice, zone, local, utc):
+def test_a_schedule_is_a_time_in_the_senders_time_zone(sender, alice, zone, local, utc):
     form = written(alice, when="later", local_time=local, time_zone=zone)
 
     page = review(sender, form).content.decode()
@@ -54,20 +54,20 @@ def test_a_schedule_is_a_time_of_the_senders_zone(sender, alice, zone, local, ut
         ("Asia/Tokyo", "0001-01-01T00:00"),
     ],
 )
-def test_a_time_that_no_clock_shows_is_a_fault_of_the_schedule(sender, alice, zone, local):
+def test_a_time_that_a_clock_change_skips_is_a_fault_of_the_schedule(sender, alice, zone, local):
     form = written(alice, when="later", local_time=local, time_zone=zone)
     answer = review(sender, form)
     assert answer.status_code == 400
     assert list(answer.context["faults"]) == ["scheduled_at"]
 
 
-def test_a_time_in_the_past_is_announced_as_at_once(sender, alice):
+def test_the_review_says_that_a_past_time_sends_at_once(sender, alice):
     form = written(alice, when="later", local_time="2001-01-02T09:00")
     assert "It will be sent at once" in review(sender, form).content.decode()
     assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
 
 
-# --- what is wrong --------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def send_without_review(client, form):
     return confirm(client, form, "console made-up")
 
 
-def test_all_faults_are_shown_together_and_nothing_written_is_lost(sender, alice):
+def test_all_faults_are_shown_together_and_the_input_is_kept(sender, alice):
     form = written(alice, title="x" * 101, body="", url="nowhere", ttl_number="x")
     answer = review(sender, form)
     assert set(answer.context["faults"]) == {"title", "body", "url", "ttl"}
@@ -124,7 +124,7 @@ def test_all_faults_are_shown_together_and_nothing_written_is_lost(sender, alice
     assert 'value="nowhere"' in answer.content.decode()
 
 
-def test_markup_in_a_message_stays_text(sender, alice):
+def test_markup_in_a_message_is_shown_as_text(sender, alice):
     form = written(alice, title="<script>alert(1)</script>", body="</textarea><b>")
     for answer in (review(sender, form), sender.post(COMPOSE, form | {"step": "edit"})):
         assert "<script>alert" not in answer.content.decode()

@@ -1,4 +1,4 @@
-"""Composing: who may, and on whose channels."""
+"""Composing: which roles may, and for which channels."""
 
 import pytest
 from django.urls import reverse
@@ -10,7 +10,7 @@ from tests.factories import make_sent_notification
 
 
 @pytest.mark.parametrize("step", ["edit", "review", "send"])
-def test_a_viewer_composes_nothing_by_any_way(alice, step):
+def test_a_viewer_cannot_compose_in_any_way(alice, step):
     client = signed_in(alice.members["viewer"])
     form = written(alice) | {"step": step, "key": "k"}
     assert client.get(COMPOSE).status_code == 403
@@ -20,7 +20,7 @@ def test_a_viewer_composes_nothing_by_any_way(alice, step):
     assert not Notification.objects.exists()
 
 
-def test_a_channel_of_another_account_is_not_to_be_found(alice, bob, sender):
+def test_a_channel_of_another_account_is_not_found(alice, bob, sender):
     form = written(bob) | {"step": "send", "key": "k"}
     assert sender.get(COMPOSE, {"channel": str(bob.channel.pk)}).status_code == 404
     assert sender.get(COMPOSE, {"channel": "x"}).status_code == 404
@@ -31,7 +31,7 @@ def test_a_channel_of_another_account_is_not_to_be_found(alice, bob, sender):
     assert Notification.objects.count() == 1
 
 
-def test_a_viewer_of_one_account_who_sends_in_another_may_not_send_here(alice, bob):
+def test_a_viewer_who_is_a_sender_in_another_account_may_not_send_in_this_one(alice, bob):
     both = alice.members["sender"]
     bob.account.memberships.create(user=both, role="viewer")
     client = signed_in(both)
@@ -41,7 +41,7 @@ def test_a_viewer_of_one_account_who_sends_in_another_may_not_send_here(alice, b
     assert client.get(COMPOSE).context["channel"] == alice.channel
 
 
-def test_nothing_is_sent_by_a_link(sender, alice):
+def test_a_get_request_sends_nothing(sender, alice):
     form = written(alice) | {"step": "send", "key": "k"}
     sender.get(COMPOSE, form)
     assert sender.get(TEST, form).status_code == 405
@@ -49,7 +49,7 @@ def test_nothing_is_sent_by_a_link(sender, alice):
     assert not Notification.objects.exists()
 
 
-def test_the_admins_own_address_for_a_new_one_leads_to_composing_whoever_may(alice):
+def test_the_admins_address_for_a_new_notification_leads_to_the_compose_form(alice):
     add = reverse("admin:notifications_app_notification_add")
 
     for role in ("sender", "manager", "owner"):

@@ -1,4 +1,4 @@
-"""Composing: a test to one subscriber."""
+"""Composing: a test message to one subscriber."""
 
 from notifications_app.models import Notification
 from tests.admin.notifications.composing import TEST, written
@@ -6,7 +6,7 @@ from tests.admin.support import subscriber
 from tests.factories import add_crowd
 
 
-def test_a_test_is_stored_for_one_subscriber_and_for_now(sender, alice):
+def test_a_test_message_is_stored_for_one_subscriber_and_sent_now(sender, alice):
     add_crowd(alice.channel, 3)
     device = subscriber(alice.channel)
     form = written(alice, when="later", local_time="2031-01-02T09:00", test_device=str(device.pk))
@@ -30,7 +30,7 @@ def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
     assert Notification.objects.get().only_subscription_id == device.pk
 
 
-def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alice, bob):
+def test_a_test_message_to_another_channels_or_a_missing_subscriber_is_refused(sender, alice, bob):
     add_crowd(bob.channel, 1)
     theirs = subscriber(bob.channel)
     for known_as in (str(theirs.pk), bytes(theirs.address_sha256).hex(), "x", ""):
@@ -39,7 +39,7 @@ def test_nothing_is_sent_to_a_subscriber_of_another_channel_or_none(sender, alic
     assert not Notification.objects.exists()
 
 
-def test_a_test_without_a_chosen_subscriber_asks_for_one(sender, alice):
+def test_a_test_message_without_a_subscriber_asks_for_one(sender, alice):
     page = sender.post(TEST, written(alice, test_device="", test_known_as=" ")).content.decode()
 
     assert "Choose the subscriber that gets the test." in page
@@ -47,7 +47,7 @@ def test_a_test_without_a_chosen_subscriber_asks_for_one(sender, alice):
     assert not Notification.objects.exists()
 
 
-def test_a_test_of_what_cannot_be_sent_says_what_is_wrong(sender, alice):
+def test_a_test_message_with_faults_says_what_is_wrong(sender, alice):
     add_crowd(alice.channel, 1)
     device = subscriber(alice.channel)
     answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))

@@ -1,4 +1,4 @@
-"""The dashboard: whose figures it shows, what a new installation is told, and what it costs."""
+"""The dashboard: its scope, its first steps and its cost."""
 
 from datetime import timedelta
 
@@ -24,10 +24,10 @@ def test_a_sender_is_offered_a_new_notification_first(alice):
     assert "New notification" not in html(alice.members["viewer"])
 
 
-# --- Whose figures --------------------------------------------------------------------------------
+# --- Scope ----------------------------------------------------------------------------------------
 
 
-def test_a_member_sees_the_figures_of_the_own_account_and_root_those_of_all(alice, bob, root):
+def test_a_member_sees_the_figures_of_their_account_and_a_superuser_all(alice, bob, root):
     counter_add(alice.channel.id, web_subscribers=111)
     counter_add(bob.channel.id, web_subscribers=222)
 
@@ -46,7 +46,7 @@ def test_another_accounts_channel_cannot_be_chosen(alice, bob, part):
     assert client.get(address, {"channel": alice.channel.pk}).status_code == 200
 
 
-def test_nothing_of_another_account_is_on_any_part_of_it(alice, bob):
+def test_no_part_of_the_dashboard_shows_another_account(alice, bob):
     running(bob.channel, title="Secret sale")
     make_sent_notification(bob.channel, title="Secret plan", status="pending", started_at=None)
     ProviderCredential.objects.create(
@@ -61,7 +61,7 @@ def test_nothing_of_another_account_is_on_any_part_of_it(alice, bob):
         assert bob.channel.name not in text
 
 
-def test_staff_of_no_account_see_a_dashboard_without_figures(alice):
+def test_a_user_without_an_account_sees_a_dashboard_without_figures(alice):
     loner = alice.members["owner"]
     loner.memberships.all().delete()
     counter_add(alice.channel.id, web_subscribers=111)
@@ -74,7 +74,7 @@ def test_staff_of_no_account_see_a_dashboard_without_figures(alice):
 
 
 @pytest.mark.parametrize("part", ["dashboard_live", "dashboard_attention"])
-def test_an_anonymous_visitor_is_sent_to_sign_in(client, db, part):
+def test_an_anonymous_visitor_is_redirected_to_sign_in(client, db, part):
     answer = client.get(reverse(f"admin:{part}"))
 
     assert answer.status_code == 302
@@ -98,7 +98,7 @@ def steps(user, **query):
     return [step["is_done"] for step in page(user, **query).context["steps"]]
 
 
-def test_a_new_installation_is_led_from_channel_to_snippet_to_test(root, db):
+def test_first_steps_lead_from_channel_to_snippet_to_test_message(root, db):
     assert steps(root) == [False, False, False]
     assert reverse("admin:channels_app_channel_add") in html(root)
 
@@ -114,7 +114,7 @@ def test_a_new_installation_is_led_from_channel_to_snippet_to_test(root, db):
     assert steps(root) == []
 
 
-def test_a_viewer_is_not_offered_what_only_a_sender_may(alice):
+def test_a_viewer_is_not_offered_the_steps_of_a_sender(alice):
     counter_add(alice.channel.id, web_subscribers=1)
     compose = reverse("admin:notification_compose") + "?channel="
 
@@ -126,7 +126,7 @@ def test_a_viewer_is_not_offered_what_only_a_sender_may(alice):
 
 
 def many(house):
-    """Channels, notifications in every state, and hours: much more than fits on the page."""
+    """More channels, notifications in every state, and hours than fit on the page."""
     everything_lives()
     channels = [house.channel] + [
         make_channel(f"Channel {number}", account=house.account) for number in range(15)
@@ -144,7 +144,7 @@ def many(house):
 
 @pytest.mark.parametrize("part", ["index", "dashboard_live", "dashboard_attention"])
 @pytest.mark.parametrize("who", ["root", "owner"])
-def test_queries_stay_few_however_much_there_is(
+def test_the_number_of_queries_does_not_grow_with_the_data(
     alice, root, django_assert_max_num_queries, part, who
 ):
     many(alice)

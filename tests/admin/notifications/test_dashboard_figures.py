@@ -1,4 +1,4 @@
-"""The dashboard's figures and charts: that they are right, and where they lead."""
+"""The figures and charts of the dashboard are right, and link to their lists."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tests.hours import stay_in_one_hour
 
 
 @pytest.mark.parametrize(("days", "unit", "entries"), [(1, "hour", 24), (7, "day", 7)])
-def test_a_window_ends_with_the_hour_or_day_that_is_running(days, unit, entries):
+def test_a_window_ends_with_the_current_hour_or_day(days, unit, entries):
     now = timezone.now()
 
     of = window(now, days)
@@ -27,7 +27,7 @@ def test_a_window_ends_with_the_hour_or_day_that_is_running(days, unit, entries)
     assert of.starts[0] - of.read_from == of.step * entries
 
 
-def test_figures_are_the_sums_of_the_hours_of_the_window_and_of_the_one_before(alice):
+def test_figures_are_sums_over_the_window_and_over_the_one_before(alice):
     stay_in_one_hour()
     stat(alice.channel, back=0, recipients=10, delivered=8, bounced=2, clicked=1)
     stat(alice.channel, back=0, platform="ios", recipients=5, delivered=5)
@@ -46,26 +46,26 @@ def test_figures_are_the_sums_of_the_hours_of_the_window_and_of_the_one_before(a
     assert outcomes.total.clicked_share == 2 / 14
 
 
-def test_a_long_window_is_not_compared_and_does_not_read_what_was_before_it():
+def test_a_long_window_neither_compares_with_nor_reads_the_one_before():
     of = window(timezone.now(), 90)
 
     assert (len(of.starts), of.is_compared, of.read_from) == (90, False, of.starts[0])
 
 
-def test_shares_of_nothing_are_not_told(alice):
+def test_a_share_of_zero_is_not_shown(alice):
     total = statistics_of(all_of(alice), window(timezone.now(), 30)).outcomes.total
 
     assert (total.delivered_share, total.bounced_share, total.clicked_share) == (None,) * 3
 
 
-def test_the_history_of_subscribers_leads_back_from_what_there_is_now(alice):
+def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice):
     stay_in_one_hour()
     Channel.objects.update(android_enabled=True)
     alice.channel.refresh_from_db()
     for number in range(3):
         factories.register(alice.channel, "android", f"phone-{number}")
     subscription_unsubscribe(channel=alice.channel, platform="android", address="phone-0")
-    # All of it was five hours ago; an hour ago 10 came and 4 went.
+    # All of them came five hours ago; an hour ago 10 came and 4 left.
     ChannelHour.objects.update(hour=hour(back=5))
     ChannelHour.objects.create(
         channel=alice.channel, hour=hour(back=1), shard=0, android_gained=10, android_lost=4
@@ -82,13 +82,13 @@ def test_the_history_of_subscribers_leads_back_from_what_there_is_now(alice):
 
 
 @pytest.mark.parametrize("days", ["1", "7", "30", "90", "8", "-1", "x", "9" * 400])
-def test_a_window_that_is_not_offered_is_a_week(alice, days):
+def test_an_unknown_window_becomes_a_week(alice, days):
     shown = page(alice.members["viewer"], days=days).context["scope"].days
 
     assert shown == (int(days) if days in {"1", "7", "30", "90"} else 7)
 
 
-def test_charts_come_as_data_and_as_tables(alice):
+def test_charts_are_sent_as_data_and_as_tables(alice):
     stat(alice.channel, back=3, recipients=40, delivered=37, bounced=3, clicked=5)
 
     text = html(alice.members["viewer"], days=1)

@@ -1,4 +1,4 @@
-"""Where the dashboard's numbers lead: to lists that hold what was counted, no less and no more."""
+"""The dashboard's numbers link to lists that hold exactly what was counted."""
 
 import re
 from datetime import timedelta
@@ -21,7 +21,7 @@ NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
 
 
 def ended(notification, *, back, platform="web", **counts):
-    """What ended so many hours ago, in the notification's minutes and in the hour's row."""
+    """Recipients that ended so many hours ago, in the minutes and in the row of the hour."""
     codes = {"delivered": "", "bounced": "endpoint_gone"}
     for outcome, code in codes.items():
         if outcome in counts:
@@ -36,7 +36,7 @@ def ended(notification, *, back, platform="web", **counts):
 
 
 def sent(channel, *, began, over, title, **fields):
-    """Begun and finished so many hours ago."""
+    """A notification that started and finished so many hours ago."""
     now = timezone.now()
     times = {
         "started_at": now - timedelta(hours=began),
@@ -47,7 +47,8 @@ def sent(channel, *, began, over, title, **fields):
 
 @pytest.fixture
 def busy_day(alice):
-    """What began before the last 24 hours, went on in them, was over before, goes on."""
+    """Notifications that started before the last 24 hours, ran in them, ended before them, or
+    still run."""
     channel = alice.channel
     today = sent(channel, began=3, over=2, title="today", target_platforms=["web", "ios"])
     ended(today, back=3, delivered=40, bounced=5)
@@ -88,7 +89,7 @@ def titles(rows):
     return {row.title for row in rows}
 
 
-def test_the_lists_behind_delivered_and_bounced_add_up_to_the_figures(busy_day):
+def test_the_lists_behind_delivered_and_bounced_add_up_to_their_figures(busy_day):
     client = signed_in(busy_day.members["viewer"])
     shown = figures(page(busy_day.members["viewer"], days=1).context)
     delivered = listed(client, shown["Delivered"]["url"])
@@ -101,7 +102,7 @@ def test_the_lists_behind_delivered_and_bounced_add_up_to_the_figures(busy_day):
     assert titles(bounced) == {"today", "goes on"}
 
 
-def test_the_lists_behind_a_platforms_numbers_count_that_platform_alone(busy_day):
+def test_the_lists_behind_a_platforms_numbers_count_only_that_platform(busy_day):
     user = busy_day.members["viewer"]
     rows = page(user, channel=busy_day.channel.pk, days=1).context["platforms"]
     (ios,) = [row for row in rows if row["name"] == "ios"]
@@ -121,13 +122,13 @@ def test_the_lists_behind_a_platforms_numbers_count_that_platform_alone(busy_day
         ({"outcome": "delivered", "platform": "android"}, set()),
     ],
 )
-def test_an_outcome_on_a_platform_is_looked_for_there_at_any_time(busy_day, query, expected):
+def test_an_outcome_on_a_platform_is_searched_without_a_window(busy_day, query, expected):
     client = signed_in(busy_day.members["viewer"])
 
     assert titles(listed(client, f"{NOTIFICATIONS}?{urlencode(query)}")) == expected
 
 
-def test_a_longer_window_has_a_longer_list(busy_day):
+def test_a_longer_window_lists_more_notifications(busy_day):
     user = busy_day.members["viewer"]
     shown = figures(page(user, days=7).context)
 
@@ -137,14 +138,14 @@ def test_a_longer_window_has_a_longer_list(busy_day):
     assert sums(found) == (shown["Delivered"]["value"], shown["Bounced"]["value"])
 
 
-def test_the_list_behind_what_was_sent_holds_those_that_ended_in_the_window(busy_day):
+def test_the_list_behind_sent_holds_notifications_that_ended_in_the_window(busy_day):
     user = busy_day.members["viewer"]
     url = figures(page(user, days=1).context)["Notifications sent"]["url"]
 
     assert titles(listed(signed_in(user), url)) == {"today", "across"}
 
 
-def test_the_page_says_what_its_columns_count(busy_day):
+def test_the_list_says_what_its_columns_count(busy_day):
     user = busy_day.members["viewer"]
     shown = figures(page(user, days=1).context)
 
@@ -158,7 +159,7 @@ def test_the_page_says_what_its_columns_count(busy_day):
     assert "being sent at some time" not in signed_in(user).get(NOTIFICATIONS).content.decode()
 
 
-def test_the_lists_behind_who_gained_and_lost_are_of_the_window(alice):
+def test_the_lists_behind_gained_and_lost_hold_the_subscribers_of_the_window(alice):
     user = alice.members["viewer"]
     add_crowd(alice.channel, 30)
     now, rows = timezone.now(), Subscription.objects.order_by("id")
@@ -177,12 +178,12 @@ def test_the_lists_behind_who_gained_and_lost_are_of_the_window(alice):
     assert old in listed(signed_in(user), web["url"])
 
 
-def test_where_a_window_begins_among_ids_is_before_all_that_are_made_in_it():
+def test_the_first_id_of_a_window_sorts_before_all_ids_made_in_it():
     now = timezone.now()
     assert uuid7_at(now - timedelta(seconds=1)) < Subscription().id < uuid7_at(now + timedelta(1))
 
 
-def test_of_all_channels_no_list_pretends_to_be_that_of_their_subscribers(alice):
+def test_figures_of_all_channels_link_to_no_list_of_subscribers(alice):
     add_crowd(alice.channel, 3)
     counter_add(alice.channel.id, ios_subscribers=4)
     ChannelHour.objects.all().delete()
@@ -196,7 +197,7 @@ def test_of_all_channels_no_list_pretends_to_be_that_of_their_subscribers(alice)
     assert "Web 3 · iOS 4" in text
 
 
-def test_every_figure_leads_to_its_list_of_the_chosen_channel(alice):
+def test_every_figure_links_to_its_list_for_the_chosen_channel(alice):
     counter_add(alice.channel.id, web_subscribers=5)
     context = page(alice.members["viewer"], channel=alice.channel.pk).context
     client = signed_in(alice.members["viewer"])
@@ -213,7 +214,7 @@ def test_every_figure_leads_to_its_list_of_the_chosen_channel(alice):
 
 
 @pytest.mark.parametrize("within", ["8", "-1", "x", "9" * 400, ""])
-def test_a_window_that_is_not_offered_hides_nothing(busy_day, within):
+def test_an_unknown_window_hides_no_rows(busy_day, within):
     client = signed_in(busy_day.members["viewer"])
 
     assert len(listed(client, f"{NOTIFICATIONS}?within={within}")) == 5

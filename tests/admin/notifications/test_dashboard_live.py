@@ -1,4 +1,4 @@
-"""What the dashboard says is being sent and due, and when it asks again."""
+"""What is being sent and due on the dashboard, and when the page asks again."""
 
 import re
 from datetime import timedelta
@@ -26,7 +26,7 @@ def ended_lately(notification, count):
     )
 
 
-def test_while_recipients_are_counted_no_end_is_promised(alice):
+def test_no_remaining_time_is_shown_while_recipients_are_counted(alice):
     notification = running(
         alice.channel, is_planning=True, recipient_count=5000, delivered_count=500, batches=[{}]
     )
@@ -39,7 +39,7 @@ def test_while_recipients_are_counted_no_end_is_promised(alice):
     assert "counting recipients" in html(alice.members["viewer"])
 
 
-def test_the_time_left_follows_from_what_ended_lately(alice):
+def test_the_remaining_time_follows_from_the_latest_outcomes(alice):
     notification = running(
         alice.channel, recipient_count=3000, delivered_count=900, bounced_count=100, batches=[{}]
     )
@@ -53,7 +53,7 @@ def test_the_time_left_follows_from_what_ended_lately(alice):
     assert (only.done, only.delivered_share) == (1000, 0.3)
 
 
-def test_what_waits_says_what_for(alice):
+def test_a_waiting_notification_says_what_it_waits_for(alice):
     soon = timezone.now() + timedelta(minutes=5)
     retrying = running(alice.channel, batches=[{"due_at": soon}, {"status": "parked"}])
     parked = running(alice.channel, batches=[{"status": "parked"}])
@@ -64,7 +64,7 @@ def test_what_waits_says_what_for(alice):
     assert stages == {retrying.id: "retrying", parked.id: "parked", busy.id: "sending"}
 
 
-def test_what_is_due_comes_soonest_first(alice):
+def test_due_notifications_are_listed_soonest_first(alice):
     now = timezone.now()
     for hours in (5, 1, 3):
         make_sent_notification(
@@ -82,7 +82,7 @@ def live(house):
     return answer.content.decode()
 
 
-def test_the_live_part_asks_again_while_something_is_sent_and_then_stops(alice):
+def test_the_live_part_asks_again_only_while_something_is_sent(alice):
     notification = running(alice.channel, batches=[{}])
     assert "every 2s" in live(alice)
 
@@ -92,7 +92,7 @@ def test_the_live_part_asks_again_while_something_is_sent_and_then_stops(alice):
     assert "hx-get" not in live(alice)
 
 
-def test_the_live_part_wakes_when_the_next_is_due(alice):
+def test_the_live_part_asks_again_when_the_next_notification_is_due(alice):
     make_sent_notification(
         alice.channel, status="pending", scheduled_at=timezone.now() + timedelta(seconds=90)
     )

@@ -1,4 +1,4 @@
-"""The log of recipients: every one of them, as a file that no spreadsheet runs."""
+"""The log of recipients: complete, and safe to open in a spreadsheet."""
 
 import csv
 from io import StringIO
@@ -40,9 +40,10 @@ def deliver(notification, **fields):
     )
 
 
-def test_each_recipient_has_a_row_with_what_became_of_it(viewer, notification):
+def test_each_recipient_has_a_row_with_its_outcome(viewer, notification):
     at = notification.finished_at
-    one, two, three = sorted(uuid7() for _ in range(3))  # those of one millisecond have no order
+    # Recipients of one millisecond have no order.
+    one, two, three = sorted(uuid7() for _ in range(3))
     ended = {"finished_at": at, "clicked_at": at}
     deliver(notification, subscription_id=one, status=1, attempts=1, **ended)
     gone = {"status": 2, "code": "endpoint_gone", "detail": "410", "attempts": 2}
@@ -67,7 +68,7 @@ def test_each_recipient_has_a_row_with_what_became_of_it(viewer, notification):
     assert (rows[2]["platform"], rows[2]["finished_at"]) == ("web", "")
 
 
-def test_every_page_is_read_and_none_twice(viewer, notification, monkeypatch):
+def test_every_recipient_is_read_once_over_all_pages(viewer, notification, monkeypatch):
     monkeypatch.setattr(log, "_PAGE", 3)
     made = {str(deliver(notification).subscription_id) for _ in range(10)}
     found = [row["subscription_id"] for row in rows_of(viewer.get(log_of(notification)))]
@@ -100,7 +101,7 @@ def test_no_cell_is_a_formula(viewer, notification, words):
     assert row["detail"][1:].replace("\r\n", "\n") == words.replace("\r\n", "\n")
 
 
-def test_the_file_is_named_and_downloads_are_entries_of_the_audit_log(viewer, notification, alice):
+def test_a_download_has_a_file_name_and_an_entry_in_the_audit_log(viewer, notification, alice):
     answer = viewer.get(log_of(notification))
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert f'filename="notification-{notification.pk}.csv"' in answer.headers["Content-Disposition"]
@@ -109,6 +110,6 @@ def test_the_file_is_named_and_downloads_are_entries_of_the_audit_log(viewer, no
     assert entry.actor == alice.members["viewer"]
 
 
-def test_the_log_of_another_account_is_not_to_be_found(viewer, bob):
+def test_the_log_of_another_account_is_not_found(viewer, bob):
     theirs = make_sent_notification(bob.channel)
     assert viewer.get(log_of(theirs)).status_code == 404

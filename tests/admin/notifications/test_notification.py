@@ -1,4 +1,4 @@
-"""A notification's page and the list: what they say, to whom, and at what cost."""
+"""A notification's page and the list of notifications: content, scope and cost."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -49,7 +49,7 @@ def pending(channel, **fields):
 
 
 def running(channel, **fields):
-    """Half of two hundred have their outcome."""
+    """A notification of two hundred recipients; half of them have their outcome."""
     now = timezone.now()
     notification = make_sent_notification(
         channel,
@@ -103,10 +103,10 @@ def ended(notification, code, count, *, minutes=0, platform="web"):
     )
 
 
-# --- its page -------------------------------------------------------------------------------------
+# --- page -----------------------------------------------------------------------------------------
 
 
-def test_a_page_says_what_became_of_the_recipients_and_why(viewer, alice):
+def test_a_page_shows_outcomes_and_bounce_reasons(viewer, alice):
     notification = make_sent_notification(alice.channel, data={"campaign": "<spring>"})
     add_plan(notification)
     ended(notification, "", 97)
@@ -121,10 +121,10 @@ def test_a_page_says_what_became_of_the_recipients_and_why(viewer, alice):
     assert "Message too large" in page
     assert "&lt;spring&gt;" in page
     assert "<spring>" not in page
-    assert "every 2s" not in page  # there is nothing left to wait for
+    assert "every 2s" not in page  # nothing is left to wait for
 
 
-def test_bounces_from_before_reasons_were_kept_are_counted_as_such(viewer, alice):
+def test_bounces_from_before_codes_were_kept_are_shown_without_a_reason(viewer, alice):
     notification = make_sent_notification(alice.channel)
     page = viewer.get(page_of(notification))
     (reason,) = page.context["reasons"]
@@ -132,7 +132,7 @@ def test_bounces_from_before_reasons_were_kept_are_counted_as_such(viewer, alice
     assert reason.words.title == "Reason not recorded"
 
 
-def test_a_running_one_shows_how_far_it_is_and_asks_again(viewer, alice):
+def test_the_page_of_a_running_notification_shows_progress_and_asks_again(viewer, alice):
     notification = running(alice.channel)
     add_batch(notification, recipient_count=100)
 
@@ -146,13 +146,13 @@ def test_a_running_one_shows_how_far_it_is_and_asks_again(viewer, alice):
         assert 'hx-trigger="every 2s"' in shown
 
 
-def test_the_live_part_reloads_the_page_when_the_state_changes(viewer, alice):
+def test_the_live_part_reloads_the_page_when_the_status_changes(viewer, alice):
     notification = make_sent_notification(alice.channel)
     answer = viewer.get(part_of(notification), {"seen": "processing"})
     assert answer.headers["HX-Refresh"] == "true"
 
 
-def test_nothing_is_promised_while_recipients_are_being_counted(viewer, alice):
+def test_no_remaining_time_is_shown_while_recipients_are_being_counted(viewer, alice):
     notification = running(alice.channel)
     notification.plans.update(status="planning")
     page = viewer.get(page_of(notification))
@@ -160,7 +160,7 @@ def test_nothing_is_promised_while_recipients_are_being_counted(viewer, alice):
     assert page.context["progress"].pace.seconds_left is None
 
 
-def test_recipients_that_wait_for_another_attempt_are_told(viewer, alice):
+def test_recipients_that_wait_for_another_attempt_are_shown(viewer, alice):
     notification = running(alice.channel)
     later = timezone.now() + timedelta(minutes=5)
     add_batch(notification, recipient_count=60, delivered_count=20, due_at=later)
@@ -168,7 +168,7 @@ def test_recipients_that_wait_for_another_attempt_are_told(viewer, alice):
     assert "40 on Web wait for another attempt" in page
 
 
-def test_a_pause_is_shown_in_the_push_services_own_words(viewer, alice):
+def test_a_pause_is_shown_in_the_push_services_words(viewer, alice):
     notification = running(alice.channel, target_platforms=["ios"])
     notification.plans.update(platform="ios")
     add_batch(notification, recipient_count=100, status="parked", parked_at=timezone.now())
@@ -197,27 +197,27 @@ def test_a_pause_is_shown_before_the_start_and_not_after_the_end(viewer, alice):
     assert "is paused" not in viewer.get(page_of(ended)).content.decode()
 
 
-def test_the_timeline_of_a_cancelled_one_ends_there(viewer, alice):
+def test_the_timeline_of_a_cancelled_notification_ends_with_the_cancel(viewer, alice):
     now = timezone.now()
     notification = pending(alice.channel, status="cancelled", finished_at=now)
     steps = viewer.get(page_of(notification)).context["steps"]
     assert [step.name for step in steps] == ["Accepted", "Cancelled"]
 
 
-def test_a_page_of_a_test_says_so_and_for_whom(viewer, alice):
+def test_the_page_of_a_test_message_names_its_subscriber(viewer, alice):
     device = uuid7()
     page = viewer.get(page_of(make_sent_notification(alice.channel, only_subscription_id=device)))
     assert str(device) in page.content.decode()
     assert ">test</span>" in page.content.decode()
 
 
-def test_a_deleted_segment_is_told(viewer, alice):
+def test_the_page_says_that_its_segment_was_deleted(viewer, alice):
     page = viewer.get(page_of(make_sent_notification(alice.channel, segment_id=uuid7())))
     assert "A segment that was deleted" in page.content.decode()
 
 
 @pytest.mark.parametrize("days", [0, 3, 27])
-def test_outcomes_over_time_are_all_there_in_few_steps(alice, days):
+def test_outcomes_over_time_are_complete_in_a_bounded_number_of_points(alice, days):
     notification = make_sent_notification(alice.channel)
     ended(notification, "", 50)
     ended(notification, "expired", 3, minutes=days * 24 * 60)
@@ -235,23 +235,23 @@ def test_outcomes_over_time_are_all_there_in_few_steps(alice, days):
     ("platform", "answers"),
     [("web", webpush_answers), ("android", fcm_answers), ("ios", apns_answers)],
 )
-def test_every_answer_that_bounces_a_recipient_has_words(platform, answers):
+def test_every_answer_that_bounces_a_recipient_has_a_description(platform, answers):
     rejecting = {AnswerClass.REJECTED, AnswerClass.GONE, AnswerClass.SUSPECT}
     rows = [*answers.TABLE.values(), *answers.FALLBACK.values()]
-    for code in {code for verdict, code in rows if verdict in rejecting}:
+    for code in {code for answer_class, code in rows if answer_class in rejecting}:
         words = bounce_reasons.words_for(platform, code)
         assert words.title != code.replace("_", " ").capitalize()
         assert words.meaning
 
 
-def test_an_unknown_reason_is_shown_as_it_is():
+def test_an_unknown_bounce_reason_is_shown_as_its_code():
     assert bounce_reasons.words_for("web", "brand_new").title == "Brand new"
 
 
 # --- cancelling -----------------------------------------------------------------------------------
 
 
-def test_a_sender_cancels_what_is_still_pending(sender, alice):
+def test_a_sender_cancels_a_pending_notification(sender, alice):
     notification = pending(alice.channel)
     assert "Cancel notification" in sender.get(page_of(notification)).content.decode()
 
@@ -265,7 +265,7 @@ def test_a_sender_cancels_what_is_still_pending(sender, alice):
     assert entry.actor == alice.members["sender"]
 
 
-def test_cancelling_too_late_is_explained_and_changes_nothing(sender, alice):
+def test_cancelling_too_late_explains_it_and_changes_nothing(sender, alice):
     notification = running(alice.channel)
     answer = sender.post(cancel_of(notification))
     assert answer.status_code == 302
@@ -283,12 +283,12 @@ def test_a_viewer_cancels_nothing(viewer, alice):
     assert notification.status == "pending"
 
 
-def test_nothing_is_cancelled_by_a_link(sender, alice):
+def test_a_get_request_cancels_nothing(sender, alice):
     notification = pending(alice.channel)
     assert sender.get(cancel_of(notification)).status_code == 405
 
 
-def test_a_notification_of_another_account_is_not_to_be_found(alice, bob, sender):
+def test_a_notification_of_another_account_is_not_found(alice, bob, sender):
     theirs = pending(bob.channel)
     for address in (page_of(theirs), part_of(theirs)):
         assert sender.get(address).status_code == 404
@@ -298,7 +298,7 @@ def test_a_notification_of_another_account_is_not_to_be_found(alice, bob, sender
     assert theirs.status == "pending"
 
 
-def test_the_admins_own_pages_change_and_delete_none(alice, root):
+def test_the_admins_own_pages_neither_change_nor_delete_a_notification(alice, root):
     notification = pending(alice.channel)
     client = signed_in(root)
     client.post(page_of(notification), {"title": "Changed"})
@@ -313,7 +313,7 @@ def listed(client, **query):
     return [row.title for row in client.get(LIST, query).context["cl"].result_list]
 
 
-def test_the_list_answers_what_staff_ask(viewer, alice):
+def test_the_list_filters_by_status_and_kind(viewer, alice):
     make_sent_notification(alice.channel, title="fine")
     make_sent_notification(alice.channel, title="bad", delivered_count=89, bounced_count=11)
     make_sent_notification(alice.channel, title="at ten", delivered_count=90, bounced_count=10)
@@ -329,7 +329,7 @@ def test_the_list_answers_what_staff_ask(viewer, alice):
     assert listed(viewer, status__exact="pending") == ["scheduled"]
 
 
-def test_one_is_found_by_its_id_or_by_words_of_it(viewer, alice, bob):
+def test_a_notification_is_found_by_its_id_or_its_words(viewer, alice, bob):
     mine = make_sent_notification(alice.channel, title="Winter boots", body="Half price")
     make_sent_notification(alice.channel, title="Other", body="Else")
     theirs = make_sent_notification(bob.channel, title="Winter coats")
@@ -342,7 +342,7 @@ def test_one_is_found_by_its_id_or_by_words_of_it(viewer, alice, bob):
     assert listed(viewer, q="%") == []
 
 
-def test_only_who_may_send_is_offered_to(viewer, sender, alice):
+def test_only_a_sender_is_offered_to_compose(viewer, sender, alice):
     compose = reverse("admin:notification_compose")
     assert compose in sender.get(LIST).content.decode()
     assert compose not in viewer.get(LIST).content.decode()

@@ -1,4 +1,4 @@
-"""The list of notifications: by date, and as CSV."""
+"""The list of notifications, filtered by date, and its CSV export."""
 
 import csv
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def viewer(alice):
 
 
 def due(channel, day, **fields):
-    """Due at the first moment of the day, and at the last one."""
+    """A notification due at the first moment of a day, and one at the last."""
     for clock in ((0, 0, 0), (23, 59, 59)):
         moment = datetime(2026, 11, day, *clock, tzinfo=UTC)
         make_sent_notification(channel, title=f"day {day}", scheduled_at=moment, **fields)
@@ -34,7 +34,7 @@ def exported(client, **query):
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_the_list_is_filtered_by_days_of_utc(viewer, alice):
+def test_the_list_filters_by_days_in_utc(viewer, alice):
     for day in (19, 20, 21):
         due(alice.channel, day)
 
@@ -50,7 +50,7 @@ def test_the_list_is_filtered_by_days_of_utc(viewer, alice):
     assert 'type="date" name="from"' in viewer.get(LIST).content.decode()
 
 
-def test_the_export_holds_what_the_list_holds(viewer, alice, bob):
+def test_the_export_has_the_rows_of_the_list(viewer, alice, bob):
     due(bob.channel, 20)
     row = make_sent_notification(alice.channel, title="=1+1", body="two\nlines", clicked_count=7)
     make_sent_notification(alice.channel, status="failed")
@@ -78,13 +78,13 @@ def test_the_export_holds_what_the_list_holds(viewer, alice, bob):
     }
 
 
-def test_the_link_to_the_export_keeps_the_filters(viewer, alice):
+def test_the_export_link_keeps_the_filters(viewer, alice):
     page = viewer.get(LIST, {"from": "2026-11-20", "p": "1"}).content.decode()
 
     assert f'href="{EXPORT}?from=2026-11-20"' in page
 
 
-def test_pages_of_the_export_follow_each_other(viewer, alice, monkeypatch):
+def test_the_export_continues_over_several_pages(viewer, alice, monkeypatch):
     monkeypatch.setattr("notifications_app.admin.export._PAGE", 2)
     rows = [make_sent_notification(alice.channel) for _ in range(5)]
 
@@ -94,5 +94,5 @@ def test_pages_of_the_export_follow_each_other(viewer, alice, monkeypatch):
 
 
 @pytest.mark.parametrize("query", [{"x": "1"}, {"from": "\x00"}, {"status__exact": "\x00"}])
-def test_an_export_of_what_no_filter_offers_is_refused(viewer, query):
+def test_an_export_with_an_unknown_filter_is_refused(viewer, query):
     assert viewer.get(EXPORT, query).status_code == 400

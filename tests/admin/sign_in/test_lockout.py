@@ -1,4 +1,4 @@
-"""Who guesses passwords is locked out for a while, and learns nothing."""
+"""Failed sign-ins lock a name out for a while, and the answers disclose nothing."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def fail(username, times=5, **more):
     return [sign_in(username, f"guess {n}", **more).status_code for n in range(times)]
 
 
-def test_a_right_password_signs_in_with_a_new_session(alice):
+def test_a_correct_password_signs_in_with_a_new_session(alice):
     client = Client()
     client.get(LOGIN)
     answer = sign_in("alice-viewer", client=client)
@@ -39,7 +39,7 @@ def test_a_right_password_signs_in_with_a_new_session(alice):
     assert LogEntry.objects.filter(actor=alice.members["viewer"], changes={}).exists()
 
 
-def test_the_fifth_failure_locks_out_for_fifteen_minutes_even_with_the_right_password(alice):
+def test_the_fifth_failure_locks_out_for_fifteen_minutes_even_the_correct_password(alice):
     assert fail("alice-viewer") == [200] * 4 + [429]
 
     answer = sign_in("alice-viewer")
@@ -48,7 +48,7 @@ def test_the_fifth_failure_locks_out_for_fifteen_minutes_even_with_the_right_pas
     assert 890 < int(answer.headers["Retry-After"]) <= 900
 
 
-def test_guessing_on_does_not_make_the_lock_out_longer_and_it_ends_by_itself(alice):
+def test_further_failures_do_not_extend_the_lock_out(alice):
     fail("alice-viewer")
     tries = AccessAttempt.objects.filter(username="alice-viewer")
     ago = timedelta(minutes=10)
@@ -61,7 +61,7 @@ def test_guessing_on_does_not_make_the_lock_out_longer_and_it_ends_by_itself(ali
     assert sign_in("alice-viewer").status_code == 302
 
 
-def test_only_this_name_from_this_address_is_locked_out(alice, settings):
+def test_a_lock_out_is_for_one_name_from_one_address(alice, settings):
     settings.TRUSTED_PROXIES = 1
     there = {"headers": {"X-Forwarded-For": "192.0.2.7"}}
     fail("alice-viewer", **there)
@@ -92,7 +92,7 @@ def test_the_audit_log_keeps_the_whole_address(alice, settings):
     assert LogEntry.objects.get(actor=alice.members["viewer"]).remote_addr == "2001:db8:1:2::7"
 
 
-def test_an_address_has_so_many_attempts_a_minute_wherever_a_password_is_asked(alice, settings):
+def test_an_address_has_a_limited_number_of_password_checks_a_minute(alice, settings):
     settings.SIGN_INS_PER_MINUTE = 3
     settings.TRUSTED_PROXIES = 1
     client = signed_in(alice.members["viewer"])
@@ -119,7 +119,7 @@ def test_an_address_has_so_many_attempts_a_minute_wherever_a_password_is_asked(a
     assert sign_in("alice-sender", **there).status_code == 302
 
 
-def test_a_success_forgets_the_failures_before_it(alice):
+def test_a_successful_sign_in_resets_the_failures(alice):
     fail("alice-viewer", 4)
     sign_in("alice-viewer")
 
@@ -139,7 +139,7 @@ def test_no_answer_tells_whether_a_user_exists(alice):
         assert [said(sign_in(name, password)) for _ in range(6)] == known, name
 
 
-def test_the_api_goes_on_for_who_is_locked_out(alice):
+def test_the_api_still_serves_a_locked_out_address(alice):
     key = make_key(alice.channel)
     fail("alice-viewer", 6)
 
@@ -147,7 +147,7 @@ def test_the_api_goes_on_for_who_is_locked_out(alice):
     assert answer.status_code == 200
 
 
-def test_nothing_that_was_typed_is_kept_but_the_name(alice):
+def test_a_failed_sign_in_stores_nothing_but_the_name(alice):
     client = Client()
     fields = {"username": "alice-viewer", "password": "typed-password", "otp_token": "typed-code"}
     client.post(LOGIN, fields)
@@ -170,7 +170,7 @@ def test_a_superuser_sees_and_clears_a_lock_out(alice, root):
     assert (note.actor, note.changes["username"]) == (root, ["alice-viewer", None])
 
 
-def test_others_neither_see_nor_clear_lock_outs(alice):
+def test_only_superusers_see_and_clear_lock_outs(alice):
     fail("alice-viewer")
     client = signed_in(alice.members["owner"])
     chosen = [AccessAttempt.objects.get().pk]
@@ -196,7 +196,7 @@ def test_a_sign_in_and_the_list_take_few_queries(alice, root, django_assert_max_
 
 
 @pytest.mark.parametrize("path", ["https://evil.example/", "//evil.example/"])
-def test_a_sign_in_leads_to_no_other_site(alice, path):
+def test_a_sign_in_redirects_to_no_other_site(alice, path):
     fields = {"username": "alice-viewer", "password": PASSWORD, "next": path}
 
     assert "evil" not in Client().post(LOGIN, fields)["Location"]

@@ -1,4 +1,4 @@
-"""Two-step sign-in: a code of the phone, or a recovery code, beside the password."""
+"""Two-step sign-in: a code of the phone, or a recovery code, after the password."""
 
 from contextlib import ExitStack
 
@@ -27,7 +27,8 @@ def page(db):
 
 
 def code_of(user):
-    """What the phone shows now. Django-otp takes each code once, so time is let pass for it."""
+    """What the phone shows now. Django-otp accepts each code once, so the test moves its time
+    on."""
     phone = TOTPDevice.objects.get(user=user)
     TOTPDevice.objects.filter(user=user).update(last_t=-1, throttling_failure_count=0)
     return f"{totp(phone.bin_key, phone.step, phone.t0, phone.digits, phone.drift):06}"
@@ -44,7 +45,7 @@ def sign_in(user, code="", password=PASSWORD, client=None):
     return (client or Client()).post(LOGIN, fields)
 
 
-def test_a_user_sets_it_up_in_the_console(alice, page):
+def test_a_user_turns_on_two_step_sign_in_in_the_console(alice, page):
     viewer = alice.members["viewer"]
     client, elsewhere = signed_in(viewer), signed_in(viewer)
     client.post(page, {"do": "begin"})
@@ -56,7 +57,7 @@ def test_a_user_sets_it_up_in_the_console(alice, page):
     assert len(set(codes)) == two_step.RECOVERY_CODES
     assert "no-store" in answer.headers["Cache-Control"]
     assert client.get("/admin/").status_code == 200
-    assert elsewhere.get("/admin/").status_code == 302  # it began without a code
+    assert elsewhere.get("/admin/").status_code == 302  # the session began without a code
     again = client.get(page).content.decode()
     assert not any(code in again for code in codes)
     assert TOTPDevice.objects.get().key not in again
@@ -64,7 +65,7 @@ def test_a_user_sets_it_up_in_the_console(alice, page):
     assert PICTURE not in again
 
 
-def test_a_wrong_code_does_not_turn_it_on(alice, page):
+def test_a_wrong_code_does_not_turn_on_two_step_sign_in(alice, page):
     client = signed_in(alice.members["viewer"])
     client.post(page, {"do": "begin"})
 
@@ -72,7 +73,7 @@ def test_a_wrong_code_does_not_turn_it_on(alice, page):
     assert not two_step.is_on(alice.members["viewer"])
 
 
-def test_sign_in_takes_the_code(alice):
+def test_signing_in_needs_the_code(alice):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     client = Client()
@@ -91,7 +92,7 @@ def test_a_code_works_once(alice):
     assert sign_in(viewer, code).status_code == 200
 
 
-def test_a_recovery_code_works_once_however_it_is_typed(alice):
+def test_a_recovery_code_works_once_in_any_spelling(alice):
     viewer = alice.members["viewer"]
     codes = turned_on(viewer)
 
@@ -100,14 +101,14 @@ def test_a_recovery_code_works_once_however_it_is_typed(alice):
     assert two_step.recovery_codes_left(viewer) == 9
 
 
-def test_recovery_codes_are_not_kept_as_they_are(alice):
+def test_recovery_codes_are_stored_hashed(alice):
     codes = turned_on(alice.members["viewer"])
     kept = str(list(StaticToken.objects.values()))
 
     assert not any(code in kept or code.replace("-", "") in kept for code in codes)
 
 
-def test_no_answer_tells_whether_the_password_was_right(alice):
+def test_no_answer_discloses_whether_the_password_was_correct(alice):
     viewer = alice.members["viewer"]
     turned_on(viewer)
 
@@ -115,7 +116,7 @@ def test_no_answer_tells_whether_the_password_was_right(alice):
     assert said(sign_in(viewer)) == said(sign_in(viewer, password="wrong"))
 
 
-def test_guessing_codes_ends_in_the_lock_out(alice):
+def test_guessing_codes_locks_the_user_out(alice):
     viewer = alice.members["viewer"]
     turned_on(viewer)
 
@@ -124,8 +125,8 @@ def test_guessing_codes_ends_in_the_lock_out(alice):
     assert sign_in(viewer, code_of(viewer)).status_code == 429
 
 
-def test_a_wrong_code_makes_the_next_one_wait(alice):
-    """Also for who guesses from many addresses."""
+def test_a_wrong_code_delays_the_next_attempt(alice):
+    """Also if the attempts come from many addresses."""
     viewer = alice.members["viewer"]
     turned_on(viewer)
     code = code_of(viewer)
@@ -135,7 +136,7 @@ def test_a_wrong_code_makes_the_next_one_wait(alice):
     assert TOTPDevice.objects.get().throttling_failure_count == 1
 
 
-def test_a_session_without_the_second_step_has_no_access(alice):
+def test_a_session_without_the_code_has_no_access(alice):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     client = signed_in(viewer)
@@ -144,7 +145,7 @@ def test_a_session_without_the_second_step_has_no_access(alice):
         assert "/admin/login/" in client.get(path)["Location"]
 
 
-def test_a_session_of_a_phone_that_was_replaced_has_no_access(alice):
+def test_a_session_of_a_replaced_phone_has_no_access(alice):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     client = Client()
@@ -155,7 +156,7 @@ def test_a_session_of_a_phone_that_was_replaced_has_no_access(alice):
     assert client.get("/admin/").status_code == 302
 
 
-def test_turning_it_off_takes_password_and_code(alice, page):
+def test_turning_two_step_sign_in_off_needs_password_and_code(alice, page):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     client = Client()
@@ -171,7 +172,7 @@ def test_turning_it_off_takes_password_and_code(alice, page):
     assert sign_in(viewer).status_code == 302
 
 
-def test_new_recovery_codes_make_the_old_ones_void(alice, page):
+def test_new_recovery_codes_invalidate_the_old_ones(alice, page):
     viewer = alice.members["viewer"]
     old = turned_on(viewer)
     client = Client()
@@ -182,10 +183,10 @@ def test_new_recovery_codes_make_the_old_ones_void(alice, page):
 
     assert not set(new) & set(old)
     assert sign_in(viewer, old[1]).status_code == 200
-    assert sign_in(viewer, new[1]).status_code in {200, 302}  # 200: the wrong one makes it wait
+    assert sign_in(viewer, new[1]).status_code in {200, 302}  # 200: the wrong code delays this one
 
 
-def test_setting_up_another_phone_begins_with_turning_it_off(alice, page):
+def test_another_phone_is_set_up_only_after_two_step_sign_in_is_off(alice, page):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     client = Client()
@@ -196,7 +197,7 @@ def test_setting_up_another_phone_begins_with_turning_it_off(alice, page):
     assert two_step.pending(viewer) is None
 
 
-def test_a_superuser_turns_it_off_for_another_and_that_is_noted(alice, root):
+def test_a_superuser_turns_it_off_for_another_user_with_an_entry_in_the_audit_log(alice, root):
     viewer = alice.members["viewer"]
     turned_on(viewer)
 
@@ -209,7 +210,7 @@ def test_a_superuser_turns_it_off_for_another_and_that_is_noted(alice, root):
 
 
 class FullOnceProven(BoundedHasher):
-    """A process whose places are free for the check of a password and taken after it."""
+    """A process whose places for hashing are free for the password check and taken after it."""
 
     iterations = 1
 
@@ -217,7 +218,7 @@ class FullOnceProven(BoundedHasher):
         return PBKDF2PasswordHasher().verify(password, encoded)
 
     def harden_runtime(self, password, encoded):
-        """Nothing: a test's password has few rounds."""
+        """Does nothing: a test's password has few rounds."""
 
 
 def change_password(client, code, new=NEW_PASSWORD):
@@ -226,14 +227,14 @@ def change_password(client, code, new=NEW_PASSWORD):
 
 
 def inside(user):
-    """A browser of a user who signed in with a code, and the user's recovery codes."""
+    """The browser of a user who signed in with a code, and the user's recovery codes."""
     codes = turned_on(user)
     client = Client()
     sign_in(user, code_of(user), client=client)
     return client, codes
 
 
-def test_a_recovery_code_survives_a_refusal_because_no_password_can_be_hashed(
+def test_a_recovery_code_survives_a_sign_in_that_is_refused_for_want_of_a_place(
     alice, settings, monkeypatch
 ):
     settings.PASSWORD_HASHERS = [f"{__name__}.FullOnceProven"]
@@ -253,7 +254,7 @@ def test_a_recovery_code_survives_a_refusal_because_no_password_can_be_hashed(
     assert two_step.recovery_codes_left(viewer) == len(codes) - 1
 
 
-def test_a_recovery_code_survives_a_new_password_that_is_refused(alice):
+def test_a_recovery_code_survives_a_refused_new_password(alice):
     client, codes = inside(alice.members["viewer"])
 
     answer = change_password(client, codes[0], new="12345678")
@@ -263,7 +264,7 @@ def test_a_recovery_code_survives_a_new_password_that_is_refused(alice):
     assert two_step.recovery_codes_left(alice.members["viewer"]) == len(codes)
 
 
-def test_a_link_to_set_a_password_does_not_get_around_it(alice):
+def test_a_password_link_does_not_bypass_two_step_sign_in(alice):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     viewer.set_password("another-long-battery-staple")
@@ -272,7 +273,7 @@ def test_a_link_to_set_a_password_does_not_get_around_it(alice):
     assert sign_in(viewer, password="another-long-battery-staple").status_code == 200
 
 
-def test_the_picture_holds_the_secret_that_the_phone_needs(alice):
+def test_the_qr_code_holds_the_secret_that_the_phone_needs(alice):
     two_step.begin(user=alice.members["viewer"])
     address = two_step.pending(alice.members["viewer"]).config_url
 

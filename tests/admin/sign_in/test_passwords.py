@@ -12,14 +12,14 @@ LIMIT = 60
 
 
 class Process:
-    """Hashes that take until they are told to end."""
+    """A process whose hashes last until the test ends them."""
 
     def __init__(self, pool):
         self._pool, self.places = pool, Places(LIMIT)
         self.may_end = Event()
 
     def hash_for(self, who):
-        """A future: True for who got a place, in the end; False for who is refused."""
+        """A future: True if the address got a place, in the end; False if it was refused."""
         begun = Event()
         return self._pool.submit(self._hash, who, begun), begun
 
@@ -47,7 +47,7 @@ def process():
 
 
 def answers(process, futures, *, refusals):
-    """What each got; so many are refused before any hash ends."""
+    """The answers, once so many of them are refusals; no hash has ended by then."""
     done = set()
     while len(done) < refusals:
         done |= wait(set(futures) - done, LIMIT, FIRST_COMPLETED).done
@@ -64,7 +64,7 @@ def test_two_hash_one_waits_and_the_others_are_refused_at_once(process):
     assert found == [False] * (16 - inside) + [True] * inside
 
 
-def test_an_address_that_floods_leaves_a_place_to_another(process):
+def test_an_address_that_floods_leaves_a_place_for_another_address(process):
     flood = [process.hash_for("flood")[0] for _ in range(8)]
 
     process.hashing_for("somebody")
@@ -72,7 +72,7 @@ def test_an_address_that_floods_leaves_a_place_to_another(process):
     assert answers(process, flood, refusals=6) == [False] * 6 + [True] * 2
 
 
-def test_a_request_that_waited_too_long_is_refused_and_leaves_its_place(process):
+def test_a_request_that_waited_too_long_is_refused_and_frees_its_place(process):
     process.places = Places(0.01)
     hashing = process.hashing_for("flood")
 
@@ -81,7 +81,7 @@ def test_a_request_that_waited_too_long_is_refused_and_leaves_its_place(process)
     assert not hashing.done()
 
 
-def test_a_hash_that_fails_gives_its_place_back(process):
+def test_a_hash_that_fails_frees_its_place(process):
     for _ in range(HASHES_AT_ONCE + 1):
         with pytest.raises(ZeroDivisionError), process.places.one_for("x"):
             _ = 1 / 0

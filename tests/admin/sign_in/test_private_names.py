@@ -1,6 +1,6 @@
-"""Names that we use of libraries beyond their documentation, with the version that has them.
+"""Undocumented names of libraries that the sign-in uses, with the version that has them.
 
-If a new version fails here, read what it changed, check the accessor, and name the new version.
+If a new version fails here, read what changed, check the accessor, and name the new version.
 """
 
 from importlib.metadata import version
@@ -21,11 +21,11 @@ from tests.admin.sign_in.test_otp import code_of, sign_in, turned_on
         ("django-otp", "1.7.5"),  # channels_app/sign_in/console.py: StaffBackend
     ],
 )
-def test_the_pinned_version_is_the_one_whose_names_we_know(library, known):
+def test_the_installed_version_is_the_one_that_was_read(library, known):
     assert version(library) == known
 
 
-def test_django_keeps_the_token_of_a_followed_link_under_the_name_that_we_delete(alice, client):
+def test_django_keeps_the_token_of_an_opened_link_under_the_name_that_we_delete(alice, client):
     form = client.get(set_password_path(user=alice.members["viewer"]))["Location"]
     assert views.INTERNAL_RESET_SESSION_TOKEN in client.session
 
@@ -36,7 +36,7 @@ def test_django_keeps_the_token_of_a_followed_link_under_the_name_that_we_delete
     assert b"no longer works" in client.get(form).content
 
 
-def test_django_otp_takes_the_device_of_a_sign_in_from_its_user(alice, client):
+def test_django_otp_reads_the_device_of_a_sign_in_from_its_user(alice, client):
     viewer = alice.members["viewer"]
     turned_on(viewer)
     assert _handle_auth_login.__module__ == "django_otp"

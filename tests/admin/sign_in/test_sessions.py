@@ -1,4 +1,4 @@
-"""Who reads the database has no session of the console by it, nor a way to one."""
+"""Somebody who reads the database gets no session of the console from it."""
 
 import re
 import zlib
@@ -24,7 +24,7 @@ from tests.pipeline.processes import running_web
 
 @pytest.fixture(autouse=True)
 def _quick_passwords():
-    """In place of the directory's: the web process knows the real hash only."""
+    """Replaces the directory's fixture: the web process knows only the real hash."""
 
 
 @pytest.fixture
@@ -40,13 +40,14 @@ def dump():
 
 
 def values(text):
-    """What in it could be a cookie: whole lines, columns, and every word of eight or more."""
+    """Everything in the dump that could be a cookie: lines, columns, and words of eight or more
+    characters."""
     columns = [str(value) for row in Session.objects.values_list() for value in row]
     return {*text.splitlines(), *columns, *re.findall(r"[\w-]{8,}", text)}
 
 
 def readable(text):
-    """Whatever can be read without any secret: base64 and zlib undone."""
+    """Everything that can be read without a secret: base64 and zlib are undone."""
     found = [text]
     for word in re.findall(r"[\w-]{8,}", text):
         raw = urlsafe_b64decode(word + "=" * (-len(word) % 4)) if len(word) % 4 != 1 else b""
@@ -58,7 +59,7 @@ def readable(text):
     return "\n".join(found)
 
 
-def test_nothing_in_the_table_is_enough_to_sign_in(alice, tmp_path):
+def test_nothing_in_the_session_table_signs_anybody_in(alice, tmp_path):
     with running_web(tmp_path / "web.log") as address:
         browser = Browser(address)
         assert browser.sign_in("alice")[0] == 302
@@ -76,10 +77,12 @@ def test_nothing_in_the_table_is_enough_to_sign_in(alice, tmp_path):
         assert not browser.is_signed_in()
 
 
-def test_a_link_to_set_a_password_that_was_opened_cannot_be_read(alice, tmp_path):
+def test_the_token_of_an_opened_password_link_is_not_readable(alice, tmp_path):
     link = set_password_path(user=alice)
     token = link.rstrip("/").rpartition("/")[2]
-    assert token in readable(DjangosStore().encode({"kept": token}))  # Django's own session
+    assert token in readable(
+        DjangosStore().encode({"kept": token})
+    )  # Django's own session stores it readable
 
     with running_web(tmp_path / "web.log") as address:
         browser = Browser(address)
@@ -89,7 +92,7 @@ def test_a_link_to_set_a_password_that_was_opened_cannot_be_read(alice, tmp_path
         assert "Choose a password" in browser.get(headers["Location"])[2]
 
 
-def test_a_session_is_made_found_changed_renamed_and_ended(db):
+def test_a_session_is_created_found_changed_renamed_and_deleted(db):
     session = SessionStore()
     session["a"] = 1
     session.save()
@@ -117,7 +120,7 @@ def test_two_sessions_never_share_a_key(db):
         twin.save(must_create=True)
 
 
-def test_a_session_that_ended_elsewhere_is_not_brought_back(db):
+def test_saving_a_session_that_ended_elsewhere_does_not_restore_it(db):
     session = SessionStore()
     session.create()
     SessionStore(session.session_key).delete()
@@ -129,7 +132,7 @@ def test_a_session_that_ended_elsewhere_is_not_brought_back(db):
     assert not Session.objects.exists()
 
 
-def test_a_session_whose_time_is_over_is_none_and_is_purged(db):
+def test_an_expired_session_is_not_loaded_and_is_purged(db):
     session = SessionStore()
     session.create()
     Session.objects.update(expire_date=Now())
@@ -138,7 +141,7 @@ def test_a_session_whose_time_is_over_is_none_and_is_purged(db):
     assert sessions_purge(10) == 1
 
 
-def test_a_session_under_a_key_that_was_dropped_is_empty(db, settings):
+def test_a_session_encrypted_with_a_removed_key_is_empty(db, settings):
     session = SessionStore()
     session["a"] = 1
     session.save()
@@ -147,7 +150,7 @@ def test_a_session_under_a_key_that_was_dropped_is_empty(db, settings):
     assert SessionStore(session.session_key).load() == {}
 
 
-def test_the_asynchronous_ways_keep_no_cookie_either(transactional_db):
+def test_the_asynchronous_methods_store_no_cookie_either(transactional_db):
     @async_to_sync
     async def key():
         session = SessionStore()
@@ -163,7 +166,7 @@ def test_the_asynchronous_ways_keep_no_cookie_either(transactional_db):
 
 
 @pytest.mark.parametrize("cookie", ["", "short", "x" * 4000, "ü" * 20, "a'b\\c" * 5])
-def test_a_cookie_that_never_was_one_is_none(client, db, cookie):
+def test_a_made_up_cookie_is_no_session(client, db, cookie):
     client.cookies["sessionid"] = cookie
 
     assert client.get("/admin/").status_code == 302

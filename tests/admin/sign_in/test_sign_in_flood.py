@@ -1,6 +1,6 @@
-"""A flood of sign-ins at the Procfile's web process: who else is served meanwhile.
+"""A flood of sign-ins to the Procfile's web process, and who is served meanwhile.
 
-Passwords that take for ever to check stand for a machine on which they take long.
+Passwords whose check never ends stand for a machine on which a check takes long.
 """
 
 from collections import Counter
@@ -29,12 +29,12 @@ PATIENCE = 120
 
 @pytest.fixture(autouse=True)
 def _quick_passwords():
-    """In place of the directory's: the web process knows the real hash only."""
+    """Replaces the directory's fixture: the web process knows only the real hash."""
 
 
 @pytest.fixture
 def pool():
-    """Ends after the web process, whose end is the answer to what it still hashes."""
+    """Ends after the web process: the sign-ins that still hash are answered when it ends."""
     with ThreadPoolExecutor(FLOOD) as pool:
         yield pool
 
@@ -49,7 +49,7 @@ def web(transactional_db, tmp_path, pool):
 
 @pytest.fixture
 def api(web):
-    """The status of a program's request."""
+    """The status of an API request."""
     owner = owner_of(make_channel())
     browser = web("192.0.2.200", Authorization=f"Key {owner.key}")
     return lambda: browser.get(f"/channel/{owner.channel.pk}")[0]
@@ -71,12 +71,12 @@ def make_users(name, count, password):
 
 
 def attempts(pool, web, client, names):
-    """A sign-in under each name at once, all from one address."""
+    """Signs in under each name at once, all from one address."""
     return [pool.submit(_status, web(client), name) for name in names]
 
 
 def _status(browser, name):
-    """429 and 503 say when to try again, in words."""
+    """The status; checks that 429 and 503 say when to try again."""
     try:
         status, headers, text = browser.sign_in(name, "guess")
     except OSError:
@@ -89,7 +89,7 @@ def _status(browser, name):
 
 
 def first(futures, count):
-    """The answers of those that ended first."""
+    """The answers of the first so many to end."""
     done, waiting = set(), set(futures)
     while len(done) < count:
         ended, waiting = wait(waiting, PATIENCE, FIRST_COMPLETED)
@@ -98,7 +98,7 @@ def first(futures, count):
     return Counter(future.result() for future in done)
 
 
-def test_a_flood_slows_neither_the_api_nor_another_address(web, pool, api, slow, somebody):
+def test_a_flood_delays_neither_the_api_nor_another_address(web, pool, api, slow, somebody):
     flood = attempts(pool, web, "192.0.2.1", [user.username for user in slow])
     assert [api() for _ in range(100)] == [200] * 100
     assert first(flood, FLOOD - 1) == {429: FLOOD - LIMIT, 503: LIMIT - 1}
@@ -107,11 +107,13 @@ def test_a_flood_slows_neither_the_api_nor_another_address(web, pool, api, slow,
     assert person.sign_in("somebody-0")[0] == 302
     assert person.is_signed_in()
     assert [api() for _ in range(100)] == [200] * 100
-    assert [future.done() for future in flood].count(False) == 1  # hashed all the while
+    assert [future.done() for future in flood].count(
+        False
+    ) == 1  # the hashes have not ended meanwhile
 
     more = attempts(pool, web, "192.0.2.1", ["slow-0", "nobody", "somebody-1"])
     assert first(more, 3) == {429: 3}
-    assert not AccessAttempt.objects.exists()  # nothing of the flood was judged
+    assert not AccessAttempt.objects.exists()  # no password of the flood was judged
     signed_in = LogEntry.objects.get(additional_data__note="Signed in.")
     assert (signed_in.actor, signed_in.remote_addr) == (somebody[0], "192.0.2.2")
 
@@ -143,14 +145,14 @@ def test_every_request_that_hashes_a_password_takes_a_place(web, pool, api, slow
 
 
 def take_all_places(web):
-    """Returns once what hashes for ever has them: nobody else gets one."""
+    """Returns once the endless hashes hold all places."""
     for number in range(1, 250):
         if web(f"198.51.100.{number}").sign_in("nobody-yet", "guess")[0] == 503:
             return
     raise AssertionError("places are left")
 
 
-def test_the_lock_outs_know_exactly_what_was_judged(web, pool, somebody):
+def test_lock_outs_count_exactly_the_passwords_that_were_judged(web, pool, somebody):
     names = [f"nobody-{n}" for n in range(FLOOD)]
     flood = attempts(pool, web, "192.0.2.1", names)
     answers = dict(zip(names, [future.result(PATIENCE) for future in flood], strict=True))
@@ -165,7 +167,7 @@ def test_the_lock_outs_know_exactly_what_was_judged(web, pool, somebody):
     person = web("192.0.2.2")
     said = [person.sign_in("somebody-0", "guess") for _ in range(LIMIT)]
     assert [status for status, _, _ in said] == [200] * 4 + [429] * (LIMIT - 4)
-    assert all("Too many wrong tries" in text for _, _, text in said[4:])
+    assert all("Too many failed attempts" in text for _, _, text in said[4:])
     assert "from your address" in person.sign_in("somebody-0")[2]
     assert AccessAttempt.objects.get(username="somebody-0").failures_since_start == 5
     assert web("192.0.2.3").sign_in("somebody-0")[0] == 302

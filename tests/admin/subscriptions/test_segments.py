@@ -1,4 +1,4 @@
-"""Segments in the console: built, counted, edited, and deleted unless they are needed."""
+"""Segments in the console: built, counted, edited, and deleted if nothing needs them."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_a_manager_builds_a_segment_and_changes_it(alice):
 
 
 @pytest.mark.parametrize("rule", [json.dumps(BAD), "", "no json", "[" * 5_000])
-def test_a_rule_that_cannot_be_is_refused_and_the_rest_is_kept(alice, rule):
+def test_an_invalid_rule_is_refused_and_the_other_input_is_kept(alice, rule):
     client = signed_in(alice.members["manager"])
 
     page = client.post(new(alice), {"name": "My segment", "rule": rule})
@@ -56,7 +56,7 @@ def test_a_rule_that_cannot_be_is_refused_and_the_rest_is_kept(alice, rule):
     assert not Segment.objects.exists()
 
 
-def test_a_name_that_is_taken_is_said(alice, pro):
+def test_a_name_that_is_taken_is_refused(alice, pro):
     client = signed_in(alice.members["manager"])
 
     page = client.post(new(alice), {"name": "Pro", "rule": json.dumps(OVER_30)})
@@ -66,7 +66,7 @@ def test_a_name_that_is_taken_is_said(alice, pro):
     assert Segment.objects.count() == 1
 
 
-def test_the_preview_counts_and_shows_ten_of_them(alice):
+def test_the_preview_counts_members_and_shows_ten(alice):
     add_crowd(alice.channel, 60)
 
     page = preview(signed_in(alice.members["viewer"]), alice, PRO)
@@ -77,14 +77,14 @@ def test_the_preview_counts_and_shows_ten_of_them(alice):
     assert {one.attributes["plan"] for one in page.context["samples"]} == {"pro"}
 
 
-def test_the_preview_of_half_a_rule_says_what_is_missing(alice):
+def test_the_preview_of_an_unfinished_rule_says_what_is_missing(alice):
     page = preview(signed_in(alice.members["viewer"]), alice, BAD)
 
     assert page.status_code == 200
     assert "Not complete yet" in page.content.decode()
 
 
-def test_every_fault_is_in_the_words_of_the_form_at_its_place(alice):
+def test_every_fault_is_worded_for_the_form_and_shown_at_its_place(alice):
     rule = {
         "all": [
             {"attribute": "", "operator": "eq", "value": "x"},
@@ -117,7 +117,7 @@ def test_the_preview_never_counts_another_accounts_subscribers(alice, bob):
     assert preview(signed_in(alice.members["owner"]), alice, PRO).context["total"] == 0
 
 
-def test_a_segment_that_is_needed_is_not_deleted(alice, pro):
+def test_a_segment_that_a_notification_needs_is_not_deleted(alice, pro):
     client = signed_in(alice.members["manager"])
     waiting = make_sent_notification(
         alice.channel, segment_id=pro.pk, status="pending", delivered_count=0, bounced_count=0
@@ -146,7 +146,7 @@ def test_a_member_without_the_editor_role_reads_segments_and_changes_none(alice,
     assert Segment.objects.get().name == "Pro"
 
 
-def test_an_editor_makes_and_changes_segments_and_deletes_none(alice, pro):
+def test_an_editor_creates_and_edits_segments_but_cannot_delete_them(alice, pro):
     client = signed_in(alice.members["editor"])
 
     client.post(new(alice), {"name": "Mine", "rule": json.dumps(PRO)})
@@ -169,7 +169,7 @@ def test_a_member_of_another_account_finds_no_segment(bob, pro):
 
 
 @pytest.mark.parametrize("rows", [3, 60])
-def test_the_pages_take_few_queries_however_many_segments(
+def test_the_number_of_queries_does_not_grow_with_the_segments(
     alice, django_assert_max_num_queries, rows
 ):
     add_crowd(alice.channel, 300)

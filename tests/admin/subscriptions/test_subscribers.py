@@ -1,4 +1,4 @@
-"""Subscribers in the console: found, shown without their tokens, expired, exported, forgotten."""
+"""Subscribers in the console: searched, shown without tokens, expired, exported, deleted."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ def found(client, house, text):
     return {str(row.pk) for row in page.context["cl"].result_list}
 
 
-def test_a_subscriber_is_found_by_what_names_it(alice, device):
+def test_a_subscriber_is_found_by_id_address_and_hash(alice, device):
     client = signed_in(alice.members["viewer"])
     digest = hashlib.sha256(device.address.encode()).hexdigest()
 
@@ -42,7 +42,7 @@ def test_a_subscriber_is_found_by_what_names_it(alice, device):
     assert found(client, alice, "nothing of the kind") == set()
 
 
-def test_subscribers_are_found_by_attribute_as_text_and_as_number(alice, device):
+def test_subscribers_are_found_by_an_attribute_as_text_and_as_number(alice, device):
     client = signed_in(alice.members["viewer"])
     mine = Subscription.objects.filter(channel=alice.channel)
 
@@ -52,7 +52,7 @@ def test_subscribers_are_found_by_attribute_as_text_and_as_number(alice, device)
         assert found(client, alice, f"{name}={value}") == expected
 
 
-def test_another_accounts_subscriber_is_not_found_by_anything(alice, bob, device):
+def test_another_accounts_subscriber_is_never_found(alice, bob, device):
     client = signed_in(bob.members["owner"])
 
     assert found(client, bob, str(device.pk)) == set()
@@ -60,7 +60,7 @@ def test_another_accounts_subscriber_is_not_found_by_anything(alice, bob, device
     assert found(client, alice, str(device.pk)) == set()
 
 
-def test_the_list_opens_on_a_channel_of_ones_own(alice, device):
+def test_the_list_opens_on_a_channel_of_the_users_account(alice, device):
     answer = signed_in(alice.members["viewer"]).get(reverse(LIST))
 
     assert answer.url == f"?channel__id__exact={alice.channel.pk}"
@@ -77,7 +77,7 @@ def test_no_page_shows_the_address_or_the_keys(alice, device):
             assert secret not in page
 
 
-def test_a_manager_expires_a_subscriber_and_the_count_follows(alice, device):
+def test_a_manager_expires_a_subscriber_and_the_count_changes(alice, device):
     client = signed_in(alice.members["manager"])
 
     for _ in range(2):
@@ -90,7 +90,7 @@ def test_a_manager_expires_a_subscriber_and_the_count_follows(alice, device):
 
 
 @pytest.mark.parametrize("is_active", [True, False])
-def test_a_forgotten_subscriber_leaves_nothing_but_outcomes(alice, device, is_active):
+def test_a_deleted_subscriber_leaves_only_outcomes(alice, device, is_active):
     client = signed_in(alice.members["manager"])
     notification = make_sent_notification(alice.channel)
     Delivery.objects.create(
@@ -108,7 +108,7 @@ def test_a_forgotten_subscriber_leaves_nothing_but_outcomes(alice, device, is_ac
     assert device.address not in told
 
 
-def test_the_export_holds_everything_known(alice, device):
+def test_the_export_holds_everything_stored_of_the_subscriber(alice, device):
     Subscription.objects.filter(pk=device.pk).update(p256dh="p256dh-of-it", auth="auth-of-it")
     notification = make_sent_notification(alice.channel)
     Delivery.objects.create(
@@ -125,7 +125,7 @@ def test_the_export_holds_everything_known(alice, device):
     assert LogEntry.objects.get_for_object(device).get().action == LogEntry.Action.ACCESS
 
 
-def test_the_history_shows_what_became_of_each_notification(alice, device):
+def test_the_history_shows_each_notification_and_its_outcome(alice, device):
     notification = make_sent_notification(alice.channel, title="Spring sale")
     Delivery.objects.create(
         notification_id=notification.pk, subscription_id=device.pk, batch_id=1, status=1
@@ -138,7 +138,7 @@ def test_the_history_shows_what_became_of_each_notification(alice, device):
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender", "editor"])
-def test_a_member_without_the_manager_role_neither_ends_nor_exports_subscriptions(
+def test_a_member_without_the_manager_role_neither_expires_nor_exports_subscriptions(
     alice, device, role
 ):
     client = signed_in(alice.members[role])
@@ -150,7 +150,7 @@ def test_a_member_without_the_manager_role_neither_ends_nor_exports_subscription
     assert device.expired_at is None
 
 
-def test_a_member_of_another_account_ends_no_subscription(bob, device):
+def test_a_member_of_another_account_expires_no_subscription(bob, device):
     client = signed_in(bob.members["owner"])
 
     for name in ("subscription_expire", "subscription_forget"):
@@ -160,7 +160,7 @@ def test_a_member_of_another_account_ends_no_subscription(bob, device):
 
 
 def rows_read(plan):
-    """By the node of a plan that reads most, those included that it then leaves out."""
+    """The most rows that a node of the plan reads, including those that it filters out."""
     own = plan.get("Actual Rows", 0) + plan.get("Rows Removed by Filter", 0)
     own += plan.get("Rows Removed by Index Recheck", 0)
     return max([own, *(rows_read(each) for each in plan.get("Plans", []))])
@@ -188,7 +188,9 @@ def test_the_list_takes_few_queries_and_reads_few_rows(
     add_crowd(alice.channel, 20_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE subscriptions_app_subscription")
-        cursor.execute("SELECT gin_clean_pending_list('subscription_attributes')")  # as autovacuum
+        cursor.execute(
+            "SELECT gin_clean_pending_list('subscription_attributes')"
+        )  # as autovacuum does
     client = signed_in(alice.members["viewer"])
     address = f"{reverse(LIST)}?channel__id__exact={alice.channel.pk}{query}"
     client.get(address)

@@ -77,11 +77,11 @@ def test_guessing_locks_the_user_out_and_the_page_says_for_how_long(console, car
         sign_in(page, carol, password="wrong")
         page.wait_for_load_state()
 
-    expect(page.get_by_role("heading", level=1)).to_have_text("Too many wrong tries")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Too many failed attempts")
     expect(page.get_by_role("alert")).to_contain_text("another 15 minutes")
     page.get_by_role("link", name="Go to the sign-in").click()
     sign_in(page, carol)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Too many wrong tries")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Too many failed attempts")
 
 
 def test_two_step_sign_in_is_set_up_with_a_phone_and_asked_for_from_then_on(console, carol):
