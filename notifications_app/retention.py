@@ -36,7 +36,7 @@ def purge() -> None:
         logger.info("retention.purged", extra=purged)
 
 
-def warn_of_crowds() -> None:
+def warn_of_full_channels() -> None:
     """Once in a run and not for each refused subscription, or anyone could fill the log."""
     for crowd in crowded_channels(Channel.objects.all(), limit=_MOST_CROWDS):
         extra = {"channel": crowd.channel_id, "stored": crowd.stored, "most": crowd.most}

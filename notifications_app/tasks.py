@@ -116,4 +116,4 @@ def _wake_workers() -> None:
 def housekeeping() -> None:
     """Runs every minute: applies retention, and warns of channels that are nearly full."""
     retention.purge()
-    retention.warn_of_crowds()
+    retention.warn_of_full_channels()

@@ -15,7 +15,7 @@ from tests.pipeline.processes import running_web
 
 @pytest.fixture(autouse=True)
 def _no_leftovers(monkeypatch):
-    """Removes limits and wakeups of other tests, and the readiness of the last second."""
+    """Removes limits and wakeups of other tests, and the last answer of the readiness check."""
     redis_client().flushdb()
     monkeypatch.setattr(health, "missing_now", health.Kept(health._missing))
 
@@ -44,20 +44,20 @@ def sent(alice):
 
 @pytest.fixture(scope="module")
 def service(django_db_setup, tmp_path_factory):
-    """The address of a web process that a file's tests share."""
+    """The address of a web process that all tests of a file share."""
     with running_web(tmp_path_factory.mktemp("web") / "log") as address:
         yield address
 
 
 @pytest.fixture
 def web(service, transactional_db):
-    """Its port."""
+    """The port of that web process."""
     return urlsplit(service).port
 
 
 @pytest.fixture
 def opened(web):
-    """Opens connections that send `data` and no more; they are closed with the test."""
+    """Opens connections that send `data` and nothing else. They are closed after the test."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Credentials as Google and Apple hand them out, with keys that were just made."""
+"""Credentials as Google and Apple issue them, with newly made keys."""
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

@@ -1,4 +1,4 @@
-"""Subscriptions as devices make them, and what became of them."""
+"""Subscriptions as devices make them, and their state afterwards."""
 
 from channels_app.selectors import channel_totals
 from subscriptions_app.models import Subscription

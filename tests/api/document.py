@@ -1,4 +1,4 @@
-"""How answers are held against the OpenAPI document."""
+"""Compares answers with the OpenAPI document."""
 
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (

@@ -1,4 +1,4 @@
-"""Notifications that have reached browsers, and what those report of them."""
+"""Notifications that have reached browsers, and the events that these report."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the kernel keeps for the connections of a server on this machine."""
+"""What the kernel buffers for the connections of a server on this machine."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from tests.pipeline.support import until
 
 
 def unsent(port):
-    """Bytes that the server's kernel keeps for each connection, by the client's port. (The kernel
-    ends a connection that reads nothing without a word to the client.)"""
+    """The bytes that the server's kernel buffers for each connection, by the client's port. The
+    kernel ends a connection that reads nothing, and the client does not notice."""
     return {client: queues[0] for client, queues in kernel_queues(port).items()}
 
 
 def kernel_queues(port):
-    """Bytes not sent and bytes not read of the server's end of each connection, by the client's
+    """The bytes not sent and not read at the server's end of each connection, by the client's
     port."""
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     parts = [[text.partition(":") for text in row[1:5]] for row in rows]
@@ -24,8 +24,8 @@ def kernel_queues(port):
 
 
 def sent_in_pieces(connection, data, pieces=20):
-    """Sends each piece when the server has read those before, or has closed. The answer is read by
-    the caller, afterwards. Fails if the server closed too early."""
+    """Sends each piece once the server has read those before it, or has closed. The caller reads
+    the answer afterwards. Fails if the server closed too early."""
     port, client = connection.getpeername()[1], connection.getsockname()[1]
     size = len(data) // pieces + 1
     for start in range(0, len(data), size):

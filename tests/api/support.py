@@ -1,4 +1,4 @@
-"""The interface as its clients see it, on a channel of the cast."""
+"""The interface as its clients use it, with a channel of Alice's or Bob's."""
 
 import json
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ NOWHERE_BARE = NOWHERE.replace("-", "")
 
 @dataclass
 class Owner:
-    """Alice, Bob: who has a channel and a key of it."""
+    """Alice or Bob, each with a channel and a key for it."""
 
     channel: Channel
     key: str
@@ -40,7 +40,7 @@ class Owner:
         return self.call("POST", "/send-notification", body, **headers)
 
     def device(self, path, body, **headers):
-        """What a device of the channel sends: public."""
+        """The client of a device of the channel, which sends no API key."""
         return Client(REMOTE_ADDR=headers.pop("address", "203.0.113.7")).post(
             path,
             body,
@@ -57,14 +57,14 @@ def owner_of(channel, scopes=("send", "read", "manage")):
 
 
 def accepted(owner, body, **headers):
-    """Sends what is to be accepted; the notification."""
+    """Sends a request that must be accepted; returns the notification."""
     response = owner.send(body, **headers)
     assert response.status_code == 202, response.content
     return Notification.objects.get(id=response.json()["notification_id"])
 
 
 def faults(response, status=400):
-    """[(attr, code)] of a problem, whose general shape is checked on the way."""
+    """[(attr, code)] of a problem. Checks its general shape, too."""
     assert response.status_code == status, response.content
     assert response.headers["Content-Type"] == "application/problem+json"
     problem = response.json()
@@ -79,8 +79,8 @@ def code(response, status):
 
 @contextmanager
 def asked_of_redis():
-    """[(the asking connection's address, the command)], complete when the block has ended; only of
-    this test's database, because others have theirs on the same server."""
+    """[(address of the connection, command)], complete when the block has ended. Only commands
+    to this test's database: other tests use others on the same server."""
     found, mark = [], uuid4().hex
     with redis.Redis.from_url(settings.REDIS_URL) as own, own.monitor() as monitor:
         yield found

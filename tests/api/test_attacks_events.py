@@ -1,4 +1,4 @@
-"""POST /events and GET /c/<token> for whoever finds them: no odd shape counts, or fails."""
+"""Hostile requests to POST /events and GET /c/<token>: none counts an event or fails."""
 
 import json
 
@@ -24,7 +24,7 @@ def post(body, content_type="application/json", **headers):
 
 
 def shapes(token):
-    """Bodies that hold a genuine click somewhere, and are no report of it."""
+    """Bodies that hold a genuine click somewhere, but are no report of it."""
     click = {"token": token, "event": "clicked"}
     return [
         [click],
@@ -48,7 +48,7 @@ def shapes(token):
 
 
 @pytest.mark.parametrize("number", range(17))
-def test_a_click_in_another_shape_is_no_click(sent, number):
+def test_a_click_in_a_wrong_place_of_the_body_is_not_counted(sent, number):
     notification, token = sent
 
     answer = post(json.dumps(shapes(token)[number]))
@@ -77,7 +77,7 @@ def test_a_click_in_another_shape_is_no_click(sent, number):
 @pytest.mark.parametrize(
     "content_type", ["application/json", "text/plain", "text/plain;charset=utf-16"]
 )
-def test_what_is_not_quite_json_is_no_click(sent, body, content_type):
+def test_a_click_in_invalid_json_is_not_counted(sent, body, content_type):
     notification, token = sent
 
     assert post(body.replace(b"%s", token.encode()), content_type).status_code == 400
@@ -85,8 +85,8 @@ def test_what_is_not_quite_json_is_no_click(sent, body, content_type):
     assert notification.clicked_count == 0
 
 
-def test_no_event_makes_a_click_be_counted_twice_in_one_request(sent):
-    """Twenty spellings of one report are one."""
+def test_one_request_cannot_count_a_click_twice(sent):
+    """Twenty spellings of one report count as one."""
     notification, token = sent
     events = [{"token": token, "event": event} for event in ("clicked", "received", "dismissed")]
 
@@ -113,8 +113,8 @@ def test_no_event_makes_a_click_be_counted_twice_in_one_request(sent):
         "{}?u=//e",
     ],
 )
-def test_a_token_has_one_spelling(sent, spelling):
-    """Two spellings would be two clicks for whoever counts them by token."""
+def test_a_token_has_only_one_valid_spelling(sent, spelling):
+    """A program that counts clicks by token would count a second spelling again."""
     notification, token = sent
 
     answer = Client().get(f"/c/{spelling.format(token)}")
@@ -125,7 +125,7 @@ def test_a_token_has_one_spelling(sent, spelling):
     assert reported.status_code == 204
 
 
-def test_an_answer_to_a_device_tells_nothing_and_is_not_kept(sent):
+def test_an_answer_to_a_device_discloses_nothing_and_is_not_cached(sent):
     _, token = sent
     body = json.dumps({"events": [{"token": token, "event": "clicked"}]})
     forged = json.dumps({"events": [{"token": TOKEN, "event": "clicked"}]})

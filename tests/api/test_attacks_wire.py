@@ -1,4 +1,4 @@
-"""Requests that no browser makes: answered like any other, and believed no more."""
+"""Requests that no browser makes are answered like others, and gain no trust."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.api.test_streaming import SCOPE
 
 
 def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
-    """Status and text of the web process's own application."""
+    """Status and text from the web process's own application."""
     scope = {**SCOPE, "method": method, "path": path, "query_string": query}
     scope["headers"] = [(b"host", b"localhost"), *headers]
     heard = []
@@ -26,7 +26,7 @@ def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
     async def send(message):
         heard.append(message)
 
-    with ThreadPoolExecutor(1) as threads:  # one, so that its connection can be closed
+    with ThreadPoolExecutor(1) as threads:  # one thread, so that its connection can be closed
         application = asgi.BufferedApplication(get_wsgi_application(), threads)
         asyncio.run(application(scope, receive, send))
         threads.submit(connections.close_all).result()
@@ -43,24 +43,24 @@ def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
         {"headers": [(b"cookie", b'sessionid=\xff; csrftoken="')]},
     ],
 )
-def test_odd_bytes_get_an_answer_like_others(request_):
+def test_a_request_of_odd_bytes_is_answered_like_others(request_):
     assert ask(**request_)[0] == 200
 
 
-def test_what_a_query_says_in_bytes_of_its_own_is_read_as_utf_8(db):
+def test_raw_bytes_in_a_query_are_read_as_utf_8(db):
     _, page = ask(path="/admin/login/", query="next=/admin/é".encode())
 
     assert 'value="/admin/é"' in page
 
 
 @pytest.mark.parametrize("path", ["/é", "/\N{GRINNING FACE}", "/\ufffd"])
-def test_a_path_that_is_not_ascii_is_one_like_others(path):
+def test_a_path_beyond_ascii_is_answered_like_others(path):
     status, problem = ask(path=path)
 
     assert (status, json.loads(problem)["code"]) == (404, "not_found")
 
 
-def test_no_header_with_an_underscore_passes_for_one_with_a_hyphen():
+def test_a_header_with_an_underscore_does_not_pass_for_one_with_a_hyphen():
     headers = [(b"x_channel_id", NOWHERE.encode()), (b"content-type", b"application/json")]
 
     status, problem = ask("POST", "/subscribe", headers=headers, body=b"{}")
@@ -70,7 +70,7 @@ def test_no_header_with_an_underscore_passes_for_one_with_a_hyphen():
 
 @pytest.mark.django_db(transaction=True)
 def test_a_client_behind_a_proxy_cannot_choose_the_address_that_is_counted(settings):
-    """The proxy adds its own entry to its own header, and leaves what the client made up."""
+    """The proxy appends its own entry, and leaves what the client made up."""
     settings.TRUSTED_PROXIES = 1
     token = "a" * 32  # anybody may make one up, for cookie and form alike
     fields = f"username=nobody&password=guess&csrfmiddlewaretoken={token}"

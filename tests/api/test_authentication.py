@@ -1,4 +1,4 @@
-"""Who may do what: keys, scopes, other people's channels, too many refused keys."""
+"""Keys, scopes, other owners' channels, and the limit on refused keys."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -24,13 +24,13 @@ def read(owner, authorization=None, address=None):
     return client.get(f"/channel/{owner.channel.id}", headers=headers)
 
 
-def test_a_key_opens_its_channel_whatever_the_case_of_the_scheme(alice):
+def test_a_key_opens_its_channel_with_the_scheme_in_any_case(alice):
     for scheme in ("Key", "key", "KEY"):
         assert read(alice, f"{scheme} {alice.key}").status_code == 200
 
 
 @pytest.mark.parametrize("authorization", [None, "", "Key", "Key ", "Bearer {key}", "{key}"])
-def test_without_a_key_it_says_how_to_send_one(alice, authorization):
+def test_a_request_without_a_key_is_told_how_to_send_one(alice, authorization):
     response = read(alice, authorization and authorization.format(key=alice.key))
 
     assert code(response, 401) == "missing_key"
@@ -44,7 +44,7 @@ def test_another_scheme_is_told_which_one_is_needed(alice):
     assert "Bearer" in answer["detail"]
 
 
-def test_a_key_that_is_none_of_ours_is_refused(alice):
+def test_an_unknown_key_is_refused(alice):
     unknown, _ = keys.generate()
     mistyped = alice.key[:-1] + ("A" if alice.key[-1] != "A" else "B")
     public_id = alice.key[4:12]
@@ -62,7 +62,7 @@ def test_a_mistyped_key_costs_no_query(alice, django_assert_num_queries):
         read(alice, f"Key {alice.key[:-2]}00")
 
 
-def test_of_a_key_only_its_digest_is_kept(alice):
+def test_only_the_digest_of_a_key_is_stored(alice):
     row = ApiKey.objects.get()
 
     secret = alice.key[13:45]
@@ -70,7 +70,7 @@ def test_of_a_key_only_its_digest_is_kept(alice):
     assert alice.key.startswith(f"psk_{row.public_id}_")
 
 
-def test_an_expired_key_is_refused_and_one_that_expires_later_is_not(alice):
+def test_a_key_is_refused_once_it_has_expired(alice):
     soon = datetime.max.replace(tzinfo=UTC)
     _, good = api_key_issue(channel=alice.channel, expires_at=soon)
     _, late = api_key_issue(channel=alice.channel, expires_at=LONG_AGO)
@@ -79,7 +79,7 @@ def test_an_expired_key_is_refused_and_one_that_expires_later_is_not(alice):
     assert code(read(alice, f"Key {late}"), 401) == "expired_key"
 
 
-def test_a_revoked_key_is_refused_while_the_others_go_on(alice):
+def test_a_revoked_key_is_refused_while_other_keys_work(alice):
     row, other = api_key_issue(channel=alice.channel)
 
     assert api_key_revoke(api_key=row)
@@ -113,7 +113,7 @@ def test_each_endpoint_needs_its_scope_and_no_other(alice, method, path, scope):
     assert with_only.call(method, path, {}).status_code in {200, 400, 404}
 
 
-def test_after_sixty_refused_keys_a_minute_an_address_is_told_to_wait(alice):
+def test_an_address_waits_after_sixty_refused_keys_a_minute(alice):
     address, elsewhere = "198.51.100.7", "198.51.100.8"
     for _ in range(60):
         assert code(read(alice, "Key wrong", address), 401) == "invalid_key"
@@ -127,7 +127,7 @@ def test_after_sixty_refused_keys_a_minute_an_address_is_told_to_wait(alice):
     assert code(read(alice, "Key wrong", elsewhere), 401) == "invalid_key"
 
 
-def test_good_keys_and_missing_keys_are_not_counted_as_refused(alice, settings):
+def test_good_and_missing_keys_do_not_count_as_refused(alice, settings):
     settings.REFUSED_KEYS_PER_MINUTE = 1
     address = "198.51.100.7"
     for _ in range(3):
@@ -138,7 +138,7 @@ def test_good_keys_and_missing_keys_are_not_counted_as_refused(alice, settings):
     assert code(read(alice, "Key wrong", address), 429) == "rate_limited"
 
 
-def test_the_last_use_is_noted_once_a_minute(alice, django_assert_num_queries):
+def test_the_last_use_of_a_key_is_stored_once_a_minute(alice, django_assert_num_queries):
     read(alice, f"Key {alice.key}")
     first = ApiKey.objects.get().last_used_at
     assert first is not None
@@ -153,7 +153,7 @@ def test_the_last_use_is_noted_once_a_minute(alice, django_assert_num_queries):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_uses_at_the_same_time_are_all_answered():
+def test_simultaneous_uses_of_a_key_are_all_answered():
     alice = owner_of(make_channel())
 
     answers = in_threads(*[lambda: read(alice, f"Key {alice.key}")] * 6)

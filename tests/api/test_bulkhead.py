@@ -1,5 +1,7 @@
-"""What holds a web process's threads, and what is answered all the same: over real sockets, with
-requests that wait for a lock of the database."""
+"""How many threads of a web process each kind of request may hold, and what is still answered.
+
+Over real sockets, with requests that wait for a lock of the database.
+"""
 
 import json
 import selectors
@@ -19,7 +21,7 @@ from tests.api.test_web_process import ask
 from tests.factories import browser, make_channel, make_sent_notification
 from tests.pipeline.support import until, waiting_sessions
 
-FULL = sum(QUARTER)  # what a quarter runs, and what may wait for it
+FULL = sum(QUARTER)  # a quarter of the threads, and as many that wait
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def locked(table):
 
 
 def opened_by_several(opened, data, count=FULL):
-    """So many connections, of which each address has no more than its share may wait."""
+    """So many connections, from as few addresses as their shares allow."""
     share = ADDRESS_IN_QUARTER.waiting
     counts = [min(share, count - begun) for begun in range(0, count, share)]
     addresses = (f"127.0.0.{number}" for number in range(2, 200))
@@ -64,7 +66,7 @@ def statuses(connections):
     return {status_and_headers(each)[0] for each in connections}
 
 
-def test_pages_of_the_console_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
+def test_hanging_pages_of_the_console_hold_a_quarter_of_the_threads(web, opened, owner):
     page = get("/admin/", "Cookie: sessionid=" + "a" * 32)
     with locked("django_session"):
         held = opened_by_several(opened, page)
@@ -80,7 +82,7 @@ def test_pages_of_the_console_that_hang_hold_a_quarter_of_the_threads(web, opene
     assert statuses(held) == {302}
 
 
-def test_reads_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
+def test_hanging_reads_hold_a_quarter_of_the_threads(web, opened, owner):
     listed = get(f"/channel/{owner.channel.id}/segments", f"Authorization: Key {owner.key}")
     with locked("subscriptions_app_segment"):
         held = opened_by_several(opened, listed)
@@ -93,7 +95,7 @@ def test_reads_that_hang_hold_a_quarter_of_the_threads(web, opened, owner):
     assert statuses(held) == {200}
 
 
-def test_one_address_leaves_a_thread_and_room_to_the_others(web, opened, owner):
+def test_one_address_leaves_a_thread_and_places_to_others(web, opened, owner):
     listed = get(f"/channel/{owner.channel.id}/segments", f"Authorization: Key {owner.key}")
     share = ADDRESS_IN_QUARTER
     with locked("subscriptions_app_segment"):
@@ -110,7 +112,7 @@ def test_one_address_leaves_a_thread_and_room_to_the_others(web, opened, owner):
     assert statuses(held) == {200}
 
 
-def test_exports_that_hang_leave_the_console_its_threads(web, opened, owner):
+def test_hanging_exports_leave_the_console_its_threads(web, opened, owner):
     notification = make_sent_notification(owner.channel)
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
@@ -133,7 +135,7 @@ def first_answered(connections):
         return [key.fileobj for key, _ in selector.select(60)]
 
 
-def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owner):
+def test_an_address_has_a_limited_number_of_requests_in_flight(web, opened, owner):
     body = json.dumps(browser())
     subscribe = (
         f"POST /subscribe HTTP/1.1\r\nHost: localhost\r\nX-Channel-ID: {owner.channel.id}\r\n"
@@ -176,6 +178,6 @@ def test_an_address_has_so_many_requests_in_flight_and_no_more(web, opened, owne
         ("GET", "", None),
     ],
 )
-def test_a_path_of_any_length_has_its_quarter(method, path, quarter):
+def test_each_path_belongs_to_its_quarter_of_the_threads(method, path, quarter):
     found = [number for number, fits in enumerate(QUARTERS) if fits(method, path)]
     assert (found[0] if found else None) == quarter

@@ -25,7 +25,7 @@ def status_of(notification_id):
     return Notification.objects.get(id=notification_id).status
 
 
-def test_without_a_title_the_message_names_the_id_alone(alice):
+def test_the_message_names_only_the_id_if_there_is_no_title(alice):
     notification_id = sent(alice)
 
     answer = cancel(alice, notification_id).json()
@@ -51,7 +51,7 @@ def test_a_pending_notification_is_cancelled(alice, tail):
     assert row.finished_at is not None
 
 
-def test_it_may_be_repeated(alice):
+def test_a_cancel_may_be_repeated(alice):
     notification_id = sent(alice)
     first = cancel(alice, notification_id)
     finished_at = Notification.objects.get().finished_at
@@ -63,7 +63,7 @@ def test_it_may_be_repeated(alice):
 
 
 @pytest.mark.parametrize("status", ["processing", "sent", "failed"])
-def test_one_that_was_processed_stays_as_it_is(alice, status):
+def test_a_processed_notification_cannot_be_cancelled(alice, status):
     notification_id = sent(alice)
     Notification.objects.update(status=status)
 
@@ -82,7 +82,7 @@ def test_another_channels_notification_is_not_found(alice, bob):
 
 
 @pytest.mark.parametrize("name", ["x", "", NOWHERE_BARE, f"{NOWHERE}x", f"%7B{NOWHERE}%7D"])
-def test_what_is_no_id_is_not_found(alice, name):
+def test_an_invalid_id_is_not_found(alice, name):
     faults(cancel(alice, name), 404)
 
 

@@ -1,4 +1,4 @@
-"""GET /channel/:id, GET /web-push-key, and how channels are made."""
+"""GET /channel/:id, GET /web-push-key, and how channels are created."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ from tests.pipeline.support import in_threads
 pytestmark = pytest.mark.django_db
 
 
-def test_the_statistics_of_a_new_channel_are_zeros_in_the_order_of_the_interface(alice):
+def test_the_statistics_of_a_new_channel_are_zeros_in_the_documented_order(alice):
     response = alice.call("GET", f"/channel/{alice.channel.id}")
 
     created_at = alice.channel.created_at.isoformat(timespec="milliseconds")
@@ -47,13 +47,13 @@ def test_the_statistics_of_a_new_channel_are_zeros_in_the_order_of_the_interface
     )
 
 
-def test_an_id_is_known_in_either_case_and_written_in_lower_case(alice):
+def test_a_channel_id_is_read_in_either_case_and_written_in_lower_case(alice):
     response = alice.call("GET", f"/channel/{str(alice.channel.id).upper()}")
 
     assert response.json()["channel_info"]["channel_id"] == str(alice.channel.id)
 
 
-def test_the_totals_are_those_of_the_channel_alone(alice, bob):
+def test_totals_count_only_their_own_channel(alice, bob):
     counter_add(alice.channel.id, web_subscribers=5, recipients=9, delivered=7, bounced=2)
     counter_add(alice.channel.id, web_subscribers=-1, ios_subscribers=2, notifications_sent=1)
     counter_add(alice.channel.id, clicked=3, delivered=0)
@@ -66,7 +66,7 @@ def test_the_totals_are_those_of_the_channel_alone(alice, bob):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_counting_from_many_sides_at_once_loses_nothing():
+def test_concurrent_additions_to_a_counter_are_all_counted():
     alice, bob = (owner_of(make_channel(name)) for name in ("Alice's shop", "Bob's blog"))
 
     def count():
@@ -82,7 +82,7 @@ def test_counting_from_many_sides_at_once_loses_nothing():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_connections_count_in_rows_of_their_own_and_a_transaction_in_one():
+def test_each_connection_adds_to_its_own_shard_and_a_transaction_to_one():
     channel = make_channel()
     rows = ChannelCounter.objects.filter(channel=channel)
 
@@ -95,7 +95,7 @@ def test_connections_count_in_rows_of_their_own_and_a_transaction_in_one():
     assert 1 < rows.count() <= 8
 
 
-def test_a_counter_that_does_not_exist_is_a_fault_of_the_program(alice):
+def test_an_unknown_counter_is_a_programming_error(alice):
     with pytest.raises(ValueError, match="colour"):
         counter_add(alice.channel.id, colour=1)
 
@@ -113,7 +113,7 @@ def test_the_web_push_key_is_the_channels_own(alice, bob):
     assert ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw)
 
 
-def test_the_private_half_fits_the_public_key(alice):
+def test_the_private_vapid_key_fits_the_public_one(alice):
     row = VapidKey.objects.get(channel=alice.channel)
 
     found = vapid_private_keys([row.id])[row.id]
@@ -125,7 +125,7 @@ def test_the_private_half_fits_the_public_key(alice):
     assert found.subject == alice.channel.vapid_subject
 
 
-def test_a_rotated_key_goes_on_serving_and_a_new_one_is_given_out(alice):
+def test_after_a_rotation_the_old_key_still_serves_and_the_new_one_is_given_out(alice):
     old = VapidKey.objects.get(channel=alice.channel)
 
     new = vapid_key_rotate(channel=alice.channel)
@@ -146,7 +146,7 @@ def test_a_rotated_key_goes_on_serving_and_a_new_one_is_given_out(alice):
         (NOWHERE, 404, "channel_not_found"),
     ],
 )
-def test_public_endpoints_want_a_channel_in_the_header(header, status, expected):
+def test_public_endpoints_need_the_channel_header(header, status, expected):
     headers = {} if header is None else {"X-Channel-ID": header}
 
     assert code(Client().get("/web-push-key", headers=headers), status) == expected
@@ -157,7 +157,7 @@ def test_public_endpoints_want_a_channel_in_the_header(header, status, expected)
 @pytest.mark.parametrize(
     "subject", ["mailto:push@example.com", "https://example.com/contact", "mailto:a+b@x.co.uk"]
 )
-def test_a_subject_that_apple_takes_is_taken(subject):
+def test_a_subject_that_apple_accepts_is_accepted(subject):
     assert channel_create(name="x", vapid_subject=subject).vapid_subject == subject
 
 
@@ -194,7 +194,7 @@ def test_a_channel_needs_a_name(name):
     assert not Channel.objects.exists()
 
 
-def test_a_secret_under_a_key_that_is_gone_is_told_apart(alice, settings):
+def test_a_secret_under_a_removed_key_is_unreadable(alice, settings):
     row = VapidKey.objects.get(channel=alice.channel)
     settings.CREDENTIAL_KEYS = (Fernet.generate_key().decode(),)
 

@@ -1,4 +1,4 @@
-"""What each hour changed in a channel's totals, beside the totals themselves."""
+"""How each hour changed a channel's totals, stored beside the totals."""
 
 from datetime import UTC, timedelta
 
@@ -47,7 +47,7 @@ def hour_ago(hours):
     )
 
 
-def test_a_device_that_comes_and_goes_and_comes_again_is_gained_twice_and_lost_once(channel):
+def test_a_device_that_subscribes_leaves_and_returns_is_gained_twice_and_lost_once(channel):
     register(channel)
     subscription_unsubscribe(channel=channel, platform="android", address=TOKEN.format(1))
     register(channel)
@@ -56,25 +56,26 @@ def test_a_device_that_comes_and_goes_and_comes_again_is_gained_twice_and_lost_o
     assert channel_totals(channel.id).android_subscribers == 1
 
 
-def test_a_device_that_says_again_that_it_is_there_changes_nothing(channel):
+def test_a_repeated_registration_changes_no_hour(channel):
     register(channel)
     register(channel)
 
     assert sums(channel) == (1, 0, 0)
 
 
-def test_a_device_that_moves_to_another_address_neither_comes_nor_goes(channel):
+def test_a_device_that_moves_to_another_address_is_neither_gained_nor_lost(channel):
     auth = {"auth": "its-own"}
     register(channel, 1, **auth)
     register(channel, 2, **auth)
-    register(channel, 2, previous_endpoint=TOKEN.format(1), **auth)  # both were known: one is left
+    # Both addresses were known: one subscription is left.
+    register(channel, 2, previous_endpoint=TOKEN.format(1), **auth)
     register(channel, 3, previous_endpoint=TOKEN.format(2), **auth)
 
     assert sums(channel) == (2, 1, 0)
     assert channel_totals(channel.id).android_subscribers == 1
 
 
-def test_devices_that_push_services_call_gone_are_lost_in_the_hour_that_says_so(channel):
+def test_a_device_that_a_push_service_calls_gone_is_lost_in_that_hour(channel):
     gone = [register(channel, number) for number in range(3)]
     as_of = timezone.now() + timedelta(minutes=1)
     for _ in range(2):  # the second finds nothing
@@ -85,7 +86,7 @@ def test_devices_that_push_services_call_gone_are_lost_in_the_hour_that_says_so(
     assert sums(channel) == (3, 3, 0)
 
 
-def test_hours_and_totals_are_written_together_or_not_at_all(channel):
+def test_hours_and_totals_are_written_in_one_transaction(channel):
     with transaction.atomic():
         counter_add(channel.id, android_subscribers=5, notifications_sent=1)
         transaction.set_rollback(True)
@@ -94,13 +95,13 @@ def test_hours_and_totals_are_written_together_or_not_at_all(channel):
     assert channel_totals(channel.id).android_subscribers == 0
 
 
-def test_a_count_that_no_hour_keeps_makes_no_row(channel):
+def test_a_counter_without_hours_makes_no_row(channel):
     counter_add(channel.id, delivered=3)
 
     assert not ChannelHour.objects.filter(channel=channel).exists()
 
 
-def test_merging_leaves_one_row_for_an_hour_that_is_over_and_the_same_sums(channel):
+def test_merging_leaves_one_row_for_a_past_hour_and_the_same_sums(channel):
     stay_in_one_hour()
     for hours in (0, 1, 5, 6):
         for shard in range(4):
@@ -128,7 +129,7 @@ def test_merging_leaves_one_row_for_an_hour_that_is_over_and_the_same_sums(chann
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_who_count_at_once_neither_lose_a_count_nor_wait_for_each_other_for_ever():
+def test_concurrent_counts_lose_nothing_and_do_not_deadlock():
     channel = make_channel(android_enabled=True)
 
     def count():

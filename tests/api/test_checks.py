@@ -1,4 +1,4 @@
-"""A setting that cannot work is told by name when a process starts."""
+"""System checks name each setting that cannot work when a process starts."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def ids(found=None):
     return [message.id for message in (check_settings() if found is None else found)]
 
 
-def test_the_settings_of_this_run_are_clean():
+def test_the_settings_of_this_run_pass_every_check():
     assert ids() == []
 
 
@@ -51,7 +51,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "code"), WRONG)
-def test_a_setting_that_cannot_work_is_named(settings, name, value, code):
+def test_an_invalid_setting_is_named(settings, name, value, code):
     setattr(settings, name, value)
 
     (message,) = check_settings()
@@ -73,13 +73,13 @@ RIGHT = [
 
 
 @pytest.mark.parametrize(("name", "value"), RIGHT)
-def test_a_setting_that_can_work_is_taken(settings, name, value):
+def test_a_valid_setting_is_accepted(settings, name, value):
     setattr(settings, name, value)
 
     assert ids() == []
 
 
-def test_a_variable_that_cannot_be_read_is_named(settings):
+def test_an_unreadable_variable_is_named(settings):
     settings.ENV = Env(faults=[EnvFault("WEB_CONCURRENCY", "is 'many', expected a number")])
 
     (message,) = check_settings()
@@ -87,7 +87,7 @@ def test_a_variable_that_cannot_be_read_is_named(settings):
     assert (message.id, "WEB_CONCURRENCY" in message.msg) == ("pushsvc.E001", True)
 
 
-def test_a_setting_that_is_unfit_for_the_public_is_named_at_deployment(settings):
+def test_a_setting_that_is_unsafe_in_public_is_named_by_the_deployment_check(settings):
     settings.VAPID_SUBJECT = "mailto:push@example.com"
     settings.PUBLIC_BASE_URL = "http://push.example.org"
     settings.REDIS_URL = "rediss://127.0.0.1:6380/0?ssl_cert_reqs=none"
@@ -146,7 +146,7 @@ def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
     ],
     ids=["web", "worker", "beat"],
 )
-def test_no_process_serves_with_a_setting_that_cannot_work(process):
+def test_no_process_starts_with_an_invalid_setting(process):
     result = run(*process, **PRODUCTION, TRUSTED_PROXIES="two")
 
     assert result.returncode != 0

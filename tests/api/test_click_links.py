@@ -1,4 +1,4 @@
-"""GET /c/<token>: a click by a client that cannot run code."""
+"""GET /c/<token>: a click reported by a client that cannot run code."""
 
 from datetime import timedelta
 
@@ -39,7 +39,7 @@ def clicks(notification):
     return notification.clicked_count
 
 
-def test_a_click_is_counted_and_leads_to_the_url(alice, sent):
+def test_a_click_is_counted_and_redirects_to_the_url(alice, sent):
     notification, token = sent
 
     answer = follow(token)
@@ -53,7 +53,7 @@ def test_a_click_is_counted_and_leads_to_the_url(alice, sent):
     assert channel_totals(alice.channel.id).clicked == 1
 
 
-def test_a_second_click_leads_on_and_is_not_counted(sent):
+def test_a_second_click_redirects_and_is_not_counted(sent):
     notification, token = sent
 
     assert [follow(token).status_code for _ in range(3)] == [302] * 3
@@ -61,7 +61,7 @@ def test_a_second_click_leads_on_and_is_not_counted(sent):
     assert clicks(notification) == 1
 
 
-def test_nothing_of_the_request_leads_elsewhere(sent):
+def test_nothing_in_the_request_changes_the_redirect(sent):
     _, token = sent
     path = f"/c/{token}?url=https://evil.example/&next=https://evil.example/"
 
@@ -80,13 +80,13 @@ def test_nothing_of_the_request_leads_elsewhere(sent):
     ],
     ids=["no path", "not ASCII", "escaped", "longest"],
 )
-def test_every_url_that_a_send_takes_is_led_to(alice, url, location):
+def test_every_url_that_a_send_accepts_is_redirected_to(alice, url, location):
     _, token = reached(alice, url)
 
     assert follow(token).headers["Location"] == location
 
 
-def test_a_notification_without_url_leads_nowhere_and_counts_nothing(alice):
+def test_a_notification_without_a_url_redirects_nowhere_and_counts_nothing(alice):
     notification, token = reached(alice, url="")
 
     assert code(follow(token), 404) == "not_found"
@@ -95,7 +95,7 @@ def test_a_notification_without_url_leads_nowhere_and_counts_nothing(alice):
 
 
 @pytest.mark.parametrize("spoil", [lambda t: t[:-1], lambda t: "B" + t[1:], lambda t: t + "A"])
-def test_a_forged_token_leads_nowhere(sent, spoil):
+def test_a_forged_token_redirects_nowhere(sent, spoil):
     notification, token = sent
 
     assert code(follow(spoil(token)), 404) == "not_found"
@@ -103,7 +103,7 @@ def test_a_forged_token_leads_nowhere(sent, spoil):
     assert clicks(notification) == 0
 
 
-def test_a_token_of_an_unknown_notification_leads_nowhere(sent):
+def test_a_token_of_an_unknown_notification_redirects_nowhere(sent):
     subscription_id = Delivery.objects.get(notification_id=sent[0].id).subscription_id
 
     unknown = make_token(uuid7(), subscription_id)
@@ -111,7 +111,7 @@ def test_a_token_of_an_unknown_notification_leads_nowhere(sent):
     assert code(follow(unknown), 404) == "not_found"
 
 
-def test_head_is_answered_alike_and_not_counted(sent):
+def test_a_head_request_is_answered_alike_and_not_counted(sent):
     notification, token = sent
 
     answer = follow(token, "head")
@@ -130,7 +130,7 @@ def test_head_is_answered_alike_and_not_counted(sent):
         ("X-Purpose", "preview"),
     ],
 )
-def test_what_is_fetched_ahead_of_a_click_is_not_counted(sent, name, value):
+def test_a_prefetch_is_not_counted(sent, name, value):
     notification, token = sent
 
     assert follow(token, **{name: value}).status_code == 302
@@ -140,7 +140,7 @@ def test_what_is_fetched_ahead_of_a_click_is_not_counted(sent, name, value):
     assert clicks(notification) == 1
 
 
-def test_a_token_of_29_days_leads_on_and_is_not_counted(sent):
+def test_a_token_of_29_days_redirects_and_is_not_counted(sent):
     notification, token = sent
     old = Notification.objects.filter(pk=notification.pk)
     old.update(started_at=F("started_at") - timedelta(days=29))
@@ -150,7 +150,7 @@ def test_a_token_of_29_days_leads_on_and_is_not_counted(sent):
     assert clicks(notification) == 0
 
 
-def test_what_retention_deleted_leads_on_and_is_not_counted(sent):
+def test_a_token_of_a_deleted_delivery_redirects_and_is_not_counted(sent):
     notification, token = sent
     Delivery.objects.all().delete()
     Batch.objects.all().delete()
@@ -160,7 +160,7 @@ def test_what_retention_deleted_leads_on_and_is_not_counted(sent):
     assert clicks(notification) == 0
 
 
-def test_a_deleted_subscription_leads_on_and_is_not_counted(sent):
+def test_a_token_of_a_deleted_subscription_redirects_and_is_not_counted(sent):
     notification, token = sent
     Subscription.objects.all().delete()
 
@@ -169,7 +169,7 @@ def test_a_deleted_subscription_leads_on_and_is_not_counted(sent):
     assert clicks(notification) == 0
 
 
-def test_guesses_from_an_address_are_limited_and_those_with_a_token_go_on(sent, settings):
+def test_only_requests_with_invalid_tokens_are_limited_for_an_address(sent, settings):
     notification, token = sent
     settings.FORGED_EVENTS_PER_MINUTE = 2
     for _ in range(2):
@@ -182,7 +182,7 @@ def test_guesses_from_an_address_are_limited_and_those_with_a_token_go_on(sent, 
 
 
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
-def test_a_link_is_only_followed(sent, method):
+def test_only_get_and_head_follow_a_click_link(sent, method):
     notification, token = sent
 
     assert code(follow(token, method), 405) == "method_not_allowed"

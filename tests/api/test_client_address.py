@@ -1,4 +1,4 @@
-"""Whose request it is: which header is believed, and what limits and lock-outs count as one."""
+"""The client's address: which headers are trusted, and which addresses limits count as one."""
 
 from ipaddress import IPv6Address
 from urllib.parse import urlsplit
@@ -58,19 +58,19 @@ def request_of(forwarded=None, peer=PEER):
         (1, "2001:db8::1::2", PEER),
     ],
 )
-def test_so_many_hops_are_believed_and_no_more(settings, hops, forwarded, expected):
+def test_only_as_many_hops_as_configured_are_trusted(settings, hops, forwarded, expected):
     settings.TRUSTED_PROXIES = hops
 
     assert client_ip(request_of(forwarded)) == expected
 
 
-def test_a_peer_of_a_socket_for_both_families_is_an_ipv4_address():
+def test_an_ipv4_peer_of_a_dual_stack_socket_is_an_ipv4_address():
     assert client_ip(request_of(peer="::ffff:192.0.2.1")) == "192.0.2.1"
     assert is_from_this_machine(request_of(peer="::ffff:127.0.0.1"))
 
 
 @pytest.mark.parametrize("peer", ["64:ff9b::127.0.0.1", "2002:7f00:1::", "::127.0.0.1", ""])
-def test_a_loopback_address_that_a_client_can_write_is_not_this_machine(peer):
+def test_a_loopback_address_from_a_header_is_not_this_machine(peer):
     assert not is_from_this_machine(request_of(peer=peer))
 
 
@@ -123,7 +123,7 @@ def spellings_of_site(draw, ip):
 
 
 @given(st.data())
-def test_all_spellings_of_one_ipv4_address_count_as_one(data):
+def test_all_spellings_of_an_ipv4_address_count_as_one(data):
     v4 = data.draw(V4)
     spelling = data.draw(spellings_of_v4(v4))
     with override_settings(TRUSTED_PROXIES=1):
@@ -131,7 +131,7 @@ def test_all_spellings_of_one_ipv4_address_count_as_one(data):
 
 
 @given(st.data())
-def test_all_addresses_of_one_ipv6_network_count_as_one_however_spelt(data):
+def test_all_addresses_of_an_ipv6_network_count_as_one_in_any_spelling(data):
     ip = data.draw(V6)
     one, other = data.draw(spellings_of_site(ip)), data.draw(spellings_of_site(ip))
     with override_settings(TRUSTED_PROXIES=1):
@@ -140,7 +140,7 @@ def test_all_addresses_of_one_ipv6_network_count_as_one_however_spelt(data):
 
 
 @given(V6, V6)
-def test_two_networks_count_apart(one, other):
+def test_two_networks_count_separately(one, other):
     same = int(one) >> 64 == int(other) >> 64
     with override_settings(TRUSTED_PROXIES=1):
         counted = {counted_ip(request_of(str(ip))) for ip in (one, other)}
@@ -148,7 +148,7 @@ def test_two_networks_count_apart(one, other):
 
 
 def test_a_limit_counts_all_addresses_of_an_ipv6_network(transactional_db, tmp_path):
-    """Each refused key comes from an address of its own, as a host with a /64 can send them."""
+    """Each refused key comes from another address, as a host with a /64 can send them."""
     redis_client().flushdb()
     limit = django_settings.REFUSED_KEYS_PER_MINUTE
     with running_web(tmp_path / "web.log", TRUSTED_PROXIES="1") as address:
@@ -165,7 +165,7 @@ def test_a_limit_counts_all_addresses_of_an_ipv6_network(transactional_db, tmp_p
 
 
 def refused(port, address):
-    """The status for a key that is mistyped, sent by a proxy for this address."""
+    """The status for a mistyped key that a proxy sends for this address."""
     path = f"/channel/{uuid4()}"
     lines = f"Host: localhost\r\nAuthorization: Key none\r\nX-Forwarded-For: {address}\r\n"
     return ask(port, f"GET {path} HTTP/1.1\r\n{lines}\r\n")[0]

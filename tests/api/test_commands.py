@@ -29,7 +29,7 @@ def opens(channel_id, key):
     return Client().get(f"/channel/{channel_id}", headers=headers).status_code == 200
 
 
-def test_a_new_channel_can_be_used_with_what_is_printed():
+def test_the_printed_values_of_a_new_channel_work():
     made = json.loads(run("create_channel", "Alice's shop", "--json"))
 
     assert list(made) == ["channel_id", "api_key", "vapid_public_key"]
@@ -38,7 +38,7 @@ def test_a_new_channel_can_be_used_with_what_is_printed():
     assert ApiKey.objects.get().scopes == ["send", "read", "manage"]
 
 
-def test_without_json_each_value_has_its_line():
+def test_without_json_each_value_has_its_own_line():
     text = run("create_channel", "Alice's shop", "--vapid-subject", "https://example.com")
 
     lines = dict(line.split() for line in text.splitlines())
@@ -46,7 +46,7 @@ def test_without_json_each_value_has_its_line():
     assert Channel.objects.get().vapid_subject == "https://example.com"
 
 
-def test_a_channel_that_cannot_be_is_refused_and_leaves_nothing():
+def test_an_invalid_channel_is_refused_and_nothing_is_stored():
     with pytest.raises(CommandError, match="vapid_subject"):
         run("create_channel", "x", "--vapid-subject", "mailto:root@localhost")
     with pytest.raises(CommandError, match="name"):
@@ -55,7 +55,7 @@ def test_a_channel_that_cannot_be_is_refused_and_leaves_nothing():
     assert not Channel.objects.exists()
 
 
-def test_a_further_key_has_the_scopes_and_the_time_that_are_asked_for():
+def test_a_further_key_has_the_given_scopes_and_lifetime():
     alice = owner_of(make_channel())
     channel_id = str(alice.channel.id)
 
@@ -77,7 +77,7 @@ def test_a_further_key_has_the_scopes_and_the_time_that_are_asked_for():
     "wrong",
     [["--scopes", "rule"], ["--scopes", ""], ["--expires", "tomorrow"], ["--name", "x" * 201]],
 )
-def test_a_key_that_cannot_be_is_refused(wrong):
+def test_an_invalid_key_is_refused(wrong):
     channel = make_channel()
 
     with pytest.raises(CommandError):
@@ -87,7 +87,7 @@ def test_a_key_that_cannot_be_is_refused(wrong):
 
 @pytest.mark.parametrize("command", ["create_api_key", "rotate_vapid_key"])
 @pytest.mark.parametrize("channel_id", ["5", NOWHERE])
-def test_a_channel_that_is_not_there_is_told(command, channel_id):
+def test_an_unknown_channel_is_named_in_the_error(command, channel_id):
     with pytest.raises(CommandError, match="no channel"):
         run(command, channel_id)
 
@@ -103,7 +103,7 @@ def test_a_channel_that_is_not_there_is_told(command, channel_id):
         ("turn_off_two_step", ["alice"]),
     ],
 )
-def test_without_its_tables_a_command_says_to_migrate(command, arguments):
+def test_a_command_without_its_tables_says_to_migrate(command, arguments):
     with connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA not_migrated; SET LOCAL search_path TO not_migrated")
 
@@ -112,7 +112,7 @@ def test_without_its_tables_a_command_says_to_migrate(command, arguments):
 
 
 @pytest.mark.parametrize("shown", [slice(None), slice(12)], ids=["whole", "its start"])
-def test_a_revoked_key_opens_nothing_and_the_channels_others_do(shown):
+def test_a_revoked_key_opens_nothing_and_other_keys_of_the_channel_still_work(shown):
     made = json.loads(run("create_channel", "Alice's shop", "--json"))
     other = json.loads(run("create_api_key", made["channel_id"], "--json"))["api_key"]
 
@@ -124,12 +124,12 @@ def test_a_revoked_key_opens_nothing_and_the_channels_others_do(shown):
 
 
 @pytest.mark.parametrize("text", ["", "psk_", "psk_00000000_x", "0" * 12])
-def test_a_key_that_does_not_exist_cannot_be_revoked(text):
+def test_an_unknown_key_cannot_be_revoked(text):
     with pytest.raises(CommandError, match="no such API key"):
         run("revoke_api_key", text)
 
 
-def test_a_rotated_vapid_key_is_the_one_that_browsers_get():
+def test_browsers_get_the_rotated_vapid_key():
     channel = make_channel()
 
     made = json.loads(run("rotate_vapid_key", str(channel.id), "--json"))
@@ -141,7 +141,7 @@ def test_a_rotated_vapid_key_is_the_one_that_browsers_get():
     assert VapidKey.objects.filter(channel=channel).count() == 2
 
 
-def test_after_rotating_the_credential_keys_the_old_one_can_go(settings):
+def test_the_old_credential_key_can_be_removed_after_a_rotation(settings):
     channel = make_channel()
     provider_credentials_store(
         channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
@@ -160,7 +160,7 @@ def test_after_rotating_the_credential_keys_the_old_one_can_go(settings):
     assert credential_for(channel.id, "ios").version == 1
 
 
-def test_a_secret_whose_key_is_gone_stops_the_rotation_and_says_so(settings):
+def test_a_secret_under_a_removed_key_stops_the_rotation_with_a_message(settings):
     make_channel()
     settings.CREDENTIAL_KEYS = (Fernet.generate_key().decode(),)
 

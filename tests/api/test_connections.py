@@ -1,4 +1,4 @@
-"""Connections to the Procfile's web process that cost more than they say, over real sockets."""
+"""Costly connections to the Procfile's web process, over real sockets."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame().serialize()
 
 
 def heard(connection):
-    """All that comes until the server closes."""
+    """Everything that arrives until the server closes."""
     found = b""
     with suppress(ConnectionError):
         while part := connection.recv(65_536):
@@ -51,7 +51,7 @@ def post(port, path, body, header):
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHos"], ids=["silent", "half"])
-def test_connections_that_make_no_request_are_cheap_and_closed(web, opened, said):
+def test_connections_without_a_request_are_cheap_and_closed(web, opened, said):
     silent = opened(MANY, said)
 
     assert_serves(web)
@@ -60,7 +60,7 @@ def test_connections_that_make_no_request_are_cheap_and_closed(web, opened, said
         assert b" 200 " not in heard(connection)
 
 
-def test_connections_that_say_nothing_after_a_request_are_cheap_and_closed(web, opened):
+def test_connections_that_stay_idle_after_a_request_are_cheap_and_closed(web, opened):
     idle = []
     for _ in range(MANY // 100):
         idle += opened(100, HEALTH.encode())
@@ -74,7 +74,7 @@ def test_connections_that_say_nothing_after_a_request_are_cheap_and_closed(web, 
 
 
 def test_connections_that_read_no_answer_hold_no_thread_and_are_closed(web, opened):
-    asked = f"{LARGE}Host: localhost\r\n\r\n".encode() * 8  # more than the kernel keeps for them
+    asked = f"{LARGE}Host: localhost\r\n\r\n".encode() * 8  # more than the kernel buffers for them
     assert ask(web, HEALTH)[0] == 200
     unread = opened(THREADS + 4, asked, receive_buffer=2048)
     ports = {connection.getsockname()[1] for connection in unread}
@@ -106,11 +106,11 @@ def headers_without_end(count):
 
 
 @pytest.mark.parametrize("flood", [requests_reset(2_000), headers_without_end(100)])
-def test_http_2_is_not_spoken(web, opened, flood):
+def test_a_connection_that_speaks_http_2_is_closed(web, opened, flood):
     frames = PREFACE + b"".join(frame.serialize() for frame in flood)
     (connection,) = opened(1)
 
-    with suppress(ConnectionError):  # closed at the preface already
+    with suppress(ConnectionError):  # the server closed at the preface already
         connection.sendall(frames)
 
     answer = heard(connection)
@@ -133,7 +133,7 @@ def test_headers_are_bounded(web, opened, headers):
     assert_serves(web)
 
 
-def test_a_web_process_that_may_not_open_its_connections_does_not_start():
+def test_a_web_process_with_too_few_open_files_does_not_start():
     started = subprocess.run(
         ["/bin/sh", "-c", f"ulimit -n 512; exec {sys.executable} -c 'import pushsvc.asgi'"],
         cwd=CHECKOUT,

@@ -15,7 +15,7 @@ def notification():
     return make_notification(make_channel())
 
 
-def test_no_plan_batch_or_hour_is_of_a_platform_that_does_not_exist(notification):
+def test_the_database_refuses_a_plan_batch_or_hour_of_an_unknown_platform(notification):
     plan = Plan.objects.create(
         notification=notification, channel=notification.channel, platform="ios"
     )
@@ -30,7 +30,7 @@ def test_no_plan_batch_or_hour_is_of_a_platform_that_does_not_exist(notification
 
 
 @pytest.mark.parametrize("targets", [["web", "fax"], {"web": 1}])
-def test_no_notification_is_for_a_platform_that_does_not_exist(notification, targets):
+def test_the_database_refuses_a_notification_for_an_unknown_platform(notification, targets):
     notification.target_platforms = targets
 
     _refused(notification.save, "notification_platforms")

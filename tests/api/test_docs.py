@@ -1,4 +1,4 @@
-"""What the docs list is what the source holds, no less and no more."""
+"""The docs list exactly what the source holds."""
 
 import ast
 import re
@@ -45,7 +45,7 @@ def error_codes():
 
 
 def fault_codes():
-    """Constants of calls that make faults, and whatever is spelled like one."""
+    """Codes in calls that make faults, and in constants that are spelled like one."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
@@ -60,15 +60,15 @@ def _codes_of(call):
     constants = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
     if position is not None:
         constants += call.args[position : position + 1]
-    # "" is the code of what went well
+    # "" is the code of a delivered recipient
     return [node.value for node in constants if isinstance(node, ast.Constant) and node.value]
 
 
-def test_every_code_of_the_source_is_explained_once_and_no_other():
+def test_the_docs_explain_every_code_once_and_no_other():
     assert sorted(listed()) == sorted(error_codes() | set(fault_codes()) | FRAMEWORK)
 
 
-def test_every_variable_that_is_read_is_listed():
+def test_the_docs_list_every_variable_that_is_read():
     source = (settings.BASE_DIR / "pushsvc" / "settings.py").read_text(encoding="utf-8")
     procfile = (settings.BASE_DIR / "Procfile").read_text(encoding="utf-8")
     read = set(re.findall(r"ENV\.\w+\(\s*\"([A-Z_]+)\"", source)) | {"PUSHSVC_HOME"}

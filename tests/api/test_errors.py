@@ -1,4 +1,4 @@
-"""Whatever goes wrong, and wherever, the client gets one shape."""
+"""Every error has one shape, whatever caused it."""
 
 import json
 import logging
@@ -73,7 +73,7 @@ def test_an_unknown_path_is_a_problem_for_every_method(path):
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_a_wrong_method_is_told_before_anything_else_is_looked_at(method, path):
+def test_a_wrong_method_is_refused_before_anything_else(method, path):
     allowed = [method, "HEAD"] if method == "GET" else [method]
     for wrong in {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} - {method}:
         response = Client(enforce_csrf_checks=True).generic(wrong, path, "{", "text/plain")
@@ -83,7 +83,7 @@ def test_a_wrong_method_is_told_before_anything_else_is_looked_at(method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_every_path_is_known_with_and_without_a_slash_at_its_end(method, path):
+def test_every_path_works_with_and_without_a_trailing_slash(method, path):
     statuses = {Client().generic(method, spelling).status_code for spelling in (path, f"{path}/")}
 
     assert len(statuses) == 1
@@ -96,7 +96,7 @@ def test_a_wrong_host_is_a_problem():
     assert code(response, 400) == "host_not_allowed"
 
 
-def test_the_console_keeps_its_own_pages():
+def test_the_console_keeps_its_own_error_pages():
     for path in ("/admin/", "/admin/nope/"):
         response = Client().get(path)
         assert response.headers["Content-Type"].startswith("text/html")
@@ -110,7 +110,7 @@ def test_the_console_keeps_its_own_pages():
 
 
 def failing_middleware(get_response):
-    """Fails as the query says, outside of any view."""
+    """Fails outside of any view, as the query says."""
     failures = {"400": SuspiciousOperation, "403": PermissionDenied, "500": ZeroDivisionError}
 
     def fail(request):
@@ -122,7 +122,7 @@ def failing_middleware(get_response):
 @pytest.mark.parametrize(
     ("status", "expected"), [(400, "bad_request"), (403, "forbidden"), (500, "internal_error")]
 )
-def test_a_middleware_that_fails_is_a_problem_too(settings, status, expected):
+def test_a_failing_middleware_is_answered_with_a_problem(settings, status, expected):
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.failing_middleware"]
     client = Client(raise_request_exception=False)
 
@@ -145,17 +145,17 @@ def put(alice, body, content_type="application/json", **extra):
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b'{"a": NaN}', b'{"a": 1, "a": 2}', b" "])
-def test_a_body_that_is_no_json_is_refused(alice, body):
+def test_a_body_that_is_not_json_is_refused(alice, body):
     assert code(put(alice, body), 400) == "malformed_json"
 
 
-def test_an_empty_body_is_refused_whatever_it_calls_itself(alice):
+def test_an_empty_body_is_refused_with_any_content_type(alice):
     assert code(put(alice, b""), 400) == "malformed_json"
     assert code(put(alice, b"", content_type="text/plain"), 400) == "malformed_json"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"5", b"true"])
-def test_a_body_that_is_no_object_is_refused(alice, body):
+def test_a_body_that_is_not_an_object_is_refused(alice, body):
     assert faults(put(alice, body)) == [("", "not_an_object")]
 
 
@@ -180,7 +180,7 @@ def test_another_content_type_is_refused(alice, content_type):
     "content_type",
     ["application/json; charset=utf-8", "Application/JSON", "application/json ; x=y"],
 )
-def test_json_is_known_by_its_name_in_every_spelling(alice, content_type):
+def test_the_json_content_type_is_accepted_in_every_spelling(alice, content_type):
     assert faults(put(alice, b"{}", content_type)) == [("providers_config", "required")]
 
 
@@ -192,7 +192,7 @@ def test_the_answer_is_json_whatever_the_client_accepts(alice, accept):
     assert response.headers["Content-Type"] == "application/json"
 
 
-def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(alice):
+def test_a_body_of_64_kib_is_read_and_one_byte_more_is_refused(alice):
     frame = len(json.dumps({"providers_config": ""}))
     fits = json.dumps({"providers_config": "a" * (64 * 1024 - frame)})
 
@@ -202,7 +202,7 @@ def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(alice):
 
 @pytest.fixture
 def _no_database(monkeypatch):
-    """The next connection is tried where nobody listens."""
+    """The next connection is tried at a port where nothing listens."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -214,7 +214,7 @@ def _no_database(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_without_the_database_every_endpoint_says_so_and_when_to_return(request):
+def test_every_endpoint_answers_503_without_the_database_and_says_when_to_retry(request):
     alice = owner_of(make_channel())
     request.getfixturevalue("_no_database")
     answers = [
@@ -237,7 +237,7 @@ def test_without_the_database_every_endpoint_says_so_and_when_to_return(request)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_not_available_is_logged_once_and_without_its_address(request, caplog):
+def test_an_unreachable_database_is_logged_once_and_without_its_address(request, caplog):
     token = make_token(uuid4(), uuid4())
     request.getfixturevalue("_no_database")
 
@@ -248,7 +248,7 @@ def test_what_is_not_available_is_logged_once_and_without_its_address(request, c
     assert token not in str(vars(record))
 
 
-def test_an_unexpected_failure_is_logged_with_its_traceback_and_says_nothing(alice, caplog):
+def test_an_unexpected_failure_is_logged_with_its_traceback_and_disclosed_to_nobody(alice, caplog):
     VapidKey.objects.all().delete()
     client = Client(raise_request_exception=False)
 

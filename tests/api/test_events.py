@@ -1,4 +1,4 @@
-"""POST /events: what devices report, exactly once, and nothing told to anybody."""
+"""POST /events: each event of a device counts once, and the answer discloses nothing."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import timedelta
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.django_db
 
 
 def everything():
-    """Every row that an event could have changed."""
+    """Every row that an event could change."""
     return [
         list(model.objects.order_by("pk").values())
         for model in (Notification, Delivery, Batch, HourlyStat, Subscription)
     ]
 
 
-def test_an_event_is_taken_note_of_without_a_word(sent):
+def test_an_event_is_counted_and_answered_without_a_body(sent):
     _, (token, _) = sent
 
     answer = report((token, "clicked"))
@@ -51,7 +51,7 @@ def test_each_event_is_counted_once_for_a_recipient(sent, event, expected):
     assert counts(notification) == expected
 
 
-def test_recipients_are_counted_apart(sent):
+def test_events_of_different_recipients_are_counted_separately(sent):
     notification, (one, other) = sent
 
     report((one, "received"))
@@ -76,7 +76,7 @@ def test_a_click_is_in_every_total_of_the_interface(alice, bob, sent):
     assert theirs["notification_stats"]["total_clicked"] == 0
 
 
-def test_a_click_is_in_the_hour_in_which_it_came(alice, sent):
+def test_a_click_is_in_the_row_of_the_hour_of_its_report(alice, sent):
     stay_in_one_hour()
     _, (one, other) = sent
 
@@ -146,7 +146,7 @@ def test_a_token_with_any_bit_flipped_changes_nothing(sent):
     ],
     ids=["empty", "cut", "halved", "longer", "a line", "case", "not ASCII", "long"],
 )
-def test_what_is_no_token_is_answered_as_one_is_and_changes_nothing(sent, spoil):
+def test_an_invalid_token_is_answered_like_a_valid_one_and_changes_nothing(sent, spoil):
     _, (token, _) = sent
     known = report((token, "received"))
     before = everything()
@@ -172,7 +172,7 @@ def test_a_token_of_another_installation_changes_nothing(sent, settings):
     assert everything() == before
 
 
-def test_a_token_for_what_was_never_planned_changes_nothing(alice, sent):
+def test_a_token_of_a_delivery_that_was_never_planned_changes_nothing(alice, sent):
     notification, _ = sent
     (late,) = add_subscriptions(alice.channel, 1)
     before = everything()
@@ -196,7 +196,7 @@ def age(notification, **by):
     rows.update(started_at=F("started_at") - timedelta(**by))
 
 
-def test_events_count_until_28_days_after_the_start_and_no_longer(sent):
+def test_events_count_until_28_days_after_the_start(sent):
     notification, (one, other) = sent
 
     age(notification, days=28, seconds=-60)
@@ -209,7 +209,7 @@ def test_events_count_until_28_days_after_the_start_and_no_longer(sent):
     assert everything() == before
 
 
-def test_age_is_that_of_the_start_whenever_it_was_accepted(alice):
+def test_the_age_is_counted_from_the_start_and_not_from_the_acceptance(alice):
     scheduled_long_ago = sql.now() - timedelta(days=300)
     notification, (token,) = reached(
         alice, 1, scheduled_at=scheduled_long_ago, created_at=scheduled_long_ago
@@ -240,7 +240,7 @@ def test_a_click_after_unsubscribing_is_counted(sent):
     assert counts(notification) == (1, 1, 0)
 
 
-def test_twenty_events_may_be_reported_at_once(alice):
+def test_a_request_may_report_twenty_events(alice):
     notification, tokens = reached(alice, 20)
 
     assert report(*[(token, "clicked") for token in tokens]).status_code == 204

@@ -1,4 +1,4 @@
-"""POST /events: what a request must look like, from where it may come, and how often."""
+"""POST /events: the shape of a request, the origins that may send it, and its limits."""
 
 import json
 
@@ -33,13 +33,13 @@ MALFORMED = [
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain;charset=UTF-8"])
 @pytest.mark.parametrize(("body", "expected"), MALFORMED)
-def test_a_malformed_report_is_told_its_faults(body, expected, content_type):
+def test_a_malformed_report_is_answered_with_its_faults(body, expected, content_type):
     answer = Client().post("/events", json.dumps(body), content_type=content_type)
 
     assert sorted(faults(answer)) == expected
 
 
-def test_one_malformed_event_keeps_the_others_from_being_counted(sent):
+def test_one_malformed_event_prevents_the_others_from_being_counted(sent):
     notification, (token, _) = sent
 
     assert code(report((token, "clicked"), (token, "opened")), 400) == "validation_error"
@@ -51,14 +51,14 @@ def test_one_malformed_event_keeps_the_others_from_being_counted(sent):
 @pytest.mark.parametrize(
     "body", ["", "{", "[]", '{"events": [], "events": []}', '{"events": NaN}', "events=x"]
 )
-def test_both_content_types_are_read_as_strictly(body, content_type):
+def test_both_content_types_are_read_strictly(body, content_type):
     answer = Client().post("/events", body, content_type=content_type)
 
     assert code(answer, 400) in {"malformed_json", "validation_error"}
 
 
 @pytest.mark.parametrize("content_type", ["text/plain;charset=UTF-8", "text/plain"])
-def test_a_beacon_counts_as_a_json_request_does(sent, content_type):
+def test_a_beacon_counts_like_a_json_request(sent, content_type):
     notification, (token, _) = sent
 
     assert report((token, "clicked"), content_type=content_type).status_code == 204
@@ -90,7 +90,7 @@ def test_a_page_of_any_origin_may_report(sent):
     assert "content-type" in preflight.headers["Access-Control-Allow-Headers"]
 
 
-def test_a_beacon_may_be_sent_without_asking_first(sent):
+def test_a_beacon_needs_no_preflight(sent):
     """Only these request headers and these types need no preflight (Fetch, section 2.2.2)."""
     notification, (token, _) = sent
 
@@ -104,7 +104,7 @@ def test_a_beacon_may_be_sent_without_asking_first(sent):
     assert counts(notification) == (1, 0, 1)
 
 
-def test_forged_reports_are_limited_by_address_and_real_ones_are_not(sent, settings):
+def test_only_forged_reports_are_limited_by_address(sent, settings):
     notification, (one, other) = sent
     settings.FORGED_EVENTS_PER_MINUTE = 3
     for _ in range(3):
@@ -121,11 +121,11 @@ def test_forged_reports_are_limited_by_address_and_real_ones_are_not(sent, setti
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete"])
-def test_events_are_posted(method):
+def test_only_post_reports_events(method):
     assert code(getattr(Client(), method)("/events"), 405) == "method_not_allowed"
 
 
-def test_a_slash_at_the_end_does_not_matter(sent):
+def test_a_trailing_slash_does_not_matter(sent):
     notification, (token, _) = sent
     body = json.dumps({"events": [{"token": token, "event": "clicked"}]})
 

@@ -1,4 +1,4 @@
-"""What hostile bodies of at most 64 KiB are answered: few faults, few bytes, on a real socket."""
+"""Hostile bodies of at most 64 KiB get few faults and few bytes in answer, on a real socket."""
 
 import http.client
 import json
@@ -19,13 +19,13 @@ from tests.pipeline.processes import running_web
 ANSWER_BYTES = 16 * 1024  # docs/errors.md
 MORE = f"{MAX_FAULTS} faults shown; there are more."
 
-# What a name of the client's own may be made of: the last ones take more room than they are long.
+# Characters that a name chosen by the client may hold; the last ones take more bytes in an answer.
 LETTERS = ["x", "é", "日", "😀", "\\u0001", '\\"', "\\\\", "\\u2028", "\u2028", "\u200b", "\x7f"]
 VALUES = ["0", "null", "[]", "{}", '""', '"x"', "-1", "1e300", "true", "[[]]", '{"x":0}']
 
 EVENT = '"token":"x","event":"clicked"'
 LEAF = '"attribute":"a","operator":"eq","value":1'
-# Where a body may be filled: `%` is a list's entries or an object's members.
+# Templates that can be filled with parts: `%` is a list's entries or an object's members.
 BODIES = {
     "events": [
         "{%}",
@@ -70,7 +70,7 @@ BODIES = {
     ],
 }
 METHODS = {"providers": "PUT"}
-SIZES = {"events": 8 * 1024}  # of others the most that any body has
+SIZES = {"events": 8 * 1024}  # bytes; the other bodies may have the most that any body has
 
 
 class Site:
@@ -120,14 +120,14 @@ def filled(template, part, size):
 
 
 def member(letter, length, value):
-    """The members of an object: names of this length, no two alike."""
+    """The members of an object, with distinct names of this length."""
     return lambda number: f'"{letter * length}{number:x}":{value}'
 
 
 def assert_bounded(site, name, body):
     status, answer = site.ask(name, body)
     assert status in {200, 201, 202, 204, 400}, (name, body[:200], status)
-    if status == 201:  # a segment is shown as it was given
+    if status == 201:  # a segment's rule is repeated as it was sent
         return
     assert len(answer) <= ANSWER_BYTES, (name, body[:200], len(answer))
     assert len(json.loads(answer or b"{}").get("errors", [])) <= MAX_FAULTS
@@ -162,7 +162,7 @@ def faults_of(site, name, body):
     return problem["detail"], [(each["attr"], each["code"]) for each in problem["errors"]]
 
 
-def test_of_many_faults_fifty_are_shown_and_that_there_are_more(site):
+def test_an_answer_lists_fifty_faults_and_says_that_there_are_more(site):
     wrong = [f'{{"field":{number}}}' for number in range(50)]
     rule = f'{{"name":"x","rule":{{"all":[{",".join(wrong)}]}}}}'
 
@@ -177,7 +177,7 @@ def test_of_many_faults_fifty_are_shown_and_that_there_are_more(site):
     assert (detail, len(found)) == (MORE, MAX_FAULTS)
 
 
-def test_what_has_too_many_parts_is_one_fault_and_its_parts_are_not_looked_at(site):
+def test_too_many_parts_are_one_fault_and_are_not_checked_one_by_one(site):
     zeros, members = ",".join("0" * 999), ",".join(f'"{n}":0' for n in range(999))
     for name, body, fault in [
         ("events", f'{{"events":[{zeros}]}}', ("events", "too_many")),

@@ -19,7 +19,7 @@ from pushsvc.common.http.fields import (
 )
 
 EMOJI = "\N{GRINNING FACE}"
-COMBINED = "e\N{COMBINING ACUTE ACCENT}"  # one letter to the eye, two code points
+COMBINED = "e\N{COMBINING ACUTE ACCENT}"  # one letter to a reader, two code points
 
 
 class Inner(StrictSerializer):
@@ -76,7 +76,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize(("name", "value", "read"), TAKEN)
-def test_a_value_is_taken_as_it_is(name, value, read):
+def test_a_valid_value_is_accepted_unchanged(name, value, read):
     assert Everything.checked({name: value}) == {name: read}
 
 
@@ -134,11 +134,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "value", "code"), REFUSED)
-def test_another_value_is_refused_by_name_and_code(name, value, code):
+def test_an_invalid_value_is_refused_with_its_path_and_code(name, value, code):
     assert found({name: value}) == [(name, code)]
 
 
-def test_every_fault_is_told_at_once_by_its_path():
+def test_all_faults_are_reported_at_once_with_their_paths():
     data = {
         "number": "1",
         "many": ["web", "tv", 5],
@@ -158,5 +158,5 @@ def test_every_fault_is_told_at_once_by_its_path():
     ]
 
 
-def test_a_lenient_object_ignores_what_it_does_not_know():
+def test_a_lenient_object_ignores_unknown_names():
     assert Lenient.checked({"word": "a", "surplus": 1}) == {"word": "a"}

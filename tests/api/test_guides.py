@@ -1,4 +1,4 @@
-"""The pages for people who use the service: the home page, the guides and the examples."""
+"""Pages for people who use the service: the home page, the guides and the examples."""
 
 import re
 
@@ -22,7 +22,7 @@ def own_links(text):
     return {link for link in LINK.findall(text) if link.startswith("/")}
 
 
-def test_every_link_of_the_home_page_leads_somewhere():
+def test_every_link_of_the_home_page_opens():
     links = own_links(page("/"))
 
     assert links >= {"/docs/start", "/docs/examples", "/docs", "/docs/errors", "/admin/"}
@@ -30,7 +30,7 @@ def test_every_link_of_the_home_page_leads_somewhere():
         page(link)
 
 
-def test_the_home_page_offers_the_demo_only_where_there_is_one(settings, tmp_path):
+def test_the_home_page_links_to_the_demo_only_if_there_is_one(settings, tmp_path):
     assert "/demo" not in own_links(page("/"))
 
     settings.DEMO_RECORD = str(tmp_path / "demo.json")
@@ -39,24 +39,24 @@ def test_the_home_page_offers_the_demo_only_where_there_is_one(settings, tmp_pat
 
 
 @pytest.mark.parametrize("name", GUIDES)
-def test_a_guide_s_links_lead_to_pages_and_headings_that_are_there(name):
+def test_every_link_of_a_guide_leads_to_an_existing_page_and_heading(name):
     for link in own_links(page(f"/docs/{name}")):
         path, _, anchor = link.partition("#")
         assert not anchor or f'id="{anchor}"' in page(path), link
 
 
-def test_every_document_is_a_page():
+def test_every_document_has_a_page():
     documents = {path.stem for path in (settings.BASE_DIR / "docs").glob("*.md")}
 
     assert documents <= {*GUIDES, "errors"}
 
 
-def test_a_name_of_no_document_is_not_found():
+def test_an_unknown_name_is_not_found():
     for name in ("nothing", "openapi", "..%2FREADME", "README"):
         assert Client().get(f"/docs/{name}").status_code == 404
 
 
-def test_a_guide_has_tables_and_code_but_no_markup_of_its_text():
+def test_a_guide_renders_tables_and_code_and_escapes_markup():
     text = page("/docs/configuration")
 
     assert "<table>" in text
@@ -64,7 +64,7 @@ def test_a_guide_has_tables_and_code_but_no_markup_of_its_text():
     assert "<script" not in text
 
 
-def test_the_examples_are_shown_as_they_are():
+def test_the_examples_are_shown_unchanged():
     text = page("/docs/examples")
 
     assert all(f'id="{name}"' in text for name in EXAMPLES)

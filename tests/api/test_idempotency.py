@@ -21,7 +21,7 @@ def grow_older(hours):
     IdempotencyRecord.objects.update(created_at=Now() - timedelta(hours=hours))
 
 
-def test_the_same_request_gets_the_first_answer_byte_for_byte(alice):
+def test_a_repeated_request_gets_the_first_answer_byte_for_byte(alice):
     first = keyed(alice, {"body": "é\u2028😀", "title": "x"})
     again = keyed(alice, {"title": "x", "body": "é\u2028😀"})
 
@@ -31,7 +31,7 @@ def test_the_same_request_gets_the_first_answer_byte_for_byte(alice):
     assert Notification.objects.count() == 1
 
 
-def test_the_answer_stays_the_first_whatever_became_of_the_notification(alice):
+def test_a_repeated_request_gets_the_first_answer_after_the_notification_changed(alice):
     first = keyed(alice, {"body": "x"})
     alice.call("DELETE", f"/cancel-notification/{first.json()['notification_id']}")
     Channel.objects.update(web_enabled=False)
@@ -39,13 +39,13 @@ def test_the_answer_stays_the_first_whatever_became_of_the_notification(alice):
 
 
 @pytest.mark.parametrize("other", [{"body": "y"}, {"body": "x", "title": ""}])
-def test_another_body_is_refused(alice, other):
+def test_the_same_key_with_another_body_is_refused(alice, other):
     keyed(alice, {"body": "x"})
     assert code(keyed(alice, other), 422) == "idempotency_key_reused"
     assert Notification.objects.count() == 1
 
 
-def test_another_key_is_another_notification(alice):
+def test_another_key_makes_another_notification(alice):
     keyed(alice, {"body": "x"}, "a")
     keyed(alice, {"body": "x"}, "A")
     alice.send({"body": "x"})
@@ -53,14 +53,14 @@ def test_another_key_is_another_notification(alice):
     assert Notification.objects.count() == 4
 
 
-def test_keys_belong_to_the_channel_not_to_the_api_key(alice, bob):
+def test_keys_belong_to_the_channel_and_not_to_the_api_key(alice, bob):
     first = keyed(alice, {"body": "x"})
     assert keyed(owner_of(alice.channel), {"body": "x"}).content == first.content
     assert keyed(bob, {"body": "other"}).status_code == 202
     assert Notification.objects.filter(channel=bob.channel).count() == 1
 
 
-def test_errors_are_not_remembered(alice):
+def test_errors_are_not_stored_as_answers(alice):
     faults(keyed(alice, {"body": ""}), 400)
     Channel.objects.update(web_enabled=False)
     faults(keyed(alice, {"body": "x"}), 400)
@@ -72,7 +72,7 @@ def test_errors_are_not_remembered(alice):
 
 
 @pytest.mark.parametrize(("hours", "is_remembered"), [(23.99, True), (24, False)])
-def test_an_answer_is_remembered_for_a_day(alice, hours, is_remembered):
+def test_an_answer_is_kept_for_a_day(alice, hours, is_remembered):
     first = keyed(alice, {"body": "x"})
     grow_older(hours)
 
@@ -83,7 +83,7 @@ def test_an_answer_is_remembered_for_a_day(alice, hours, is_remembered):
     assert IdempotencyRecord.objects.count() == 1
 
 
-def test_after_a_day_the_key_may_stand_for_another_body(alice):
+def test_after_a_day_a_key_may_be_used_with_another_body(alice):
     keyed(alice, {"body": "x"})
     grow_older(25)
     assert keyed(alice, {"body": "y"}).status_code == 202
@@ -101,7 +101,7 @@ def test_old_answers_are_deleted_in_steps(alice):
 
 
 @pytest.mark.parametrize("key", ["k", "k" * 255, 'with blanks, "quotes" and ~', "0"])
-def test_a_key_is_any_printable_ascii(alice, key):
+def test_a_key_may_hold_any_printable_ascii(alice, key):
     assert keyed(alice, {"body": "x"}, key).status_code == 202
     assert IdempotencyRecord.objects.get().key == key
 
@@ -118,7 +118,7 @@ def test_an_invalid_idempotency_key_is_refused(alice, key, is_trial):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_while_the_first_request_is_being_worked_on_the_second_is_told_so(alice):
+def test_a_repeat_is_refused_while_the_first_request_runs(alice):
     meanwhile = []
     first = {"notification_id": NOWHERE, "scheduled_at": "2026-11-20T15:11:00.000Z"}
 
@@ -136,7 +136,7 @@ def test_while_the_first_request_is_being_worked_on_the_second_is_told_so(alice)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_rolled_back_was_not_answered(alice):
+def test_a_request_that_was_rolled_back_stores_no_answer(alice):
     with transaction.atomic():
         keyed(alice, {"body": "x"})
         transaction.set_rollback(True)
@@ -144,7 +144,7 @@ def test_what_was_rolled_back_was_not_answered(alice):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_at_once_store_one_notification(alice):
+def test_simultaneous_requests_with_one_key_store_one_notification(alice):
     responses = in_threads(*[lambda: keyed(alice, {"body": "x"})] * 8)
 
     stored = {r.content for r in responses if r.status_code == 202}

@@ -1,4 +1,4 @@
-"""Counting in Redis, and what happens while Redis is away."""
+"""Limits counted in Redis, and what happens while Redis is unreachable."""
 
 import socket
 import time
@@ -22,7 +22,7 @@ def limit(key, quota=1, seconds=60, name="x"):
     return ratelimit.Limit(name, key, quota, seconds)
 
 
-def test_the_limit_is_allowed_and_one_more_is_told_how_long_to_wait(key):
+def test_requests_over_the_limit_are_refused_with_the_time_to_wait(key):
     standings = [ratelimit.take(limit(key, 3)) for _ in range(4)]
 
     assert [standing.remaining for standing in standings] == [2, 1, 0, -1]
@@ -30,20 +30,20 @@ def test_the_limit_is_allowed_and_one_more_is_told_how_long_to_wait(key):
     assert all(0 < standing.reset_seconds <= 60 for standing in standings)
 
 
-def test_names_and_keys_are_counted_apart(key):
+def test_names_and_keys_are_counted_separately(key):
     assert not ratelimit.take(limit(key)).is_refused
     assert not ratelimit.take(limit(key, name="y")).is_refused
     assert not ratelimit.take(limit(key + "b")).is_refused
     assert ratelimit.take(limit(key)).is_refused
 
 
-def test_a_limit_of_nothing_allows_nothing(key):
+def test_a_limit_of_zero_allows_nothing(key):
     standing = ratelimit.take(limit(key, 0))
 
     assert (standing.is_refused, standing.reset_seconds) == (True, 60)
 
 
-def test_when_the_window_is_over_counting_starts_anew(key):
+def test_counting_starts_again_after_the_window(key):
     ratelimit.take(limit(key))
     assert redis_client().pexpire(f"limit:x:{key}", 1)
     while redis_client().exists(f"limit:x:{key}"):
@@ -53,7 +53,7 @@ def test_when_the_window_is_over_counting_starts_anew(key):
     assert 0 < redis_client().pttl(f"limit:x:{key}") <= 60_000
 
 
-def test_a_window_ends_however_often_it_is_asked(key):
+def test_further_requests_do_not_extend_the_window(key):
     ratelimit.take(limit(key, 3))
     redis_client().pexpire(f"limit:x:{key}", 5_000)
 
@@ -63,7 +63,7 @@ def test_a_window_ends_however_often_it_is_asked(key):
     assert all(standing.reset_seconds <= 5 for standing in standings)
 
 
-def test_from_many_sides_at_once_exactly_the_limit_is_allowed(key):
+def test_concurrent_requests_are_allowed_exactly_up_to_the_limit(key):
     def takes():
         return [ratelimit.take(limit(key, 25)).remaining for _ in range(10)]
 
@@ -81,7 +81,7 @@ def test_retry_after_is_in_whole_seconds(key):
     assert 1 <= int(refusal.value.headers["Retry-After"]) <= 60
 
 
-def test_where_a_client_stands_is_told_as_structured_fields(key):
+def test_the_state_of_a_limit_is_written_as_structured_fields(key):
     standing = ratelimit.Standing(limit(key, 100, 1, name="sends"), 99, 0.2)
 
     assert standing.headers == {
@@ -96,13 +96,13 @@ def nobody_listens():
         return f"redis://127.0.0.1:{unused.getsockname()[1]}/0"
 
 
-def test_while_redis_is_away_all_is_allowed(key, settings):
+def test_everything_is_allowed_while_redis_is_unreachable(key, settings):
     settings.REDIS_URL = nobody_listens()
 
     assert [ratelimit.take(limit(key)) for _ in range(3)] == [None] * 3
 
 
-def test_a_redis_that_hangs_is_asked_once_and_then_left_alone(key, settings):
+def test_a_redis_that_hangs_is_asked_once_and_then_not_for_a_moment(key, settings):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
         assert TIMEOUT_SECONDS < 1 < BACK_OFF_SECONDS

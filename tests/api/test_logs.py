@@ -1,4 +1,4 @@
-"""Lines of the log, as `pushsvc.common.logs` writes them."""
+"""The format of log lines, as `pushsvc.common.logs` writes them."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ def test_an_event_is_followed_by_its_fields_in_order():
     )
 
 
-def test_what_a_client_chose_cannot_write_lines_of_its_own():
+def test_a_value_chosen_by_a_client_cannot_start_a_line():
     line = line_of(title="/x\n2026-11-20 ERROR forged\x1b[31m\u2028")
 
     assert line.isprintable()
@@ -43,18 +43,18 @@ def test_what_a_client_chose_cannot_write_lines_of_its_own():
 
 
 @pytest.mark.parametrize("value", ["a code=b", 'a"b', "a'b", "a\\b", "a=b", "", "a\nb"])
-def test_a_value_that_might_be_read_as_more_than_one_is_quoted(value):
+def test_an_ambiguous_value_is_quoted(value):
     assert line_of(title=value).endswith(f" request.failed title={json.dumps(value)}")
 
 
-def test_a_message_of_another_package_cannot_write_fields_of_its_own():
+def test_a_message_of_another_package_cannot_add_fields():
     message = "Forbidden: x code=busy"
 
     assert line_of(msg=message, status=403).endswith(f" INFO x {json.dumps(message)} status=403")
     assert line_of(msg="Task ready.").endswith(" INFO x Task ready.")
 
 
-def test_a_traceback_cannot_write_lines_of_its_own():
+def test_a_traceback_cannot_start_a_line():
     lines = line_of(exc_info=failure("of ours\n2026-11-20 ERROR forged\x1b[31m")).splitlines()
 
     assert lines[0].endswith(" request.failed")
@@ -62,7 +62,7 @@ def test_a_traceback_cannot_write_lines_of_its_own():
     assert "  2026-11-20 ERROR forged" in lines[-1] or r"forged\x1b" in lines[-1]
 
 
-def test_as_json_an_event_is_one_object_in_one_line():
+def test_a_json_event_is_one_object_on_one_line():
     values = {"name": "x", "levelname": "ERROR", "msg": "request.%s", "args": ("failed",)}
     record = logging.makeLogRecord({**values, "created": 0.5, "exc_info": failure("a\nb")})
     vars(record).update(status=500, title='a "b"\nc', id=UUID(int=0))
@@ -98,7 +98,7 @@ def test_the_setting_chooses_the_format(chosen, first):
 
 
 def refused(name, path="/c/a-token?q=a-query", **extra):
-    """The line of what Django logs of a request."""
+    """The log line that Django writes about a request."""
     request = RequestFactory().get(path)
     request.resolver_match = resolve("/c/a-token")
     values = {"name": name, "levelname": "ERROR", "msg": "Bad: %s", "args": (request.path,)}
@@ -107,13 +107,13 @@ def refused(name, path="/c/a-token?q=a-query", **extra):
     return TextFormatter().format(record)
 
 
-def test_a_request_is_named_by_its_route():
+def test_a_request_is_logged_with_its_route():
     assert refused("django.request").endswith(
         " ERROR django.request Bad: a request route=c/<token>"
     )
 
 
-def test_a_path_is_left_out_as_django_escapes_it_too():
+def test_a_path_is_left_out_also_where_django_escapes_it():
     line = refused("django.request", "/c/\N{GRINNING FACE}", args=("/c/\\U0001f600",))
 
     assert "1f600" not in line
@@ -126,6 +126,6 @@ def failure(text="of ours"):
         return type(error), error, error.__traceback__
 
 
-def test_a_refused_request_has_no_traceback_and_a_failure_has():
+def test_only_a_failure_is_logged_with_a_traceback():
     assert "Traceback" not in refused("django.security.TooManyFieldsSent", exc_info=failure())
     assert "Traceback" in refused("django.request", exc_info=failure())

@@ -1,4 +1,4 @@
-"""What those who generate clients rely on in the OpenAPI document."""
+"""What generators of clients need from the OpenAPI document."""
 
 import pytest
 import yaml
@@ -24,7 +24,7 @@ def properties(document):
             yield f"{name}.{of}", shape
 
 
-def test_everything_is_described(document):
+def test_every_operation_and_property_is_described(document):
     bare = [name for name, operation in operations(document) if not operation.get("description")]
     bare += [
         f"{name} {parameter['name']}"
@@ -50,7 +50,7 @@ def test_no_property_has_a_default_that_makes_generators_require_it(document):
     assert send["properties"]["ttl"]["description"].endswith("Default: `259200`.")
 
 
-def test_rules_and_attributes_have_names_of_their_own(document):
+def test_rules_and_attributes_are_named_schemas(document):
     schemas = document["components"]["schemas"]
     named = {each.get("$ref", "").rpartition("/")[2] for each in schemas["SegmentRule"]["oneOf"]}
 
@@ -71,7 +71,7 @@ def test_rules_and_attributes_have_names_of_their_own(document):
     assert schemas["AttributeIs"]["properties"]["value"] == value
 
 
-def test_two_shapes_of_one_name_are_a_fault():
+def test_two_schemas_of_one_name_are_an_error():
     first = {"properties": {"a": {"title": "Size", "type": "integer"}}}
     second = {"properties": {"a": {"title": "Size", "type": "string"}}}
 

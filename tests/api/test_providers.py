@@ -1,4 +1,4 @@
-"""PUT /channel/:id/providers: what is stored of credentials, and what is refused."""
+"""PUT /channel/:id/providers: which credentials are stored, and which are refused."""
 
 import json
 import threading
@@ -49,7 +49,7 @@ def test_both_credentials_are_stored_and_their_platforms_enabled(alice):
     assert json.loads(credential_for(alice.channel.id, "ios").secret) == APPLE
 
 
-def test_one_credential_leaves_the_other_as_it_was(alice, bob):
+def test_storing_one_credential_leaves_the_other_unchanged(alice, bob):
     store(alice, fcm_service_account=GOOGLE)
     assert platforms(alice) == {"web": True, "android": True, "ios": False}
 
@@ -60,7 +60,7 @@ def test_one_credential_leaves_the_other_as_it_was(alice, bob):
     assert platforms(bob) == {"web": True, "android": False, "ios": False}
 
 
-def test_at_rest_no_secret_can_be_read(alice):
+def test_stored_credentials_are_encrypted(alice):
     store(alice, fcm_service_account=GOOGLE, apns_key=APPLE)
 
     rows = str(list(ProviderCredential.objects.values())) + str(list(VapidKey.objects.values()))
@@ -70,7 +70,7 @@ def test_at_rest_no_secret_can_be_read(alice):
     assert private.private_key not in rows
 
 
-def test_storing_again_raises_the_version_and_lifts_the_pause(alice):
+def test_storing_again_raises_the_version_and_ends_the_pause(alice):
     store(alice, apns_key=APPLE)
     assert platform_pause(
         channel_id=alice.channel.id, platform="ios", version=1, code="x", detail="y" * 300
@@ -83,7 +83,7 @@ def test_storing_again_raises_the_version_and_lifts_the_pause(alice):
     assert (found.version, found.is_paused) == (2, False)
 
 
-def test_a_late_answer_to_old_credentials_pauses_nothing(alice):
+def test_a_late_answer_to_replaced_credentials_pauses_nothing(alice):
     store(alice, apns_key=APPLE)
     store(alice, apns_key=APPLE)
     pause = {"channel_id": alice.channel.id, "platform": "ios", "code": "x", "detail": ""}
@@ -94,7 +94,7 @@ def test_a_late_answer_to_old_credentials_pauses_nothing(alice):
     assert not platform_pause(version=2, **pause)
 
 
-def test_a_bare_p8_takes_the_rest_from_beside_it_or_from_what_is_stored(alice):
+def test_a_bare_p8_key_takes_the_missing_values_from_the_request_or_the_stored_key(alice):
     assert store(alice, apns_key=P8, **BESIDE).status_code == 200
     assert json.loads(credential_for(alice.channel.id, "ios").secret) == APPLE
 
@@ -103,7 +103,7 @@ def test_a_bare_p8_takes_the_rest_from_beside_it_or_from_what_is_stored(alice):
     assert stored == {**APPLE, "environment": "production"}
 
 
-def test_a_bare_p8_with_nothing_to_add_to_it_is_refused(alice):
+def test_a_bare_p8_key_without_the_missing_values_is_refused(alice):
     assert faults(store(alice, apns_key=P8, apns_topic="com.example.shop")) == [
         ("providers_config.apns_key_id", "required"),
         ("providers_config.apns_team_id", "required"),
@@ -112,7 +112,7 @@ def test_a_bare_p8_with_nothing_to_add_to_it_is_refused(alice):
     assert platforms(alice)["ios"] is False
 
 
-def test_where_one_of_two_is_refused_neither_is_stored(alice):
+def test_neither_credential_is_stored_if_one_is_refused(alice):
     assert store(alice, fcm_service_account=GOOGLE, apns_key="nonsense").status_code == 400
 
     assert not ProviderCredential.objects.exists()
@@ -136,7 +136,7 @@ REFRESHED = {
         ({"project_info": {"project_id": "x"}, "client": []}, "“google-services.json”"),
     ],
 )
-def test_another_file_of_google_s_is_named(alice, file, kind):
+def test_another_kind_of_google_file_is_named_in_the_fault(alice, file, kind):
     answer = store(alice, fcm_service_account=file)
 
     assert faults(answer) == [(_FCM, "wrong_file")]
@@ -149,7 +149,7 @@ def test_another_file_of_google_s_is_named(alice, file, kind):
 
 
 @pytest.mark.parametrize("field", ["fcm_service_account", "apns_key"])
-def test_a_file_that_is_given_as_an_object_is_told_how_to_send_it(alice, field):
+def test_a_file_sent_as_an_object_is_answered_with_how_to_send_it(alice, field):
     body = {"providers_config": {field: {"a": 1}}}
     answer = alice.call("PUT", f"/channel/{alice.channel.id}/providers", body)
 
@@ -183,7 +183,7 @@ LOCKED = pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"se
         ({**GOOGLE, "private_key": LOCKED}, (f"{_FCM}.private_key", "not_a_private_key")),
     ],
 )
-def test_a_service_account_that_cannot_work_is_refused(alice, text, fault):
+def test_an_unusable_service_account_is_refused(alice, text, fault):
     assert faults(store(alice, fcm_service_account=text)) == [fault]
     assert not ProviderCredential.objects.exists()
 
@@ -207,7 +207,7 @@ def test_a_service_account_that_cannot_work_is_refused(alice, text, fault):
         ('{"key": NaN}', (_APNS, "malformed_json")),
     ],
 )
-def test_an_apns_key_that_cannot_work_is_refused(alice, text, fault):
+def test_an_unusable_apns_key_is_refused(alice, text, fault):
     config = BESIDE if text == "nonsense" else {}
 
     assert faults(store(alice, apns_key=text, **config)) == [fault]
@@ -254,14 +254,14 @@ def test_a_body_of_another_shape_is_refused_by_name(alice, body, expected):
     assert faults(alice.call("PUT", path, body)) == expected
 
 
-def test_values_beside_a_key_that_holds_them_are_refused(alice):
+def test_values_beside_a_key_that_already_holds_them_are_refused(alice):
     response = store(alice, apns_key=APPLE, apns_topic="com.example.other")
 
     assert faults(response) == [("providers_config.apns_topic", "given_twice")]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_credentials_stored_at_the_same_time_each_get_a_version():
+def test_credentials_stored_simultaneously_each_get_a_version():
     alice = owner_of(make_channel())
     is_held = threading.Event()
 

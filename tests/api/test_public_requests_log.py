@@ -1,4 +1,4 @@
-"""What a web process writes down of the oddest requests: a line at most, and no address."""
+"""Odd public requests write at most one line to the web process's log, without an address."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ from tests.api.support import owner_of
 from tests.factories import make_channel
 from tests.pipeline.processes import running_web
 
-SECRET = "of-nobodys-business"  # what an address may hold
+SECRET = "of-nobodys-business"  # the longest address that is accepted
 CSRF = b"a" * 32  # anybody may make one up, for cookie and form alike
 FORM = b"application/x-www-form-urlencoded"
 PARTS = b"multipart/form-data; boundary=x"
@@ -37,7 +37,7 @@ BODIES = [
     (b"application/json; charset=nonsense", b"{}"),
     (b"application/json", b'{"a":"\\ud800"}'),
     (b"text/plain; charset=\xff", b"{}"),
-    # Past what a form of a browser lets through
+    # longer than a browser's form allows
     (FORM, b"username=" + b"u" * 3_000 + b"&password=x&csrfmiddlewaretoken=" + CSRF),
     (
         FORM,
@@ -85,7 +85,7 @@ PLACES = [
     b"/sdk/push.js",
     b"/subscribe",
 ]
-# What staff may look up only in other ways
+# pages that staff reach only in other ways
 QUERIES = [
     *(b"channel__account__name__startswith=B", b"nope=1", b"id__exact=" + b"9" * 30, b"q=%00"),
     *(b"_to_field=secret_sha256", b"status__regex=(((", b"user__password__startswith=p", b"e=1"),
@@ -109,7 +109,7 @@ def request(method, path, *headers, body=b"", host=b"localhost"):
 
 
 def ask(port, data):
-    """The status line of the answer; empty where the connection was just closed."""
+    """The status line of the answer; empty if the connection was closed without one."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(data)
         with connection.makefile("rb") as file:
@@ -159,7 +159,7 @@ def requests(transactional_db):
     return [*of_anonymous(channel), *(each for person in people for each in of_staff(person))]
 
 
-def test_no_request_fails_or_fills_the_log(requests, tmp_path):
+def test_no_odd_request_fails_or_fills_the_log(requests, tmp_path):
     log = tmp_path / "web.log"
     with running_web(log) as address:
         for each in requests:
@@ -170,6 +170,6 @@ def test_no_request_fails_or_fills_the_log(requests, tmp_path):
     assert "Traceback" not in written
     assert SECRET not in written
     assert "WSGIRequest" not in written
-    assert "django.security.DisallowedModelAdminLookup" in written  # told, in a line
+    assert "django.security.DisallowedModelAdminLookup" in written  # one line, no traceback
     kinds = re.compile(r"\d{4}-\d\d-\d\d \S+ [A-Z]+ \S+ .+|\[[A-Z]+\] .+", re.ASCII)
     assert [line for line in written.splitlines() if not kinds.fullmatch(line)] == []

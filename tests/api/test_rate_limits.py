@@ -1,4 +1,4 @@
-"""Which routes are limited, for whom, before what, and what clients are told of it."""
+"""Which routes have a limit, for whom, what comes after it, and what clients are told."""
 
 import json
 import re
@@ -23,7 +23,7 @@ LEFT = re.compile(r'"([a-z-]+)";r=(\d+);t=(\d+)', re.ASCII)
 
 
 def policy(response):
-    """(name, quota, window), and that the other field fits to it."""
+    """(name, quota, window). Checks that the other field agrees with it."""
     name, quota, window = POLICY.fullmatch(response.headers["RateLimit-Policy"]).groups()
     same_name, left, reset = LEFT.fullmatch(response.headers["RateLimit"]).groups()
     assert same_name == name
@@ -53,14 +53,14 @@ def test_every_route_that_takes_a_key_has_a_limit():
     assert all(cls.limit is not ApiView.limit and cls.is_limit_told for cls in keyed)
 
 
-def test_of_the_others_those_have_none_that_cost_next_to_nothing():
+def test_every_other_route_without_a_limit_costs_next_to_nothing():
     free = {route for route, cls in views().items() if cls.limit is ApiView.limit}
 
     assert free == {
         *("", "docs", "docs/errors", "docs/examples", "docs/<str:name>"),
         *("openapi.json", "sdk/<str:name>", "healthz"),
         "metrics",  # needs a token, or a peer on this machine
-        # Served on a developer's machine only.
+        # served only on a developer's machine
         *("demo", "demo/sw.js", "demo/send", "demo/notifications/<id:notification_id>"),
     }
 
@@ -102,7 +102,7 @@ def key_of(owner):
     return Client().get("/web-push-key", headers=headers)
 
 
-def test_a_client_is_told_where_it_stands_with_every_answer(alice):
+def test_every_answer_tells_the_client_its_remaining_quota(alice):
     for name, status, ask in requests(alice):
         response = ask()
 
@@ -110,7 +110,7 @@ def test_a_client_is_told_where_it_stands_with_every_answer(alice):
         assert "Retry-After" not in response.headers
 
 
-def test_what_is_left_counts_down_and_a_refusal_says_so_too(alice, settings):
+def test_the_remaining_quota_counts_down_and_a_refusal_states_it_too(alice, settings):
     settings.READS_PER_MINUTE = 2
     ask = lambda: alice.call("GET", f"/channel/{alice.channel.id}")  # noqa: E731
 
@@ -120,14 +120,12 @@ def test_what_is_left_counts_down_and_a_refusal_says_so_too(alice, settings):
     assert code(refused, 429) == "rate_limited"
     assert policy(refused) == ("reads", 2, 60)
     assert left(refused) == 0
-    # The draft: it should not name a point in time before the reset.
+    # The draft: it should not name a time before the reset.
     assert refused.headers["RateLimit"].endswith(f";t={refused.headers['Retry-After']}")
 
 
 @pytest.mark.parametrize("setting", ["SENDS_PER_SECOND", "READS_PER_MINUTE", "MANAGE_PER_MINUTE"])
-def test_another_key_of_the_channel_shares_its_limit_and_another_channel_does_not(
-    alice, bob, settings, setting
-):
+def test_keys_of_a_channel_share_its_limit_and_channels_do_not(alice, bob, settings, setting):
     name = setting.partition("_")[0].lower()
     other_key = owner_of(alice.channel)
 
@@ -136,12 +134,13 @@ def test_another_key_of_the_channel_shares_its_limit_and_another_channel_does_no
 
     setattr(settings, setting, 1)
     assert asked(alice) != 429
-    redis_client().persist(f"limit:{name}:{alice.channel.id}")  # the window does not end meanwhile
+    # So that the window does not end meanwhile.
+    redis_client().persist(f"limit:{name}:{alice.channel.id}")
     assert asked(other_key) == 429
     assert asked(bob) != 429
 
 
-def test_a_key_without_the_scope_uses_up_nothing_of_those_that_have_it(alice, settings):
+def test_a_key_without_the_scope_does_not_use_up_the_limit(alice, settings):
     settings.SENDS_PER_SECOND = 1
     settings.REFUSED_KEYS_PER_MINUTE = 2
     reader = owner_of(alice.channel, ["read"])
@@ -182,16 +181,14 @@ def test_a_client_over_the_limit_is_refused_before_its_body_is_read(
 
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
-def test_for_a_channel_that_is_not_there_one_row_is_looked_up_and_no_body_read(
-    path, django_assert_num_queries
-):
+def test_an_unknown_channel_costs_one_query_and_no_body_is_read(path, django_assert_num_queries):
     with django_assert_num_queries(1):
         answer = Client().post(path, BROKEN, content_type=JSON, headers={"X-Channel-ID": NOWHERE})
 
     assert code(answer, 404) == "channel_not_found"
 
 
-def test_requests_for_channels_that_are_not_there_are_limited_for_themselves(alice, settings):
+def test_requests_for_unknown_channels_have_a_limit_of_their_own(alice, settings):
     settings.UNKNOWN_CHANNELS_PER_MINUTE = 1
     unknown = {"content_type": JSON, "headers": {"X-Channel-ID": NOWHERE}}
 
@@ -204,7 +201,7 @@ def test_requests_for_channels_that_are_not_there_are_limited_for_themselves(ali
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/openapi.json", "/sdk/push.js"])
-def test_pages_and_files_ask_neither_the_database_nor_redis(path, django_assert_num_queries):
+def test_pages_and_files_use_neither_the_database_nor_redis(path, django_assert_num_queries):
     with asked_of_redis() as asked, django_assert_num_queries(0):
         assert Client().get(path).status_code == 200
 
@@ -221,7 +218,7 @@ def test_a_send_asks_redis_once_for_its_limits(alice):
 # --- Devices --------------------------------------------------------------------------------------
 
 
-def test_a_malformed_report_with_a_token_of_ours_is_not_counted_against_its_address(sent, settings):
+def test_a_malformed_report_with_a_valid_token_does_not_count_against_its_address(sent, settings):
     settings.FORGED_EVENTS_PER_MINUTE = 0
     _, (token, _) = sent
 
@@ -230,7 +227,7 @@ def test_a_malformed_report_with_a_token_of_ours_is_not_counted_against_its_addr
     assert code(report(("forged", "clicked")), 429) == "rate_limited"
 
 
-def test_the_token_is_seen_whatever_stands_around_it(sent, settings):
+def test_a_valid_token_is_found_anywhere_in_the_body(sent, settings):
     settings.FORGED_EVENTS_PER_MINUTE = 0
     _, (token, _) = sent
     forged = [{"token": "A" * 64, "event": "clicked"}] * 19
@@ -241,7 +238,7 @@ def test_the_token_is_seen_whatever_stands_around_it(sent, settings):
     assert answer.status_code == 204
 
 
-def test_a_report_is_of_8_kib_at_most(sent):
+def test_a_report_may_have_8_kib(sent):
     _, (token, _) = sent
     body = json.dumps({"events": [{"token": token, "event": "clicked"}]})
 
@@ -253,8 +250,8 @@ def test_a_report_is_of_8_kib_at_most(sent):
     assert code(answers[1], 413) == "body_too_large"
 
 
-def test_no_report_is_told_by_its_headers_whether_its_token_is_ours(sent):
-    """Only a refusal says where its address stands."""
+def test_the_headers_do_not_disclose_whether_a_token_is_valid(sent):
+    """Only a refusal tells the address its remaining quota."""
     _, (token, _) = sent
     forged = Client().get("/c/forged")
 
@@ -263,7 +260,7 @@ def test_no_report_is_told_by_its_headers_whether_its_token_is_ours(sent):
         assert "RateLimit-Policy" not in response.headers
 
 
-def test_a_refused_report_says_when_to_come_back(settings):
+def test_a_refused_report_says_when_to_retry(settings):
     settings.FORGED_EVENTS_PER_MINUTE = 0
 
     for refused in (report(("forged", "clicked")), Client().get("/c/forged")):
@@ -271,7 +268,7 @@ def test_a_refused_report_says_when_to_come_back(settings):
         assert policy(refused) == ("forged-events", 0, 60)
 
 
-def test_the_web_push_key_is_limited_for_each_address_before_the_channel_is_looked_up(
+def test_the_web_push_key_is_limited_by_address_before_the_channel_is_looked_up(
     alice, settings, django_assert_num_queries
 ):
     settings.WEB_PUSH_KEYS_PER_MINUTE = 1
@@ -281,7 +278,7 @@ def test_the_web_push_key_is_limited_for_each_address_before_the_channel_is_look
         assert code(key_of(alice), 429) == "rate_limited"
 
 
-def test_pages_of_any_origin_may_read_where_they_stand(alice, settings):
+def test_pages_of_any_origin_may_read_their_remaining_quota(alice, settings):
     allowed = key_of(alice)
     settings.WEB_PUSH_KEYS_PER_MINUTE = 0
     refused = key_of(alice)

@@ -1,4 +1,4 @@
-"""GET /readyz: the truth of the last second, however many ask, over connections that are kept."""
+"""GET /readyz: an answer of the last second for any number of requests, over kept connections."""
 
 import http.client
 import time
@@ -19,8 +19,8 @@ from tests.pipeline.support import in_threads
 
 
 def looks(asked):
-    """The connections over which the broker was asked, one entry for each time: kombu has Redis
-    tell the length of a queue for each of its priorities."""
+    """The connections over which the broker was asked, one entry for each time. For each of its
+    priorities, kombu asks Redis for the length of a queue."""
     found = [address for address, command in asked if command == "LLEN"]
     return found[:: len(PRIORITY_STEPS)]
 
@@ -33,7 +33,7 @@ def _for_long(monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_for_long")
-def test_however_many_ask_the_database_and_the_broker_are_asked_once(django_assert_num_queries):
+def test_many_requests_ask_the_database_and_the_broker_once(django_assert_num_queries):
     with asked_of_redis() as asked:
         assert Client().get("/readyz").status_code == 200
         with django_assert_num_queries(0):
@@ -43,14 +43,14 @@ def test_however_many_ask_the_database_and_the_broker_are_asked_once(django_asse
 
 
 @pytest.mark.usefixtures("_for_long")
-def test_requests_at_the_same_time_share_an_answer():
+def test_simultaneous_requests_share_an_answer():
     answers = [["the first"], ["a second"]]
     kept = health.Kept(lambda: answers.pop(0))
 
     assert in_threads(*[kept] * 8) == [["the first"]] * 8
 
 
-def test_while_one_asks_the_others_get_the_last_answer_and_do_not_wait(monkeypatch):
+def test_requests_during_a_check_get_the_last_answer_at_once(monkeypatch):
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
     monkeypatch.setattr(health, "_WHILE_CHECKING_SECONDS", 600.0)
     begun, go_on, answers = Event(), Event(), [["old"], ["new"]]
@@ -74,7 +74,7 @@ def test_while_one_asks_the_others_get_the_last_answer_and_do_not_wait(monkeypat
     assert in_threads(kept, others) == [["new"], [["old"]] * 5]
 
 
-def test_a_check_that_hangs_does_not_hold_the_others(monkeypatch):
+def test_a_check_that_hangs_delays_no_other_check(monkeypatch):
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
     monkeypatch.setattr(health, "_WHILE_CHECKING_SECONDS", 0.0)
     monkeypatch.setattr(health, "_WAIT_SECONDS", 0.01)
@@ -99,7 +99,7 @@ def test_a_check_that_hangs_does_not_hold_the_others(monkeypatch):
     assert in_threads(kept, others) == [[], [["broker", health._CHECK_HANGS]] * 5]
 
 
-def test_after_its_second_an_answer_is_not_given_again(monkeypatch):
+def test_an_answer_is_not_given_after_its_second(monkeypatch):
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
     answers = [["broker"], []]
     kept = health.Kept(lambda: answers.pop(0))
@@ -108,7 +108,7 @@ def test_after_its_second_an_answer_is_not_given_again(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_the_connection_to_the_broker_is_kept_and_opened_again_when_it_is_cut(monkeypatch):
+def test_the_connection_to_the_broker_is_kept_and_opened_again_after_a_cut(monkeypatch):
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
     with asked_of_redis() as asked:
         assert [health.missing_now() for _ in range(5)] == [[]] * 5
@@ -133,7 +133,7 @@ def readiness(address):
     return web, ask
 
 
-def test_a_web_process_asks_once_a_second_at_most(transactional_db, tmp_path):
+def test_a_web_process_checks_at_most_once_a_second(transactional_db, tmp_path):
     with running_web(tmp_path / "web.log") as address:
         web, ask = readiness(address)
         with closing(web), asked_of_redis() as asked:

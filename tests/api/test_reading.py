@@ -27,7 +27,7 @@ def listed(owner, query="", status=200):
 
 
 def stored(owner, count):
-    """Notifications, newest first; those of one moment in the order of their ids."""
+    """Notifications, newest first; those of one moment by id."""
     rows = [
         make_notification(
             owner.channel, created_at=FIRST.replace(minute=number // 2), scheduled_at=FIRST
@@ -46,7 +46,7 @@ def links(response):
     return {rel: address for address, rel in found}
 
 
-def test_a_notification_reads_as_the_interface_says(alice):
+def test_a_notification_has_the_documented_fields(alice):
     notification_id = alice.send(
         {
             "body": "Fresh bread",
@@ -89,7 +89,7 @@ def test_a_notification_reads_as_the_interface_says(alice):
     assert entry == {k: v for k, v in response.json().items() if k != "channel_id"}
 
 
-def test_texts_that_were_not_given_read_as_empty(alice):
+def test_omitted_texts_read_as_empty(alice):
     alice.send({"body": "x"})
     (entry,) = listed(alice).json()
     assert [entry[name] for name in ("title", "icon", "url")] == ["", "", ""]
@@ -102,7 +102,7 @@ def test_notifications_of_every_status_are_listed(alice, status):
     assert [entry["status"] for entry in listed(alice).json()] == [status]
 
 
-def test_the_list_is_newest_first_and_holds_fifty(alice, bob):
+def test_a_page_of_the_list_holds_fifty_newest_first(alice, bob):
     rows = stored(alice, 60)
     stored(bob, 3)
     assert ids(listed(alice)) == [str(row.id) for row in rows[:50]]
@@ -125,7 +125,7 @@ def test_the_list_is_newest_first_and_holds_fifty(alice, bob):
         ("/?limit=2&unknown=x", slice(0, 2)),
     ],
 )
-def test_a_page_is_what_limit_and_offset_say(alice, query, expected):
+def test_limit_and_offset_choose_the_page(alice, query, expected):
     rows = stored(alice, 120)
     assert ids(listed(alice, query)) == [str(row.id) for row in rows[expected]]
 
@@ -148,7 +148,7 @@ def test_a_page_is_what_limit_and_offset_say(alice, query, expected):
         ("?limit=x&offset=-5", [("limit", "not_a_number"), ("offset", "out_of_range")]),
     ],
 )
-def test_what_is_no_page_is_refused(alice, query, expected):
+def test_an_invalid_limit_or_offset_is_refused(alice, query, expected):
     assert faults(listed(alice, query, status=400)) == expected
 
 
@@ -166,14 +166,14 @@ def test_links_lead_over_every_notification_once_and_back(alice):
     assert ids(alice.call("GET", links(pages[1])["prev"])) == ids(pages[0])
 
 
-def test_a_page_that_ends_with_the_last_notification_has_no_next(alice):
+def test_the_last_page_has_no_next_link(alice):
     stored(alice, 10)
     assert links(listed(alice, "?limit=10")) == {}
     assert links(listed(alice, "?limit=9&offset=1")).keys() == {"prev"}
     assert links(listed(alice, "?limit=9")).keys() == {"next"}
 
 
-def test_links_are_of_the_public_address(alice, settings):
+def test_links_use_the_public_address(alice, settings):
     stored(alice, 2)
     path = f"/notifications/{alice.channel.id}?limit=1&offset=1"
     assert links(listed(alice, "?limit=1"))["next"] == f"http://testserver{path}"
@@ -181,24 +181,24 @@ def test_links_are_of_the_public_address(alice, settings):
     assert links(listed(alice, "?limit=1"))["next"] == f"https://push.example.com{path}"
 
 
-def test_an_empty_channel_has_an_empty_list(alice):
+def test_the_list_of_an_empty_channel_is_empty(alice):
     assert listed(alice).json() == []
 
 
-def test_a_long_list_costs_no_more_queries_than_a_short_one(alice, django_assert_max_num_queries):
+def test_a_long_list_takes_no_more_queries_than_a_short_one(alice, django_assert_max_num_queries):
     stored(alice, 120)
-    listed(alice)  # notes the key's use
+    listed(alice)  # stores the key's last use
     with django_assert_max_num_queries(2):
         assert len(listed(alice, "?limit=100").json()) == 100
 
 
-def test_ids_may_be_of_either_case(alice):
+def test_ids_are_read_in_either_case(alice):
     (row,) = stored(alice, 1)
     assert alice.call("GET", f"/notification/{str(row.id).upper()}/").status_code == 200
     assert alice.call("GET", f"/notifications/{str(alice.channel.id).upper()}").status_code == 200
 
 
-def test_what_is_anothers_is_not_found_like_what_does_not_exist(alice, bob):
+def test_another_channels_notification_is_answered_like_a_missing_one(alice, bob):
     (theirs,) = stored(bob, 1)
     for path in ("/notification/{}", "/notifications/{}"):
         there = theirs.id if path == "/notification/{}" else bob.channel.id
@@ -210,7 +210,7 @@ def test_what_is_anothers_is_not_found_like_what_does_not_exist(alice, bob):
 
 @pytest.mark.parametrize("name", ["x", NOWHERE_BARE, f"{NOWHERE}%0A", f"{NOWHERE}/x"])
 @pytest.mark.parametrize("path", ["/notification", "/notifications"])
-def test_what_is_no_id_is_not_found(alice, path, name):
+def test_an_invalid_id_is_not_found(alice, path, name):
     faults(alice.call("GET", f"{path}/{name}"), 404)
 
 

@@ -1,4 +1,4 @@
-"""What a rule may be, what it means in SQL, and what it is called."""
+"""Segment rules: which are valid, what they mean in SQL, and their description."""
 
 import json
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ def reached(channel, rule):
 
 @settings(RANDOM, max_examples=60)
 @given(data=st.data())
-def test_a_rule_matches_in_sql_whom_it_matches_in_plain_python(channel, data):
+def test_a_rule_matches_the_same_subscriptions_in_sql_and_in_plain_python(channel, data):
     now = sql.now()
     Subscription.objects.all().delete()
     ChannelCounter.objects.all().delete()
@@ -80,7 +80,7 @@ def test_a_rule_matches_in_sql_whom_it_matches_in_plain_python(channel, data):
         ({"not": attribute("n", "gt", 4)}, ['"10"', '"5"', '"9"', "none"]),
     ],
 )
-def test_types_are_respected_and_what_is_missing_matches_little(channel, rule, expected):
+def test_types_are_respected_and_a_missing_attribute_matches_little(channel, rule, expected):
     for label in ["5", "5.0", '"5"', '"9"', '"10"']:
         factories.add_subscription(channel, {"n": json.loads(label), "label": label})
     factories.add_subscription(channel, {"label": "none"})
@@ -88,7 +88,7 @@ def test_types_are_respected_and_what_is_missing_matches_little(channel, rule, e
     assert sorted(row.attributes["label"] for row in reached(channel, rule)) == expected
 
 
-def test_text_is_in_the_order_of_code_points_and_nothing_is_a_wildcard(channel):
+def test_text_is_ordered_by_code_points_and_has_no_wildcards(channel):
     for text in ["Z", "a", "é", "\uffff", "😀", "50%", "50_"]:
         factories.add_subscription(channel, {"t": text})
 
@@ -187,7 +187,7 @@ def test_every_fault_has_its_path(rule, expected):
 
 
 class Watched(dict):
-    """Notes that it was looked into."""
+    """Records that it was read."""
 
     is_seen = False
 
@@ -196,7 +196,7 @@ class Watched(dict):
         return super().__contains__(name)
 
 
-def test_the_walk_ends_where_the_conditions_are_too_many():
+def test_the_check_stops_once_there_are_too_many_conditions():
     last = Watched(PLAN)
 
     assert faults({"all": [{"any": [PLAN] * 26}, {"any": [PLAN] * 26}, last]})
@@ -204,7 +204,7 @@ def test_the_walk_ends_where_the_conditions_are_too_many():
     assert not last.is_seen
 
 
-def test_the_walk_ends_where_more_faults_are_known_than_are_shown():
+def test_the_check_stops_once_there_are_more_faults_than_are_shown():
     choices = attribute("a", "in", [None] * 30)
     last = Watched(PLAN)
 
@@ -216,7 +216,7 @@ def test_the_walk_ends_where_more_faults_are_known_than_are_shown():
     assert not last.is_seen
 
 
-def test_all_faults_are_told_at_once():
+def test_all_faults_are_reported_at_once():
     rule = {
         "all": [
             attribute("plan", "is", "pro"),
@@ -247,7 +247,7 @@ def test_all_faults_are_told_at_once():
         field("last_seen_at", "lt", {"days_ago": 36_500}),
     ],
 )
-def test_the_limits_themselves_are_allowed(channel, rule):
+def test_a_rule_at_the_limits_is_valid(channel, rule):
     assert faults(rule) == []
     reached(channel, rule)
 
@@ -270,7 +270,7 @@ _JSON = st.recursive(
 
 @settings(RANDOM, max_examples=200)
 @given(rule=_JSON)
-def test_any_json_is_a_rule_that_works_or_has_faults(channel, rule):
+def test_any_json_is_a_working_rule_or_has_faults(channel, rule):
     found = faults(rule)
     if found:
         assert all(attr == "rule" or attr.startswith("rule.") for attr, _ in found)
@@ -284,7 +284,7 @@ def test_any_json_is_a_rule_that_works_or_has_faults(channel, rule):
 
 @pytest.fixture(scope="module")
 def documented():
-    """Whether the document says that this is a rule."""
+    """Whether this is a rule by the OpenAPI document."""
     document = SchemaGenerator().get_schema(request=None, public=True)
     schema = {
         **document["components"]["schemas"]["SegmentRule"],
@@ -295,7 +295,7 @@ def documented():
 
 @settings(RANDOM, max_examples=100)
 @given(rule=segments.rules(datetime(2026, 11, 20, tzinfo=UTC)))
-def test_the_document_knows_every_rule(documented, rule):
+def test_the_document_allows_every_valid_rule(documented, rule):
     assert documented(rule)
 
 
@@ -321,12 +321,12 @@ def test_the_document_knows_every_rule(documented, rule):
         field("created_at", "gt", {"days_ago": 0}),
     ],
 )
-def test_the_document_knows_what_is_no_rule(documented, rule):
+def test_the_document_forbids_invalid_rules(documented, rule):
     assert rule_faults(rule)
     assert not documented(rule)
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- descriptions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -363,5 +363,5 @@ def test_the_document_knows_what_is_no_rule(documented, rule):
         ),
     ],
 )
-def test_a_rule_can_be_said_in_words(rule, words):
+def test_a_rule_is_described_in_words(rule, words):
     assert rule_text(rule) == words

@@ -1,4 +1,4 @@
-"""How many a rule reaches and who for example, in channels too large to be looked through."""
+"""The size of a rule's audience and its examples, in channels too large to be read whole."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def channel(alice):
 
 @pytest.fixture
 def large(monkeypatch):
-    """Whatever has 50 subscriptions is a large channel."""
+    """A channel of 50 subscriptions counts as large."""
     monkeypatch.setattr(selectors, "SAMPLE_ROWS", 50)
     monkeypatch.setattr(selectors, "_CANDIDATES", 40)
     monkeypatch.setattr(selectors, "EXACT_UP_TO", 30)
@@ -39,7 +39,7 @@ def web(channel, rule):
     return audience_size(channel.id, rule, ["web"])["web"]
 
 
-def test_the_whole_channel_is_exact_whatever_its_size(channel, large):
+def test_the_size_of_a_whole_channel_is_exact(channel, large):
     factories.add_crowd(channel, 200)
     factories.add_subscription(channel, platform="ios")
     assert audience_size(channel.id, None, ["web", "ios"]) == {
@@ -48,7 +48,7 @@ def test_the_whole_channel_is_exact_whatever_its_size(channel, large):
     }
 
 
-def test_ten_thousand_is_exact_and_more_is_called_an_estimate(channel):
+def test_up_to_ten_thousand_is_exact_and_more_is_an_estimate(channel):
     factories.add_crowd(channel, 10_001, PLANS.format(1))
     assert web(channel, PRO) == Size(10_001, estimated=True)
     assert web(channel, {"not": attribute("age", "eq", 7)}) == Size(9_876, estimated=False)
@@ -56,13 +56,13 @@ def test_ten_thousand_is_exact_and_more_is_called_an_estimate(channel):
     assert web(channel, PRO) == Size(10_000, estimated=False)
 
 
-def test_a_small_channel_is_looked_through_whole(channel, large):
+def test_a_small_channel_is_read_whole(channel, large):
     factories.add_crowd(channel, 49, PLANS.format(2))
     assert web(channel, OLD) == Size(0, estimated=False)
     assert web(channel, PRO) == Size(24, estimated=False)
 
 
-def test_in_a_large_channel_the_index_counts_a_few_exactly(channel, bob, large):
+def test_an_index_counts_a_small_audience_of_a_large_channel_exactly(channel, bob, large):
     factories.add_crowd(channel, 2_000, PLANS.format(100))
     factories.add_subscription(bob.channel, {"plan": "pro", "age": 5})
     factories.add_subscription(channel, {"plan": "pro"}, platform="ios")
@@ -79,13 +79,13 @@ def test_in_a_large_channel_the_index_counts_a_few_exactly(channel, bob, large):
 @pytest.mark.parametrize(
     "rule",
     [
-        OLD,  # no equality
+        OLD,  # not an equality
         {"not": PRO},
         {"any": [PRO, OLD]},  # only one of the two has an index
         attribute("plan", "eq", "free"),  # too many
     ],
 )
-def test_in_a_large_channel_the_rest_is_an_estimate_from_a_fair_sample(channel, large, rule):
+def test_a_large_audience_is_estimated_from_a_fair_sample(channel, large, rule):
     factories.add_crowd(channel, 2_000, PLANS.format(100))
     rows = Subscription.objects.filter(channel=channel)
     looked_at = rows.order_by("address_sha256")[:50]
@@ -94,7 +94,7 @@ def test_in_a_large_channel_the_rest_is_an_estimate_from_a_fair_sample(channel, 
     assert web(channel, rule) == Size(2_000 * share // 50, estimated=True)
 
 
-def test_an_estimate_is_near_the_truth(channel, monkeypatch):
+def test_an_estimate_is_close_to_the_true_size(channel, monkeypatch):
     monkeypatch.setattr(selectors, "SAMPLE_ROWS", 2_000)
     factories.add_crowd(channel, 20_000, PLANS.format(2))
     estimate = web(channel, {"not": PRO})
@@ -102,7 +102,7 @@ def test_an_estimate_is_near_the_truth(channel, monkeypatch):
     assert abs(estimate.size - 10_000) < 500
 
 
-def test_expired_subscriptions_count_for_nothing(channel, large):
+def test_expired_subscriptions_are_not_counted(channel, large):
     factories.add_crowd(channel, 100, PLANS.format(1))
     gone = Subscription.objects.filter(pk__in=Subscription.objects.values("pk")[:90])
     assert gone.update(expired_at="2026-01-01T00:00:00Z") == 90
@@ -121,7 +121,7 @@ def test_examples_are_the_newest_members(channel, bob):
     assert len(segment_sample(channel.id, PRO, limit=3)) == 3
 
 
-def test_examples_from_long_ago_are_found_by_the_index(channel, monkeypatch):
+def test_the_index_finds_old_examples(channel, monkeypatch):
     monkeypatch.setattr(selectors, "_RECENT_ROWS", 5)
     old = factories.add_subscription(channel, {"plan": "pro", "age": 70})
     factories.add_each(channel, [{"attributes": {"plan": "free"}}] * 6)
@@ -130,7 +130,7 @@ def test_examples_from_long_ago_are_found_by_the_index(channel, monkeypatch):
     assert segment_sample(channel.id, OLD) == []
 
 
-def test_attribute_names_come_with_their_kinds_the_most_frequent_first(channel, bob):
+def test_attribute_names_are_listed_with_their_types_by_frequency(channel, bob):
     factories.add_subscription(channel, {"plan": "pro", "age": 5})
     factories.add_subscription(channel, {"plan": "pro"}, platform="ios")
     factories.add_subscription(channel, {"plan": 7})
@@ -140,9 +140,9 @@ def test_attribute_names_come_with_their_kinds_the_most_frequent_first(channel, 
     assert seen == [("plan", ("number", "string")), ("age", ("number",))]
 
 
-def test_nothing_reads_a_large_table_whole_and_equality_uses_its_index(channel, bob):
+def test_no_query_reads_a_large_table_whole_and_equality_uses_its_index(channel, bob):
     factories.add_crowd(channel, 60_000, PLANS.format(1_000))
-    # What autovacuum does.
+    # as autovacuum does
     sql.rows("SELECT gin_clean_pending_list('subscription_attributes')", {})
     sql.execute("ANALYZE subscriptions_app_subscription", {})
 

@@ -1,4 +1,4 @@
-"""Segments as a channel's owner makes, edits, counts and deletes them, and as a send names them."""
+"""Segments over the API: create, edit, count, delete, and name one in a send."""
 
 import pytest
 from auditlog.models import LogEntry
@@ -34,10 +34,10 @@ def listed(owner, query=""):
     return response
 
 
-# --- made, read, edited, deleted ------------------------------------------------------------------
+# --- create, read, edit, delete -------------------------------------------------------------------
 
 
-def test_a_segment_is_made_and_reads_back_as_it_was_given(alice):
+def test_a_segment_reads_back_as_it_was_created(alice):
     segment = created(alice)
 
     row = Segment.objects.get()
@@ -71,7 +71,7 @@ def test_an_edit_needs_both_fields(alice):
     assert faults(alice.call("PUT", address, {"rule": PRO})) == [("name", "required")]
 
 
-def test_a_deleted_segment_is_gone(alice):
+def test_a_deleted_segment_is_not_found(alice):
     address = path(alice, created(alice)["segment_id"])
 
     response = alice.call("DELETE", address)
@@ -81,7 +81,7 @@ def test_a_deleted_segment_is_gone(alice):
         assert code(alice.call(method, address, body), 404) == "not_found"
 
 
-def test_what_is_done_to_a_segment_is_in_the_audit_log_before_and_after(alice):
+def test_the_audit_log_has_each_change_of_a_segment_with_the_values_before_and_after(alice):
     address = path(alice, created(alice)["segment_id"])
     alice.call("PUT", address, {"name": "All pros", "rule": RULE})
     alice.call("DELETE", address)
@@ -114,7 +114,7 @@ def test_every_path_may_end_with_a_slash(alice):
     assert alice.call("GET", path(alice, segment, "size", "")).status_code == 200
 
 
-def test_names_are_kept_as_sent_and_are_one_segments_only(alice, bob):
+def test_a_name_is_stored_as_sent_and_is_unique_in_its_channel(alice, bob):
     created(alice, {"name": " Pro ", "rule": PRO})
     assert created(bob, {"name": " Pro ", "rule": PRO})["name"] == " Pro "
     second = created(alice, {"name": "pro", "rule": PRO})
@@ -153,14 +153,14 @@ def test_names_are_kept_as_sent_and_are_one_segments_only(alice, bob):
         ),
     ],
 )
-def test_a_fault_is_named_with_its_path_and_nothing_is_stored(alice, body, expected):
+def test_a_fault_has_its_path_and_nothing_is_stored(alice, body, expected):
     response = alice.call("POST", path(alice), body)
     assert sorted(faults(response)) == sorted(expected)
     assert response.json()["code"] == "validation_error"
     assert not Segment.objects.exists()
 
 
-def test_a_rule_of_the_deepest_kind_fits_into_a_body(alice):
+def test_a_rule_of_the_greatest_depth_fits_into_a_body(alice):
     rule = attribute("plan", "in", ["pro", 5])
     for _ in range(7):
         rule = {"all": [rule]}
@@ -169,7 +169,7 @@ def test_a_rule_of_the_deepest_kind_fits_into_a_body(alice):
     assert faults(response) == [("rule" + ".any.0" + ".all.0" * 7, "too_deep")]
 
 
-def test_only_a_key_that_manages_the_channel_may(alice, bob):
+def test_only_a_key_with_the_scope_manages_segments(alice, bob):
     segment = created(alice)["segment_id"]
     sender = owner_of(alice.channel, scopes=["send", "read"])
     calls = [
@@ -189,7 +189,7 @@ def test_only_a_key_that_manages_the_channel_may(alice, bob):
     assert only_manages.call("GET", path(alice)).status_code == 200
 
 
-def test_another_channels_segment_is_not_found_like_one_that_does_not_exist(alice, bob):
+def test_another_channels_segment_is_answered_like_a_missing_one(alice, bob):
     theirs = created(bob)["segment_id"]
     for method, body, parts in [
         ("GET", None, []),
@@ -204,7 +204,7 @@ def test_another_channels_segment_is_not_found_like_one_that_does_not_exist(alic
     assert Segment.objects.filter(channel=bob.channel).count() == 1
 
 
-# --- how many -------------------------------------------------------------------------------------
+# --- sizes ----------------------------------------------------------------------------------------
 
 
 def test_the_size_counts_active_members_on_all_platforms(alice, bob):
@@ -221,7 +221,7 @@ def test_the_size_counts_active_members_on_all_platforms(alice, bob):
 
 
 @pytest.mark.django_db
-def test_a_trial_tells_the_audience_of_a_segment_by_platform():
+def test_a_dry_run_counts_the_audience_of_a_segment_by_platform():
     owner = owner_of(make_channel(android_enabled=True, ios_enabled=True))
     for platform, count in [("web", 3), ("android", 2), ("ios", 1)]:
         for number in range(count):
@@ -255,7 +255,7 @@ def test_a_send_may_name_a_segment_of_the_channel(alice):
 
 
 @pytest.mark.parametrize("extra", [{}, {"dry_run": True}])
-def test_a_send_may_not_name_anothers_segment_or_one_that_is_gone(alice, bob, extra):
+def test_a_send_to_another_channels_or_a_deleted_segment_is_refused(alice, bob, extra):
     theirs = created(bob)["segment_id"]
     gone = created(alice)["segment_id"]
     alice.call("DELETE", path(alice, gone))
@@ -265,7 +265,7 @@ def test_a_send_may_not_name_anothers_segment_or_one_that_is_gone(alice, bob, ex
     assert not Notification.objects.exists()
 
 
-def test_a_segment_that_a_pending_send_names_is_not_deleted_until_that_is_cancelled(alice):
+def test_a_segment_is_not_deleted_while_a_pending_notification_names_it(alice):
     segment = created(alice)["segment_id"]
     sent = alice.send(
         {"body": "x", "segment_id": segment, "scheduled_at": "2031-01-01T00:00:00Z"}
@@ -282,7 +282,7 @@ def test_a_segment_that_a_pending_send_names_is_not_deleted_until_that_is_cancel
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_send_and_a_deletion_at_once_never_both_succeed(alice):
+def test_a_simultaneous_send_and_deletion_never_both_succeed(alice):
     for number in range(5):
         segment = created(alice, {"name": str(number), "rule": PRO})["segment_id"]
         body = {"body": "x", "segment_id": segment, "scheduled_at": "2031-01-01T00:00:00Z"}

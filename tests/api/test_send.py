@@ -1,4 +1,4 @@
-"""POST /send-notification: what is stored and answered, to whom, by whom."""
+"""POST /send-notification: what is stored and answered, the audience, and who may send."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ def now():
         return cursor.fetchone()[0]
 
 
-def test_content_reaches_the_transports_as_it_was_sent(alice):
+def test_content_reaches_the_transports_unchanged(alice):
     given = {
         "title": "Bakery",
         "body": "Fresh bread",
@@ -42,7 +42,7 @@ def test_content_reaches_the_transports_as_it_was_sent(alice):
     assert accepted(alice, given).content == Content(**given)
 
 
-def test_content_left_out_has_the_same_defaults_everywhere(alice):
+def test_omitted_content_has_the_same_defaults_everywhere(alice):
     row = accepted(alice, {"body": "Fresh bread"})
 
     assert row.content == Content(body="Fresh bread", ttl=DEFAULT_TTL)
@@ -66,14 +66,14 @@ def test_the_answer_says_what_was_stored(alice):
     assert before - timedelta(milliseconds=1) <= parse_timestamp(answer["scheduled_at"]) <= now()
 
 
-def test_what_is_left_out_has_its_default(alice):
+def test_omitted_fields_have_their_defaults(alice):
     row = accepted(alice, {"body": "x"})
     assert (row.title, row.icon, row.url, row.image, row.topic) == ("", "", "", "", "")
     assert (row.data, row.ttl, row.urgency) == ({}, 259_200, "normal")
     assert (row.target_platforms, row.segment_id) == (["web"], None)
 
 
-def test_everything_that_is_given_is_stored_as_sent(alice):
+def test_all_given_fields_are_stored_as_sent(alice):
     body = {
         "body": "  Fresh bread \n",
         "title": " Bread ",
@@ -101,10 +101,10 @@ def test_the_path_may_end_in_a_slash(alice, path):
     assert alice.call("POST", path, {"body": "x"}).status_code == 202
 
 
-# --- to whom --------------------------------------------------------------------------------------
+# --- audience -------------------------------------------------------------------------------------
 
 
-def test_a_segment_that_the_channel_does_not_have_is_refused(alice):
+def test_an_unknown_segment_is_refused(alice):
     response = alice.send({"body": "x", "segment_id": str(uuid7())})
     assert faults(response) == [("segment_id", "segment_not_found")]
     assert response.json()["code"] == "segment_not_found"
@@ -120,7 +120,7 @@ def test_a_platform_that_the_channel_has_not_enabled_is_refused(alice, platforms
     assert not Notification.objects.exists()
 
 
-def test_every_platform_that_is_enabled_can_be_sent_to(everywhere):
+def test_every_enabled_platform_can_be_sent_to(everywhere):
     row = accepted(everywhere, {"body": "x", "target_platforms": ["ios", "web", "android"]})
     assert row.target_platforms == ["ios", "web", "android"]
 
@@ -128,7 +128,7 @@ def test_every_platform_that_is_enabled_can_be_sent_to(everywhere):
 @pytest.mark.parametrize(
     "name", ["notification_id", "url", "icon", "token", "from", "message_type", "google.x", "gcm.y"]
 )
-def test_data_cannot_take_the_names_of_others_on_android(everywhere, name):
+def test_reserved_names_in_data_are_refused_for_android(everywhere, name):
     body = {"body": "x", "data": {name: "1", "mine": "2"}}
 
     refused = everywhere.send(body | {"target_platforms": ["web", "android"]})
@@ -137,12 +137,12 @@ def test_data_cannot_take_the_names_of_others_on_android(everywhere, name):
     accepted(everywhere, body | {"target_platforms": ["web", "ios"]})
 
 
-def test_a_channel_without_web_cannot_send_to_it():
+def test_a_channel_with_web_disabled_cannot_send_to_web():
     owner = owner_of(make_channel(web_enabled=False))
     assert code(owner.send({"body": "x"}), 400) == "platform_not_enabled"
 
 
-# --- who ------------------------------------------------------------------------------------------
+# --- who may send ---------------------------------------------------------------------------------
 
 
 def test_only_a_key_with_the_scope_may_send(alice):
@@ -151,7 +151,7 @@ def test_only_a_key_with_the_scope_may_send(alice):
     assert owner_of(alice.channel, scopes=["send"]).send({"body": "x"}).status_code == 202
 
 
-def test_without_a_key_nothing_is_looked_at(alice):
+def test_a_request_without_a_key_is_refused_before_its_body_is_checked(alice):
     response = Client().post("/send-notification", json.dumps({}), content_type="application/json")
     faults(response, 401)
     assert response.headers["WWW-Authenticate"] == "Key"

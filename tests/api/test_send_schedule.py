@@ -1,4 +1,4 @@
-"""POST /send-notification: when."""
+"""POST /send-notification: the schedule."""
 
 import pytest
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
         ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
     ],
 )
-def test_the_given_moment_is_stored_and_answered(alice, given, shown):
+def test_the_scheduled_time_is_stored_and_answered(alice, given, shown):
     response = alice.send({"body": "x", "scheduled_at": given})
     assert response.json()["scheduled_at"] == shown
     read = alice.call("GET", f"/notification/{response.json()['notification_id']}").json()
@@ -48,7 +48,7 @@ def test_the_given_moment_is_stored_and_answered(alice, given, shown):
         "1925000000",
     ],
 )
-def test_what_is_no_moment_is_refused(alice, given):
+def test_an_invalid_time_is_refused(alice, given):
     assert faults(alice.send({"body": "x", "scheduled_at": given})) == [
         ("scheduled_at", "not_a_timestamp")
     ]
@@ -57,11 +57,11 @@ def test_what_is_no_moment_is_refused(alice, given):
 @pytest.mark.parametrize(
     ("given", "fault"), [(1_925_000_000, "not_a_string"), (None, "null"), ([], "not_a_string")]
 )
-def test_a_moment_is_a_string(alice, given, fault):
+def test_a_time_that_is_not_a_string_is_refused(alice, given, fault):
     assert faults(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", fault)]
 
 
-def test_the_moment_of_acceptance_is_the_same_wherever_it_is_read(alice):
+def test_the_time_of_acceptance_is_the_same_in_every_answer(alice):
     sent = alice.send({"body": "x"}).json()
     read = alice.call("GET", f"/notification/{sent['notification_id']}").json()
     assert read["scheduled_at"] == read["created_at"] == sent["scheduled_at"]
@@ -72,7 +72,7 @@ def waiting_wakeups():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_planner_is_told_of_what_is_due_and_not_of_what_is_not(alice):
+def test_the_planner_is_woken_up_only_for_a_send_that_is_due(alice):
     alice.send({"body": "x", "scheduled_at": "2031-01-01T00:00:00Z"})
     assert waiting_wakeups() == 0
     alice.send({"body": "x", "scheduled_at": "2001-01-01T00:00:00Z"})
@@ -80,7 +80,7 @@ def test_the_planner_is_told_of_what_is_due_and_not_of_what_is_not(alice):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_is_told_of_what_was_refused(alice):
+def test_no_wakeup_is_sent_for_a_refused_request(alice):
     alice.send({"body": "x", "segment_id": str(uuid7())})
     alice.send({"body": "x", "dry_run": True})
     assert waiting_wakeups() == 0

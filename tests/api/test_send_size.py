@@ -1,4 +1,4 @@
-"""POST /send-notification: payloads up to the last byte, and dry runs."""
+"""POST /send-notification: the payload limit to the byte, and dry runs."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def payload_bytes(body, platform="web"):
 
 @pytest.mark.parametrize("unit", ["x", "😀"])
 @pytest.mark.parametrize(("platform", "limit"), [("web", 3993), ("android", 4096), ("ios", 4096)])
-def test_a_payload_fits_up_to_the_last_byte(everywhere, platform, limit, unit):
+def test_a_payload_of_exactly_the_limit_is_accepted(everywhere, platform, limit, unit):
     body = {"body": unit, "data": {"k": ""}, "target_platforms": [platform]}
     body["data"]["k"] = "x" * (limit - payload_bytes(body, platform))
     assert payload_bytes(body, platform) == limit
@@ -39,7 +39,7 @@ def test_a_payload_fits_up_to_the_last_byte(everywhere, platform, limit, unit):
     assert Notification.objects.count() == 1
 
 
-def test_a_dry_run_tells_size_and_audience_and_stores_nothing(alice, bob):
+def test_a_dry_run_answers_size_and_audience_and_stores_nothing(alice, bob):
     for number in range(3):
         alice.subscribe(browser(f"https://fcm.googleapis.com/fcm/send/{number}"))
     alice.device("/unsubscribe", {"endpoint": "https://fcm.googleapis.com/fcm/send/0"})
@@ -58,7 +58,7 @@ def test_a_dry_run_tells_size_and_audience_and_stores_nothing(alice, bob):
     assert not IdempotencyRecord.objects.exists()
 
 
-def test_a_dry_run_tells_the_audience_of_each_platform(everywhere):
+def test_a_dry_run_counts_the_audience_of_each_platform(everywhere):
     everywhere.subscribe(browser())
     for token in ("a", "b"):
         everywhere.device("/subscribe", phone("android", token))

@@ -1,4 +1,4 @@
-"""POST /send-notification: what each field takes, and how what it does not is told."""
+"""POST /send-notification: what each field accepts, and the faults of what it refuses."""
 
 import pytest
 from django.test import Client
@@ -25,7 +25,7 @@ COMBINED = "e\u0301"  # two code points
         {"body": "x", "ttl": 28 * 24 * 3600},
     ],
 )
-def test_texts_up_to_their_limits_are_stored_as_sent(alice, fields):
+def test_texts_of_the_greatest_length_are_stored_as_sent(alice, fields):
     row = accepted(alice, fields)
     assert {name: getattr(row, name) for name in fields} == fields
 
@@ -119,7 +119,7 @@ def test_every_fault_is_named_and_nothing_is_stored(alice, fields, expected):
         b'{"body": "x", "data": ' + b"[" * 30 + b"]" * 30 + b"}",
     ],
 )
-def test_a_body_that_is_no_json_object_we_can_store_is_refused(alice, raw):
+def test_a_body_that_is_no_storable_json_object_is_refused(alice, raw):
     response = Client().post(
         "/send-notification",
         raw,

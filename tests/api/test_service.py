@@ -1,4 +1,4 @@
-"""Health, metrics, pages: what operators and people look at."""
+"""Health, metrics and public pages."""
 
 import socket
 from contextlib import closing
@@ -24,14 +24,14 @@ def alice():
     return owner_of(make_channel())
 
 
-def test_a_running_process_is_healthy_without_asking_a_server(django_assert_num_queries):
+def test_liveness_asks_no_server(django_assert_num_queries):
     with django_assert_num_queries(0):
         response = Client().get("/healthz")
 
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
-def test_with_database_migrations_and_broker_it_is_ready():
+def test_the_service_is_ready_with_database_migrations_and_broker():
     response = Client().get("/readyz")
 
     assert (response.status_code, response.json()) == (200, {"status": "ready"})
@@ -44,7 +44,7 @@ def missing(response):
 
 
 @pytest.mark.parametrize("scheme", ["redis", "amqp"])
-def test_a_broker_that_is_away_is_named(settings, scheme):
+def test_readiness_names_an_unreachable_broker(settings, scheme):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         settings.CELERY_BROKER_URL = f"{scheme}://127.0.0.1:{unused.getsockname()[1]}//"
@@ -52,14 +52,14 @@ def test_a_broker_that_is_away_is_named(settings, scheme):
         assert missing(Client().get("/readyz")) == "Missing: broker."
 
 
-def test_a_broker_that_hangs_is_named(settings):
+def test_readiness_names_a_broker_that_hangs(settings):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
 
         assert missing(Client().get("/readyz")) == "Missing: broker."
 
 
-def test_a_migration_that_was_not_applied_is_named():
+def test_readiness_names_a_missing_migration():
     newest = MigrationLoader(connection).graph.leaf_nodes("notifications_app")[0]
     MigrationRecorder(connection).record_unapplied(*newest)
 
@@ -75,7 +75,7 @@ def metrics(**extra):
 
 
 @pytest.mark.django_db(transaction=True)  # what is due depends on the time of a transaction
-def test_metrics_tell_what_waits_and_what_was_done(alice):
+def test_metrics_count_waiting_work_and_outcomes(alice):
     before = metrics()
     counter_add(alice.channel.id, web_subscribers=3, delivered=5, bounced=1)
     alice.send({"body": "now"})
@@ -95,7 +95,7 @@ def test_metrics_tell_what_waits_and_what_was_done(alice):
     assert after['pushsvc_batches{platform="ios",status="parked"}'] == 0
 
 
-def test_the_format_is_that_of_prometheus():
+def test_metrics_have_the_format_of_prometheus():
     response = Client().get("/metrics")
 
     assert response.headers["Content-Type"].startswith("text/plain; version=")
@@ -117,7 +117,7 @@ def test_the_format_is_that_of_prometheus():
     ],
 )
 @pytest.mark.parametrize("token", ["", "right"])
-def test_metrics_are_refused_to_others(settings, token, extra):
+def test_metrics_are_refused_without_the_token(settings, token, extra):
     settings.METRICS_TOKEN = token
 
     response = Client().get("/metrics", **extra)
@@ -133,13 +133,13 @@ def test_metrics_are_given_to_a_loopback_peer_without_a_token(settings, peer):
     assert metrics(REMOTE_ADDR=peer)
 
 
-def test_metrics_are_given_from_afar_with_the_token(settings):
+def test_metrics_are_given_to_any_peer_with_the_token(settings):
     settings.METRICS_TOKEN = "right"
 
     assert metrics(REMOTE_ADDR=FROM_AFAR, headers={"Authorization": "Bearer right"})
 
 
-def test_a_person_who_types_the_address_finds_console_and_reference():
+def test_the_home_page_links_to_console_and_reference():
     page = Client().get("/").content.decode()
 
     for link in ("/admin/", "/docs", "/openapi.json", "/docs/errors"):
@@ -147,7 +147,7 @@ def test_a_person_who_types_the_address_finds_console_and_reference():
         assert Client().get(link).status_code in {200, 302}
 
 
-def test_the_reference_loads_nothing_from_elsewhere():
+def test_the_reference_loads_nothing_from_other_hosts():
     page = Client().get("/docs").content.decode()
 
     assert "://" not in page
@@ -158,7 +158,7 @@ def test_the_reference_loads_nothing_from_elsewhere():
             assert file.status_code == 200
 
 
-def test_every_error_leads_to_its_explanation(alice):
+def test_every_error_links_to_its_explanation(alice):
     response = alice.call("GET", f"/channel/{uuid4()}")
     path, _, anchor = response.json()["type"].partition("#")
 
@@ -188,14 +188,14 @@ def test_browsers_of_any_origin_may_call_the_public_endpoints(path):
     assert sorted(allowed) == ["content-type", "x-channel-id"]
 
 
-def test_an_error_too_can_be_read_by_a_browser_of_any_origin():
+def test_browsers_of_any_origin_may_read_an_error():
     answer = Client().post("/subscribe", browser(), headers={"Origin": "https://shop.example"})
 
     assert answer.status_code >= 400
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_browsers_elsewhere_may_not_call_the_owners_endpoints(alice):
+def test_browsers_of_other_origins_may_not_call_the_owners_endpoints(alice):
     answer = alice.call("GET", f"/channel/{alice.channel.id}", Origin="https://shop.example")
 
     assert answer.status_code == 200

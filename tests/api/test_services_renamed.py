@@ -1,4 +1,4 @@
-"""Rows from when a push service was known by the end of a host's name."""
+"""Rows from earlier versions, in which the end of a host's name decided the push service."""
 
 from importlib import import_module
 
@@ -27,7 +27,7 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("rest", ["/x", "?x", ""])
-def test_they_name_the_service_that_their_whole_host_is_of(alice, rest):
+def test_the_migration_names_the_service_of_the_whole_host(alice, rest):
     rows = add_subscriptions(alice.channel, len(BEFORE))
     for row, (host, service) in zip(rows, BEFORE.items(), strict=True):
         named = {"address": f"https://{host}{rest}", "push_service": service}

@@ -1,4 +1,4 @@
-"""Long answers: sent part by part, and ended when their reader is gone."""
+"""Long answers are sent part by part, and end when their client is gone."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,8 @@ PART = b"p" * asgi.PART_BYTES
 
 
 class Parts:
-    """A WSGI application's answer that notes how much of it was made, and that it was closed."""
+    """A WSGI application's answer that records how much of it was read, and whether it was
+    closed."""
 
     def __init__(self, count):
         self.count, self.made, self.is_closed = count, 0, False
@@ -74,11 +75,11 @@ def test_parts_are_sent_as_they_are_made():
     answer(parts, send=sending)
 
     assert [body for body, _ in seen] == [None, *[PART] * 5, b""]
-    assert seen[1][1] < 5  # the first went out before the last was made
+    assert seen[1][1] < 5  # the first was sent before the last was made
     assert parts.is_closed
 
 
-def test_small_parts_are_put_together():
+def test_small_parts_are_joined():
     class Small(Parts):
         def __iter__(self):
             yield from (b"one", b"two")
@@ -113,7 +114,7 @@ def test_an_answer_ends_when_its_client_leaves():
     assert parts.is_closed
 
 
-def test_an_answer_ends_when_nobody_takes_a_part_of_it(monkeypatch):
+def test_an_answer_ends_when_its_client_reads_nothing(monkeypatch):
     monkeypatch.setattr(asgi, "PART_SECONDS", 0.05)
     parts = Parts(10)
 
@@ -129,7 +130,7 @@ def test_an_answer_ends_when_nobody_takes_a_part_of_it(monkeypatch):
     assert parts.is_closed
 
 
-def test_a_fault_of_the_application_is_not_taken_for_a_client_that_left():
+def test_an_error_of_the_application_is_not_taken_for_a_client_that_left():
     class Faulty(Parts):
         def __iter__(self):
             yield PART

@@ -42,7 +42,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_not_strict_json_is_refused(data):
+def test_invalid_strict_json_is_refused(data):
     with pytest.raises(MalformedJSON) as refusal:
         loads_strict(data)
 
@@ -61,18 +61,18 @@ def test_twenty_levels_are_read_and_one_more_is_refused():
         loads_strict(nested(MAX_DEPTH + 1))
 
 
-def test_a_whole_surrogate_pair_is_one_character():
+def test_a_surrogate_pair_is_one_character():
     assert loads_strict(b'{"a": "\\ud83d\\ude00"}') == {"a": "\N{GRINNING FACE}"}
 
 
-def test_numbers_keep_their_kind():
+def test_numbers_keep_their_type():
     value = loads_strict(b'{"a": 5, "b": 5.0, "c": 1e3, "d": 123456789012345678901234567890}')
 
     assert [type(number) for number in value.values()] == [int, float, float, int]
     assert value["d"] == 123456789012345678901234567890
 
 
-def test_the_fault_says_where_it_is_and_repeats_no_value():
+def test_the_fault_names_its_place_and_repeats_no_value():
     with pytest.raises(MalformedJSON) as refusal:
         loads_strict(b'{"api_key": "secret"\n "b": 1}')
 
@@ -89,5 +89,5 @@ values = st.recursive(
 
 
 @given(values.filter(lambda value: "Infinity" not in json.dumps(value)))
-def test_everything_that_python_writes_strictly_is_read_back(value):
+def test_strict_json_written_by_python_is_read_back_unchanged(value):
     assert loads_strict(json.dumps(value).encode()) == value

@@ -1,4 +1,4 @@
-"""Who may subscribe, and with what."""
+"""POST /subscribe: who may subscribe, and with what."""
 
 import base64
 import json
@@ -46,7 +46,7 @@ def test_a_new_browser_is_stored_and_counted(alice):
     [({}, False, 2), ({"attributes": {"plan": "pro"}}, False, 2), ({}, True, 3)],
     ids=["as it was", "with attributes", "with its VAPID key, as the SDK"],
 )
-def test_the_visit_of_a_known_browser_takes_one_statement_after_its_channel_and_key(
+def test_the_visit_of_a_known_browser_takes_one_statement_after_channel_and_key_are_read(
     alice, more, names_key, statements, django_assert_num_queries
 ):
     if names_key:
@@ -63,7 +63,7 @@ def test_the_visit_of_a_known_browser_takes_one_statement_after_its_channel_and_
     assert (after.id, after.attributes) == (before.id, before.attributes)
 
 
-def test_a_key_may_be_named_in_the_standard_alphabet(alice):
+def test_a_vapid_key_may_be_named_in_the_standard_base64_alphabet(alice):
     key = current_vapid_key(alice.channel).public_key
     standard = key.translate(str.maketrans("-_", "+/")) + "="
 
@@ -71,7 +71,7 @@ def test_a_key_may_be_named_in_the_standard_alphabet(alice):
     assert Subscription.objects.get().vapid_key.public_key == key
 
 
-def test_devices_of_all_kinds_at_the_same_time_are_told_apart():
+def test_devices_of_all_kinds_that_subscribe_simultaneously_are_stored_separately():
     def checked(data):
         return [SubscribeInput.checked(data) for _ in range(20)]
 
@@ -94,7 +94,7 @@ def test_a_known_browser_keeps_its_id_and_gets_its_new_keys(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_attributes_that_are_left_out_are_kept_and_given_ones_replace_all(alice):
+def test_omitted_attributes_are_kept_and_given_ones_replace_all(alice):
     body = browser(HERE)
     subscribed(alice, body | {"attributes": {"plan": "pro", "city": "Bern"}})
 
@@ -105,7 +105,7 @@ def test_attributes_that_are_left_out_are_kept_and_given_ones_replace_all(alice)
     assert replaced.attributes == {"plan": "free"}
 
 
-def test_an_expired_subscription_comes_back_with_its_id(alice):
+def test_an_expired_subscription_becomes_active_again_with_its_id(alice):
     body = browser(HERE)
     first = subscribed(alice, body)
     expire(first)
@@ -118,12 +118,12 @@ def test_an_expired_subscription_comes_back_with_its_id(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_one_endpoint_is_another_subscription_on_another_channel(alice, bob):
+def test_one_endpoint_has_a_subscription_for_each_channel(alice, bob):
     assert subscribed(alice, browser(HERE)).id != subscribed(bob, browser(HERE)).id
     assert subscribers(alice).web_subscribers == subscribers(bob).web_subscribers == 1
 
 
-def test_what_a_browser_adds_is_ignored(alice):
+def test_fields_that_a_browser_adds_are_ignored(alice):
     body = browser(HERE, expirationTime=None, options={"userVisibleOnly": True})
     body["keys"]["other"] = 1
     body["provider_token"] = None
@@ -133,7 +133,9 @@ def test_what_a_browser_adds_is_ignored(alice):
 
 @pytest.mark.parametrize("spelling", [str.upper, str.lower])
 @pytest.mark.parametrize("path", ["/subscribe", "/subscribe/"])
-def test_the_channel_id_may_be_of_either_case_and_the_path_end_in_a_slash(alice, path, spelling):
+def test_the_channel_id_is_read_in_either_case_and_the_path_may_end_in_a_slash(
+    alice, path, spelling
+):
     channel_id = spelling(str(alice.channel.id))
     response = alice.device(path, browser(), **{"X-Channel-ID": channel_id})
     assert response.status_code == 201
@@ -141,7 +143,7 @@ def test_the_channel_id_may_be_of_either_case_and_the_path_end_in_a_slash(alice,
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
 @pytest.mark.parametrize("given", ["", "abc", NOWHERE_BARE, f"{NOWHERE},{NOWHERE}"])
-def test_without_a_channel_id_nothing_is_done(alice, path, given):
+def test_a_request_without_a_channel_id_is_refused(alice, path, given):
     faults(alice.device(path, browser(), **{"X-Channel-ID": given}), 400)
     assert not Subscription.objects.exists()
 
@@ -158,7 +160,7 @@ def test_other_methods_are_refused(alice, path):
     assert "POST" in response.headers["Allow"]
 
 
-# --- what is checked ------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 def with_keys(**keys):
@@ -230,12 +232,12 @@ HYBRID = base64url.encode(b"\x06" + b"\x01" * 64)
         ("auth", None, "null"),
     ],
 )
-def test_keys_that_no_message_could_be_encrypted_for_are_refused(alice, name, value, expected):
+def test_keys_that_no_message_can_be_encrypted_for_are_refused(alice, name, value, expected):
     assert faults(alice.subscribe(with_keys(**{name: value}))) == [(f"keys.{name}", expected)]
     assert not Subscription.objects.exists()
 
 
-def test_padded_keys_are_stored_as_the_others_are(alice):
+def test_padded_keys_are_stored_without_padding(alice):
     keys = browser_keys()
     row = subscribed(
         alice,
@@ -244,7 +246,7 @@ def test_padded_keys_are_stored_as_the_others_are(alice):
     assert (row.p256dh, row.auth) == (keys["p256dh"], keys["auth"])
 
 
-# Both contain characters that the two alphabets of base64 spell differently.
+# Both hold characters that the two alphabets of base64 spell differently.
 STANDARD = {
     "p256dh": base64.b64encode(base64url.decode(GOOD["p256dh"])).decode(),
     "auth": "+//7BTBZMqHH6r4Tts7J/Q==",
@@ -284,13 +286,13 @@ def test_an_endpoint_that_is_no_public_push_service_is_refused(alice, endpoint):
     assert not Subscription.objects.exists()
 
 
-def test_a_trusted_origin_is_exempt(alice, settings):
+def test_a_trusted_origin_is_accepted(alice, settings):
     settings.WEBPUSH_TRUSTED_ORIGINS = frozenset({"http://127.0.0.1:8030"})
     row = subscribed(alice, browser("http://127.0.0.1:8030/push/1"))
     assert row.push_service == "127.0.0.1:8030"
 
 
-def test_only_allowed_hosts_are_taken_where_there_is_a_list(alice, settings):
+def test_only_allowed_hosts_are_accepted_if_there_is_a_list(alice, settings):
     settings.WEBPUSH_ALLOWED_HOSTS = ("push.services.mozilla.com",)
     subscribed(alice, browser(THERE))
     assert code(alice.subscribe(browser(HERE)), 400) == "endpoint_not_allowed"
@@ -308,7 +310,7 @@ def test_only_allowed_hosts_are_taken_where_there_is_a_list(alice, settings):
         {"": "an empty name is a name"},
     ],
 )
-def test_attributes_up_to_their_limits_are_stored_as_sent(alice, attributes):
+def test_attributes_of_the_greatest_size_are_stored_as_sent(alice, attributes):
     assert subscribed(alice, browser(attributes=attributes)).attributes == attributes
 
 
@@ -348,7 +350,7 @@ def test_attributes_beyond_their_limits_are_refused(alice, attributes, expected)
     ],
 )
 @pytest.mark.parametrize("name", ["endpoint", "provider_token"])
-def test_a_phone_is_known_by_its_token(alice, platform, token, service, name):
+def test_a_phone_is_identified_by_its_token(alice, platform, token, service, name):
     row = subscribed(alice, {"platform": platform, name: token})
     assert (row.platform, row.address, row.push_service) == (platform, token, service)
     assert row.vapid_key is None
@@ -356,7 +358,7 @@ def test_a_phone_is_known_by_its_token(alice, platform, token, service, name):
     assert subscribers(alice).web_subscribers == 0
 
 
-def test_the_provider_token_wins_over_the_endpoint(alice):
+def test_the_provider_token_is_used_where_an_endpoint_is_given_too(alice):
     body = {"platform": "ios", "endpoint": "not a token", "provider_token": IOS_TOKEN, "keys": {}}
     assert subscribed(alice, body).address == IOS_TOKEN
 
@@ -390,7 +392,7 @@ def test_an_ios_token_is_the_same_in_either_case(alice):
         ),
     ],
 )
-def test_what_is_no_token_is_refused(alice, body, expected):
+def test_an_invalid_token_is_refused(alice, body, expected):
     assert faults(alice.subscribe(body)) == expected
 
 
@@ -413,7 +415,7 @@ def test_web_can_be_disabled_too():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_that_is_no_json_number_of_ours_never_reaches_the_database(alice):
+def test_an_attribute_that_is_no_valid_json_number_never_reaches_the_database(alice):
     raw = json.dumps(browser(HERE)).replace('"keys"', '"attributes": {"n": 1e400}, "keys"')
     response = Client().post(
         "/subscribe",

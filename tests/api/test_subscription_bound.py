@@ -1,5 +1,7 @@
-"""How many subscriptions clients without a key can store: over real sockets, against the Procfile's
-web process."""
+"""How many subscriptions clients without a key can store.
+
+Over real sockets, against the Procfile's web process.
+"""
 
 import json
 import urllib.error
@@ -76,7 +78,7 @@ def check_counts(channel):
 
 
 def most_seen(channel, is_over):
-    """The most rows that anybody could see until it was over, and then."""
+    """The most rows that any transaction could see, until now and at the end."""
     try:
         most = 0
         while not is_over.is_set():
@@ -90,10 +92,10 @@ def connections_at_most():
     return int(sql.rows("SHOW max_connections", {})[0][0])
 
 
-def test_many_clients_at_once_never_pass_the_bound_or_displace_a_proven_subscription(
+def test_concurrent_clients_never_exceed_the_bound_or_displace_a_proven_subscription(
     service, alice
 ):
-    """The bound is far enough for them to begin while there is plenty of room."""
+    """The bound leaves room at the beginning."""
     proven = [register(alice.channel, number) for number in range(10)]
     prove(*proven)
     older = [register(alice.channel, f"older-{number}") for number in range(10)]
@@ -115,7 +117,7 @@ def test_many_clients_at_once_never_pass_the_bound_or_displace_a_proven_subscrip
     check_counts(alice.channel)
 
 
-def test_where_each_took_a_message_a_new_one_is_refused_and_known_ones_are_not(service, alice):
+def test_a_channel_full_of_proven_subscriptions_refuses_new_ones_only(service, alice):
     body = browser(HERE)
     may_hold(alice, 1)
     id_ = subscribe(service, alice, body)[1]["subscriptionId"]
@@ -139,7 +141,7 @@ def test_a_full_channel_affects_no_other_channel(service, alice, bob):
     assert subscribe(service, bob, browser(HERE))[0] == 201
 
 
-def test_expired_ones_are_counted_and_go_first_where_they_are_the_oldest(service, alice):
+def test_expired_subscriptions_count_and_the_oldest_are_displaced_first(service, alice):
     may_hold(alice, 2)
     first = register(alice.channel, 1)
     subscription_unsubscribe(channel=alice.channel, platform="android", address=first.address)
@@ -152,7 +154,7 @@ def test_expired_ones_are_counted_and_go_first_where_they_are_the_oldest(service
     check_counts(alice.channel)
 
 
-def test_a_bound_that_was_lowered_is_reached_step_by_step(service, alice):
+def test_a_lowered_bound_is_reached_step_by_step(service, alice):
     for number in range(5):
         register(alice.channel, number)
     may_hold(alice, 3)
@@ -163,7 +165,7 @@ def test_a_bound_that_was_lowered_is_reached_step_by_step(service, alice):
     check_counts(alice.channel)
 
 
-def test_every_way_in_and_out_is_counted(alice):
+def test_every_way_to_subscribe_and_to_end_is_counted(alice):
     channel = alice.channel
     rows = [register(channel, number) for number in range(4)]
     register(channel, 0)
@@ -189,8 +191,8 @@ def test_only_a_subscription_that_took_a_message_is_proven(alice, sandbox):
     assert is_proven == {taken.pk: True, refused.pk: False}
 
 
-def test_a_later_message_to_who_is_proven_costs_no_statement_more(alice, sandbox):
-    """The first writes each subscription once; those after it write none."""
+def test_a_later_message_to_a_proven_subscription_costs_no_statement_more(alice, sandbox):
+    """The first message writes each subscription once; later ones write none."""
     factories.subscribe_browsers(sandbox, alice.channel, 3)
     writes = []
     for _ in range(2):
@@ -210,12 +212,12 @@ def _noting(writes, statement):
     return wrapper
 
 
-def test_housekeeping_tells_whose_channel_is_crowded(alice, bob, caplog):
+def test_retention_warns_of_a_channel_that_is_nearly_full(alice, bob, caplog):
     may_hold(alice, 10)
     for number in range(9):
         register(alice.channel, number)
 
-    retention.warn_of_crowds()
+    retention.warn_of_full_channels()
 
     (record,) = [each for each in caplog.records if each.message == "subscriptions.scarce"]
     assert (record.channel, record.stored, record.most) == (alice.channel.id, 9, 10)
@@ -224,8 +226,8 @@ def test_housekeeping_tells_whose_channel_is_crowded(alice, bob, caplog):
 # --- bytes ---
 
 
-def test_the_largest_row_has_an_end(service, alice):
-    """Of characters of four bytes that do not compress."""
+def test_the_largest_row_is_bounded(service, alice):
+    """The row is made of characters of four bytes that do not compress."""
 
     def text(seed, length):
         return "".join(

@@ -1,4 +1,4 @@
-"""Subscriptions that move, end, come too often, or change at the same time."""
+"""Subscriptions that move, end, come too often, or change simultaneously."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def alice(db):
 
 
 def moved_body(old, **fields):
-    """Of the browser whose subscription was `old`."""
+    """The body that the browser of subscription `old` sends from its new endpoint."""
     return browser(THERE, previous_endpoint=HERE, previous_auth=old.auth, **fields)
 
 
@@ -42,7 +42,7 @@ def test_a_changed_endpoint_keeps_id_and_attributes(alice):
     assert subscribed(alice, browser(HERE)).id != old.id
 
 
-def test_an_expired_subscription_may_move_and_is_active_then(alice):
+def test_an_expired_subscription_that_moves_becomes_active(alice):
     old = subscribed(alice, browser(HERE))
     expire(old)
 
@@ -57,13 +57,13 @@ def test_an_unknown_previous_endpoint_changes_nothing(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_the_previous_endpoint_may_be_the_same(alice):
+def test_the_previous_endpoint_may_be_the_same_as_the_new_one(alice):
     body = browser(HERE)
     old = subscribed(alice, body)
     assert subscribed(alice, body | {"previous_endpoint": HERE}, status=200).id == old.id
 
 
-def test_where_both_endpoints_are_known_the_old_one_expires(alice):
+def test_the_old_subscription_expires_if_both_endpoints_are_known(alice):
     old = subscribed(alice, browser(HERE, attributes={"plan": "free"}))
     body = moved_body(old, attributes={"plan": "pro"})
     new = subscribed(alice, {key: body[key] for key in ("endpoint", "keys", "attributes")})
@@ -78,7 +78,7 @@ def test_where_both_endpoints_are_known_the_old_one_expires(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_an_expired_new_endpoint_takes_over_from_an_active_old_one(alice):
+def test_an_expired_subscription_of_the_new_endpoint_takes_over_from_an_active_old_one(alice):
     old = subscribed(alice, browser(HERE))
     body = moved_body(old)
     new = subscribed(alice, {key: body[key] for key in ("endpoint", "keys")})
@@ -92,7 +92,7 @@ def test_an_expired_new_endpoint_takes_over_from_an_active_old_one(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_moving_to_another_subscriptions_address_displaces_it(alice):
+def test_a_subscription_that_moves_to_anothers_address_displaces_that_one(alice):
     mine, theirs = subscribed(alice, browser(HERE)), subscribed(alice, browser(THERE))
 
     assert subscribed(alice, moved_body(mine), status=200).id == mine.id
@@ -112,7 +112,7 @@ def test_a_previous_endpoint_of_another_channel_is_unknown(alice, bob):
 # --- VAPID keys -----------------------------------------------------------------------------------
 
 
-def test_a_known_endpoint_keeps_its_key_when_the_channel_rotates(alice):
+def test_a_known_endpoint_keeps_its_vapid_key_after_a_rotation(alice):
     body = browser(HERE)
     first = subscribed(alice, body)
     new_key = vapid_key_rotate(channel=alice.channel)
@@ -122,7 +122,7 @@ def test_a_known_endpoint_keeps_its_key_when_the_channel_rotates(alice):
     assert subscribed(alice, browser(THERE)).vapid_key_id == new_key.id
 
 
-def test_the_key_that_the_browser_names_is_taken(alice):
+def test_the_vapid_key_that_the_browser_names_is_stored(alice):
     old_key = current_vapid_key(alice.channel)
     new_key = vapid_key_rotate(channel=alice.channel)
 
@@ -133,7 +133,7 @@ def test_the_key_that_the_browser_names_is_taken(alice):
     assert subscribed(alice, named, status=200).vapid_key == new_key
 
 
-def test_a_key_that_is_not_the_channels_is_refused(alice, bob):
+def test_a_vapid_key_of_another_channel_is_refused(alice, bob):
     theirs = VapidKey.objects.get(channel=bob.channel)
     for key in (theirs.public_key, "x" * 87):
         response = alice.subscribe(browser(HERE, vapid_public_key=key))
@@ -158,7 +158,7 @@ def test_unsubscribe_expires_the_subscription_and_may_be_repeated(alice):
     assert subscribers(alice).web_subscribers == 0
 
 
-def test_unsubscribe_of_a_phone_needs_its_platform(alice):
+def test_unsubscribing_a_phone_needs_its_platform(alice):
     row = subscribed(alice, phone("ios", IOS_TOKEN))
 
     alice.device("/unsubscribe", {"endpoint": IOS_TOKEN})
@@ -170,12 +170,12 @@ def test_unsubscribe_of_a_phone_needs_its_platform(alice):
     assert subscribers(alice).ios_subscribers == 0
 
 
-def test_unsubscribe_of_an_unknown_device_is_answered_the_same(alice):
+def test_unsubscribing_an_unknown_device_is_answered_the_same(alice):
     assert alice.device("/unsubscribe", {"endpoint": HERE}).status_code == 200
     assert alice.device("/unsubscribe/", {"endpoint": "not a url"}).status_code == 200
 
 
-def test_another_channels_subscription_is_not_touched(alice, bob):
+def test_another_channels_subscription_is_not_changed(alice, bob):
     subscribed(bob, browser(HERE))
     alice.device("/unsubscribe", {"endpoint": HERE})
     assert subscribers(bob).web_subscribers == 1
@@ -190,11 +190,11 @@ def test_another_channels_subscription_is_not_touched(alice, bob):
         ({"endpoint": HERE, "platform": "tv"}, [("platform", "not_a_choice")]),
     ],
 )
-def test_unsubscribe_needs_to_know_which_device(alice, body, expected):
+def test_unsubscribe_needs_an_address(alice, body, expected):
     assert faults(alice.device("/unsubscribe", body)) == expected
 
 
-# --- too many -------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------
 
 
 def test_an_address_that_subscribes_too_often_has_to_wait():
@@ -210,7 +210,7 @@ def test_an_address_that_subscribes_too_often_has_to_wait():
     assert owner.device("/unsubscribe", {"endpoint": HERE}).status_code == 200
 
 
-def test_the_installations_limit_is_counted_for_all_channels_together(alice, bob, settings):
+def test_the_installations_limit_counts_all_channels_together(alice, bob, settings):
     settings.SUBSCRIBES_PER_MINUTE = 2
     address = "203.0.113.99"
     assert alice.subscribe(browser(), address=address).status_code == 201
@@ -218,11 +218,11 @@ def test_the_installations_limit_is_counted_for_all_channels_together(alice, bob
     assert code(alice.subscribe(browser(), address=address), 429) == "rate_limited"
 
 
-# --- at the same time -----------------------------------------------------------------------------
+# --- simultaneous changes -------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_device_at_the_same_time_is_one_subscription(alice):
+def test_simultaneous_subscribes_of_one_device_make_one_subscription(alice):
     body = browser(HERE)
 
     responses = in_threads(*[lambda: alice.subscribe(body)] * 8)
@@ -234,8 +234,8 @@ def test_the_same_device_at_the_same_time_is_one_subscription(alice):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_devices_that_come_move_and_go_at_the_same_time_are_counted_exactly(alice):
-    """Three browsers with proof, and a client that has none."""
+def test_simultaneous_subscribes_moves_and_ends_are_counted_exactly(alice):
+    """Three browsers with proof, and a client without."""
     browsers = [browser(f"{HERE}{number}") for number in range(3)]
 
     def visit(number):

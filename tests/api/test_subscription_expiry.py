@@ -1,4 +1,4 @@
-"""Subscriptions that push services call gone, and what becomes of them."""
+"""Expiry of subscriptions that push services call gone, and their deletion."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -59,7 +59,7 @@ def test_gone_subscriptions_expire_and_are_no_longer_counted(channel):
     assert subscribers(channel) == 1
 
 
-def test_it_may_be_repeated_and_named_twice(channel):
+def test_an_expiry_may_be_repeated_and_name_a_subscription_twice(channel):
     subscription = register(channel)
     assert expire(channel, gone(subscription), gone(subscription)) == 1
     first = Subscription.objects.get()
@@ -68,7 +68,7 @@ def test_it_may_be_repeated_and_named_twice(channel):
     assert subscribers(channel) == 0
 
 
-def test_one_that_registered_again_since_stays(channel):
+def test_a_subscription_that_registered_again_since_stays_active(channel):
     before = register(channel)
     again = register(channel)
     assert again.registered_at > before.registered_at
@@ -85,7 +85,7 @@ def test_expiring_none_or_an_unknown_subscription_changes_nothing(channel):
     assert subscribers(channel) == 1
 
 
-def test_another_channels_subscription_stays(channel):
+def test_another_channels_subscription_stays_active(channel):
     subscription = register(make_channel(name="Bob's news"))
     assert expire(channel, gone(subscription)) == 0
     subscription.refresh_from_db()
@@ -93,7 +93,7 @@ def test_another_channels_subscription_stays(channel):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_expiry_unsubscribe_and_return_at_the_same_time_are_counted_exactly(channel):
+def test_simultaneous_expiry_unsubscribe_and_return_are_counted_exactly(channel):
     there = [register(channel, str(number)) for number in range(6)]
     calls = [
         lambda: expire(channel, *map(gone, there)),
@@ -111,7 +111,7 @@ def test_expiry_unsubscribe_and_return_at_the_same_time_are_counted_exactly(chan
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_rolled_back_is_not_counted(channel):
+def test_an_expiry_that_is_rolled_back_is_not_counted(channel):
     subscription = register(channel)
     with transaction.atomic():
         expire(channel, gone(subscription))
@@ -119,7 +119,7 @@ def test_what_is_rolled_back_is_not_counted(channel):
     assert subscribers(channel) == 1
 
 
-def test_targets_tell_who_is_active_and_where(channel):
+def test_targets_hold_state_address_and_keys_of_subscriptions(channel):
     active, expired = register(channel, "a"), register(channel, "b")
     expire(channel, gone(expired))
 
@@ -149,7 +149,7 @@ def test_long_expired_subscriptions_are_deleted_oldest_first_in_steps(channel, s
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_does_not_wait_for_a_subscription_that_is_coming_back(channel):
+def test_deletion_does_not_wait_for_a_subscription_that_is_coming_back(channel):
     row = register(channel)
     Subscription.objects.update(expired_at=Now() - timedelta(days=365))
     with transaction.atomic():
@@ -164,8 +164,8 @@ def test_deleting_does_not_wait_for_a_subscription_that_is_coming_back(channel):
 
 
 @pytest.mark.parametrize("what", ["gone", "proven"])
-def test_rows_are_looked_up_by_their_ids_where_statistics_are_old(channel, what):
-    """A channel that is new to the statistics is taken for small, and would be read whole."""
+def test_rows_are_looked_up_by_id_while_statistics_are_old(channel, what):
+    """PostgreSQL takes a new channel for small, and would read it whole."""
     factories.add_crowd(make_channel(), 1_000)
     sql.execute("ANALYZE subscriptions_app_subscription", {})
     factories.add_crowd(channel, 5_000)

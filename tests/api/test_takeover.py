@@ -1,5 +1,7 @@
-"""Who knows an endpoint or a token, and nothing else, gets nothing of its subscription: over real
-sockets, against the Procfile's web process."""
+"""A client that knows only an endpoint or a token gets nothing of its subscription.
+
+Over real sockets, against the Procfile's web process.
+"""
 
 import json
 import urllib.error
@@ -42,7 +44,7 @@ class Service:
         return answer[1]["subscriptionId"]
 
     def gold(self):
-        """To how many a message for the segment of gold customers would go."""
+        """The size of the audience of the segment of gold customers."""
         key = {"Authorization": f"Key {self._owner.key}"}
         _, made = self._call(
             f"/channel/{self._owner.channel.id}/segments",
@@ -88,7 +90,7 @@ def subscribers(alice):
 
 @pytest.fixture
 def hers(api):
-    """The body that Alice's visitor subscribed with, and the id it was told."""
+    """The body with which Alice's visitor subscribed, and the id that was answered."""
     body = browser(HERE, attributes=GOLD)
     return body, api.subscribed(201, body)
 
@@ -116,7 +118,7 @@ def test_a_previous_endpoint_without_proof_makes_a_new_subscription(api, hers, a
         {"previous_subscription_id": str(uuid4())},
     ],
 )
-def test_a_wrong_proof_is_answered_as_for_an_endpoint_that_nobody_has(api, hers, proof):
+def test_a_wrong_proof_is_answered_like_an_unknown_endpoint(api, hers, proof):
     known = api.subscribe(browser(THERE, previous_endpoint=HERE, **proof))
     unknown = api.subscribe(browser(ELSEWHERE, previous_endpoint=f"{HERE}-not", **proof))
 
@@ -139,7 +141,7 @@ def test_a_known_endpoint_with_other_keys_gets_none_of_its_attributes(api, hers,
     assert subscribers(alice) == 1
 
 
-def test_the_browser_finds_its_subscription_again_after_somebody_else_registered_its_endpoint(
+def test_a_browser_finds_its_subscription_again_after_somebody_else_registered_its_endpoint(
     api, hers, alice
 ):
     body, id_ = hers
@@ -156,9 +158,7 @@ def test_the_browser_finds_its_subscription_again_after_somebody_else_registered
     assert api.gold()["web"] == 1
 
 
-def test_the_id_that_somebody_else_is_given_proves_nothing_about_the_browsers_subscription(
-    api, hers
-):
+def test_the_id_answered_to_somebody_else_proves_nothing_about_the_browsers_subscription(api, hers):
     theirs = browser(HERE)
     told = api.subscribed(201, theirs)
     proofs = {"previous_subscription_id": told, "previous_auth": theirs["keys"]["auth"]}
@@ -171,7 +171,7 @@ def test_the_id_that_somebody_else_is_given_proves_nothing_about_the_browsers_su
     assert api.gold()["web"] == 1
 
 
-def test_the_id_of_one_subscription_proves_nothing_of_another(api, hers):
+def test_the_id_of_one_subscription_proves_nothing_about_another(api, hers):
     other = api.subscribed(201, browser(THERE))
     api.subscribed(201, browser(ELSEWHERE, previous_endpoint=HERE, previous_subscription_id=other))
     assert row(hers[1]).address == HERE
@@ -216,7 +216,7 @@ def test_a_browser_that_somebody_else_displaced_can_still_move(api, hers, alice)
     assert subscribers(alice) == 2
 
 
-def test_a_new_subscription_takes_over_what_the_proven_old_one_had(api, hers, alice):
+def test_a_new_subscription_takes_over_the_attributes_of_the_proven_old_one(api, hers, alice):
     """A worker that could prove nothing registered the new endpoint before the page did."""
     new = browser(THERE, previous_endpoint=HERE)
     id_ = api.subscribed(201, new)
@@ -249,7 +249,7 @@ def test_a_client_that_knows_only_a_token_learns_the_id_and_cannot_move_the_subs
 
 
 @pytest.mark.parametrize(("platform", "token", "other"), PHONES)
-def test_a_phone_with_an_auth_of_its_own_keeps_its_subscription(api, platform, token, other):
+def test_a_phone_with_its_own_auth_keeps_its_subscription(api, platform, token, other):
     auth = {"auth": browser_keys()["auth"]}
     id_ = api.subscribed(201, phone(platform, token, attributes=GOLD, **auth))
     assert api.subscribed(200, phone(platform, token, **auth)) == id_
@@ -261,7 +261,7 @@ def test_a_phone_with_an_auth_of_its_own_keeps_its_subscription(api, platform, t
 
 
 @pytest.mark.parametrize("theirs", [{}, {"auth": base64url.encode(b"0" * 16)}])
-def test_a_token_with_an_auth_gives_nothing_to_who_has_another_or_none(api, alice, theirs):
+def test_a_token_with_an_auth_gives_nothing_to_a_client_with_another_or_none(api, alice, theirs):
     auth = {"auth": browser_keys()["auth"]}
     id_ = api.subscribed(201, phone("ios", IOS_TOKEN, attributes=GOLD, **auth))
 

@@ -1,4 +1,4 @@
-"""The web process of the Procfile on a real socket: what clients that misbehave can do to it."""
+"""The Procfile's web process on a real socket, with clients that misbehave."""
 
 import json
 import socket
@@ -46,7 +46,7 @@ def in_chunks(body):
     return f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
 
 
-def test_clients_that_send_slowly_delay_no_other_client(web):
+def test_slow_clients_delay_no_other_client(web):
     slow = [connect(web, post("none", "{", length=1000)) for _ in range(100)]
 
     assert ask(web, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200
@@ -55,14 +55,14 @@ def test_clients_that_send_slowly_delay_no_other_client(web):
         connection.close()
 
 
-def test_a_body_is_refused_by_its_length_before_it_comes(web):
+def test_a_body_is_refused_by_its_length_before_it_arrives(web):
     status, problem = ask(web, post("none", "{", length=99_999_999_999))
 
     assert (status, problem["code"]) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_a_client_that_reads_only_when_it_has_sent_all_reads_the_refusal(web, is_chunked):
+def test_a_client_that_sends_everything_first_still_reads_the_refusal(web, is_chunked):
     large = " " * 200_000
     request = (
         post("none", in_chunks(large), extra="Transfer-Encoding: chunked\r\n")
@@ -76,7 +76,7 @@ def test_a_client_that_reads_only_when_it_has_sent_all_reads_the_refusal(web, is
     assert (status, problem["code"]) == (413, "body_too_large")
 
 
-def test_a_client_that_asks_before_it_sends_is_refused_at_once(web):
+def test_a_client_that_expects_100_continue_is_refused_at_once(web):
     extra = "Content-Length: 200000\r\nExpect: 100-continue\r\n"
 
     status, problem = ask(web, post("none", "", extra=extra))
@@ -84,14 +84,14 @@ def test_a_client_that_asks_before_it_sends_is_refused_at_once(web):
     assert (status, problem["code"]) == (413, "body_too_large")
 
 
-def test_a_refused_body_is_dropped_up_to_a_bound(web):
+def test_a_refused_body_is_discarded_up_to_a_bound(web):
     chunks = (b"10000\r\n" + b" " * 65_536 + b"\r\n") * (10 * DISCARDED_BYTES // 65_536)
     chunked = post("none", "", extra="Transfer-Encoding: chunked\r\n")
     with connect(web, chunked) as connection, pytest.raises(ConnectionError):
         sent_in_pieces(connection, chunks, 100)
 
 
-def test_a_body_that_ends_early_is_not_acted_on(web):
+def test_a_body_that_ends_early_changes_nothing(web):
     owner = owner_of(make_channel())
     whole = json.dumps({"body": "x"})
 
