@@ -1,5 +1,5 @@
-"""Moments in the middle of a send. The sandbox that is called sees them, so no test misses one on a
-busy machine."""
+"""Defined moments in the middle of a send. The sandbox that is called observes them, so a busy
+machine does not miss one."""
 
 import itertools
 import threading
@@ -12,7 +12,7 @@ _TOO_LONG = 60.0
 def when_called(devices, nth, act):
     """Calls `act()` during the sandbox's first answer to the nth of these devices; its future.
 
-    Until `act` returns, the sandbox gives neither this answer nor any other. None of the devices
+    Until `act` returns, the sandbox gives neither this nor any other answer. None of the devices
     may have been called before.
     """
     done = Future()
@@ -32,8 +32,8 @@ def when_called(devices, nth, act):
 
 @contextmanager
 def standing_still(devices, nth=1):
-    """Once the nth of the devices is called, their sandbox gives no answer until the block ends.
-    Yields a function that waits for this call."""
+    """From the call to the nth of the devices to the end of the block, their sandbox gives no
+    answer. Yields a function that waits for this call."""
     stands, may_go_on = threading.Event(), threading.Event()
 
     def stand():

@@ -8,7 +8,7 @@ from notifications_app.pipeline import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.tables import empty_tables
 
-# How long an example takes says how busy the machine is, and nothing of the code.
+# How long an example takes depends on how busy the machine is, and says nothing about the code.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -58,7 +58,7 @@ def _apns():
 
 @pytest.fixture
 def sandbox(_sandbox, settings):
-    """A push service that the operator trusts; every test finds it empty."""
+    """A push service that the operator trusts; it is empty at the start of each test."""
     settings.WEBPUSH_TRUSTED_ORIGINS = frozenset({_sandbox.origin})
     _sandbox.reset()
     return _sandbox
@@ -66,7 +66,7 @@ def sandbox(_sandbox, settings):
 
 @pytest.fixture
 def fcm(_fcm, settings):
-    """Google, for this installation; every test finds it empty."""
+    """Google's push service for this installation; it is empty at the start of each test."""
     settings.FCM_API_BASE = _fcm.origin
     settings.GOOGLE_TOKEN_URI = _fcm.token_uri
     _fcm.reset()
@@ -75,7 +75,7 @@ def fcm(_fcm, settings):
 
 @pytest.fixture
 def apns(_apns, settings):
-    """Apple, for this installation; every test finds it empty."""
+    """Apple's push service for this installation; it is empty at the start of each test."""
     settings.APNS_SERVER = _apns.server
     settings.PROVIDER_CA_FILE = str(_apns.ca_file)
     _apns.reset()

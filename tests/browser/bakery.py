@@ -1,4 +1,4 @@
-"""A bakery with a hundred thousand subscribers: what is on the pictures of the console.
+"""A bakery with a hundred thousand subscribers, for the pictures of the console.
 
 Rows are written as the pipeline would have written them, with all sums that the pages show.
 """
@@ -55,7 +55,7 @@ SALES = [
 
 
 def furnish():
-    """Paths by name, and the session of who looks at them."""
+    """The paths of the pages by name, and the session of the user who opens them."""
     account = Account.objects.create(name="Corner Bakery")
     channel = make_channel("Corner Bakery", account=account)
     provider_credentials_store(
@@ -87,7 +87,7 @@ def furnish():
 
 
 def _gold_club(channel):
-    """Few enough to be found, on all platforms."""
+    """A segment that is small enough to be found, on all platforms."""
     cities = ("Berlin", "Lima", "Osaka", "Accra")
     add_each(
         channel,
@@ -107,7 +107,7 @@ def _gold_club(channel):
 
 
 def _count(channel):
-    """The counters say what the figures of the weeks add up to."""
+    """Sets the counters to the sums of the hourly figures."""
     held = {f"{platform}_subscribers": count for platform, count in PLATFORMS.items()}
     ChannelCounter.objects.filter(channel=channel).delete()
     ChannelCounter.objects.create(
@@ -123,7 +123,8 @@ def _count(channel):
 
 
 def _hours(channel):
-    """Two months: mornings and evenings, weekends quieter, a little growth, one bad afternoon."""
+    """Two months of hours: mornings and evenings, quieter weekends, some growth, one bad
+    afternoon."""
     last = timezone.now().replace(minute=0, second=0, microsecond=0)
     stats, changes = [], []
     for back in range(DAYS * 24):
@@ -158,7 +159,7 @@ def _hours(channel):
 
 
 def _notifications(channel, segment):
-    """The one that is being sent; some before it, and some that are due."""
+    """One that is being sent, some that ended before it, and some that are due."""
     now = timezone.now()
     everybody = sum(PLATFORMS.values())
     for index, (title, body) in enumerate(SALES):
@@ -195,7 +196,7 @@ def _notifications(channel, segment):
 
 
 def _running(channel):
-    """Half done, with all that the pipeline would have written for it."""
+    """A notification that is half sent, with every row that the pipeline would have written."""
     began = timezone.now() - timedelta(minutes=4)
     ended = {"web": (41_920, 611), "android": (24_310, 402), "ios": (9_870, 35)}
     delivered = sum(good for good, _ in ended.values())
@@ -255,7 +256,7 @@ def _running(channel):
 
 
 def _pause_apple(channel):
-    """What needs attention: Apple refuses the key since a while."""
+    """Something that needs attention: Apple has refused the key for some time."""
     ProviderCredential.objects.filter(channel=channel, platform="ios").update(
         paused_at=timezone.now() - timedelta(minutes=2),
         paused_code="key_refused",
@@ -264,7 +265,7 @@ def _pause_apple(channel):
 
 
 def _everything_lives():
-    """Workers and beat, as they announce themselves, for as long as the pictures take."""
+    """Workers and beat report themselves for as long as the pictures take."""
     for queue in ("plan", "tick", *PLATFORMS):
         redis_client().hset(f"pushsvc:workers:{queue}", "node", f"{time.time() + 3600}:2")
     redis_client().set("pushsvc:ticked", 1)

@@ -16,7 +16,8 @@ def skip_without_chromium():
 
 @contextmanager
 def running_chromium(*arguments):
-    """The browser. Playwright keeps an event loop in this thread, which Django would refuse."""
+    """The browser. Playwright keeps an event loop in this thread, and Django refuses to run in
+    one."""
     skip_without_chromium()
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

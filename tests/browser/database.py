@@ -1,4 +1,4 @@
-"""A database that processes beside the tests use, too."""
+"""A database that processes outside the tests use, too."""
 
 from contextlib import contextmanager
 

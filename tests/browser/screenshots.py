@@ -1,6 +1,6 @@
-"""Makes the pictures in docs/screenshots: six pages of the console, light, dark and on a phone.
+"""Takes the pictures in docs/screenshots: six pages of the console, light, dark and on a phone.
 
-`make screenshots`. Everything is made up; a database of its own is thrown away in the end.
+`make screenshots` runs it. All data is made up, in a database that is deleted at the end.
 """
 
 import os
@@ -30,7 +30,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 def main():
-    """Names of pages make only those."""
+    """Arguments name the pages to take; none means all."""
     PICTURES.mkdir(exist_ok=True)
     with _django() as port:
         from tests.browser import bakery  # Django is set up only now
@@ -42,7 +42,7 @@ def main():
 
 @contextmanager
 def _django():
-    """Django on servers that are stopped in the end, and the port of a web process over them."""
+    """Sets Django up on servers of its own; the port of a web process that uses them."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-screenshots-") as folder:
         servers = embedded.start(
             Path(folder),

@@ -1,8 +1,6 @@
-"""Endpoints that anybody may have subscribed, and whose servers waste what they can.
+"""Calls to hostile endpoints end within their time and read a bounded number of bytes.
 
-Each call ends within its time, and the server gets rid of a bounded number of bytes, whatever it
-sends. How often and how long unknown hosts are called is for
-`tests/faults/test_unknown_hosts.py`.
+`tests/faults/test_unknown_hosts.py` tests how often and how long unknown hosts are called.
 """
 
 import asyncio
@@ -15,7 +13,7 @@ from pushsvc.common.egress import MAX_ANSWER, plain_session, post, tls_context
 
 # What sockets and buffers of both ends hold beside what was read.
 BUFFERED = 8 * 1024 * 1024
-ALL_THAT_COMES = 10 * BUFFERED  # a server that sent as much was not cut off
+ALL_THAT_COMES = 10 * BUFFERED  # a server that sent this much was not cut off
 ANSWERED = b"HTTP/1.1 201 Created\r\n"
 CHUNKED = ANSWERED + b"Transfer-Encoding: chunked\r\n\r\n"
 ENDLESS = {
@@ -39,7 +37,7 @@ SLOW = {
 
 
 class Server:
-    """Answers each request with the one, then on and on with the other."""
+    """Answers each request with `first`, then sends `more` without end."""
 
     def __init__(self, first, more, pause=0.0):
         self._parts = first, more
@@ -77,7 +75,7 @@ class Server:
 
 
 async def called(server, seconds):
-    """What became of one call that may take so long, and when the server had to stop."""
+    """The outcome of one call with this time limit, and when the server had to stop."""
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
     limits = aiohttp.ClientTimeout(total=seconds)
@@ -92,7 +90,7 @@ async def called(server, seconds):
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_an_answer_without_end_is_cut_off_before_its_time_is_over(name):
+def test_an_endless_answer_is_cut_off_before_its_time_ends(name):
     server = Server(*ENDLESS[name])
 
     outcome = asyncio.run(called(server, seconds=600))
@@ -103,14 +101,14 @@ def test_an_answer_without_end_is_cut_off_before_its_time_is_over(name):
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_an_answer_that_drips_ends_with_its_time(name):
+def test_a_slowly_dripping_answer_ends_at_its_time_limit(name):
     server = Server(*SLOW[name], pause=0.05)
 
     assert isinstance(asyncio.run(called(server, seconds=1.0)), TimeoutError)
     assert server.calls == 1
 
 
-def test_an_answer_is_measured_anew_on_a_connection_that_is_kept():
+def test_each_answer_on_a_kept_connection_is_measured_alone():
     """Push services keep connections for thousands of answers."""
     answer = ANSWERED + b"Content-Length: 1000\r\n\r\n" + b"x" * 1_000
 

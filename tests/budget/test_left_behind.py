@@ -1,7 +1,7 @@
-"""What requests without a key leave behind: in the database, in Redis, at the broker, in the logs.
+"""What requests without a key leave in the database, in Redis, at the broker and in the logs.
 
-Every route of the URL configuration is asked, as it wants to be asked and as it does not. What each
-may cost at most stands in SECURITY.md, "Abuse budget".
+Every route of the URL configuration is asked, with valid and with invalid requests. SECURITY.md,
+"Abuse budget", states what each may cost at most.
 """
 
 import http.client
@@ -29,14 +29,14 @@ ROWS = {
     "subscriptions_app_subscription",  # those of a channel
     "channels_app_channelcounter",  # shards of a channel
     "channels_app_channelhour",  # shards of a channel's hour
-    "axes_accessattempt",  # of the last minutes
+    "axes_accessattempt",  # kept for minutes
 }
-# Keys without an end, with as many parts as there are queues, worker processes and open breakers.
+# Keys without an expiry; there are as many as queues, worker processes and open breakers.
 FIXED_KEYS = re.compile(
     r"pushsvc:workers:\w+|pushsvc:breaker:(open|probes)"
     r"|_kombu\.binding[\w.]*|unacked\w*|tick|plan|web"
 )
-MOST_LIMITS = 10  # of one address
+MOST_LIMITS = 10  # keys for one address
 MOST_LOGGED = 500  # bytes for one request
 MOST_ANSWERED = 256 * 1024  # bytes
 LONGEST_FILE = 4 * 1024 * 1024
@@ -93,13 +93,13 @@ def requests(channel):
 
 
 def ask(address, method, path, headers, body):
-    """Its status, and how many bytes it was answered."""
+    """The status, and how many bytes were answered."""
     asking = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
     try:
         asking.request(method, path, body, {"Host": "localhost", **headers})
         answer = asking.getresponse()
         return answer.status, len(answer.read())
-    except http.client.HTTPException:  # what is no request is not answered
+    except http.client.HTTPException:  # a malformed request line gets no answer
         return 0, 0
     finally:
         asking.close()
@@ -117,7 +117,7 @@ def channel(transactional_db):
     return make_channel()
 
 
-def test_no_request_without_a_key_leaves_more_than_its_bound(channel, sandbox, tmp_path):
+def test_a_request_without_a_key_leaves_no_more_than_its_bound(channel, sandbox, tmp_path):
     for device, _ in subscribe_browsers(sandbox, channel, 25):
         device.behave("error", status=503)
     log = tmp_path / "service.log"
@@ -141,6 +141,6 @@ def test_no_request_without_a_key_leaves_more_than_its_bound(channel, sandbox, t
         assert log.stat().st_size - logged <= len(asked) * MOST_LOGGED
 
 
-def test_no_file_that_is_served_is_longer_than_its_bound():
+def test_every_served_file_is_within_its_bound():
     files = [storage.size(path) for finder in get_finders() for path, storage in finder.list(None)]
     assert 0 < max(files) <= LONGEST_FILE

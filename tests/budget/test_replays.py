@@ -1,4 +1,4 @@
-"""A token of ours that is reported again and again, and tokens that are none, by the thousand."""
+"""Thousands of repeated reports with one valid token, and thousands of invalid tokens."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -14,7 +14,7 @@ from tests.api.events import counts, reached
 pytestmark = pytest.mark.django_db(transaction=True)
 
 EVENTS = ("received", "clicked", "dismissed")
-# Who wrote or locked a row last: both change where a report so much as locks it.
+# Who wrote or locked a row last: both change if a report as much as locks it.
 MARKS = """
 SELECT 'batch', id::text, xmin::text, xmax::text FROM notifications_app_batch
 UNION ALL SELECT 'delivery', subscription_id::text, xmin::text, xmax::text
@@ -37,11 +37,11 @@ def report(tokens, address="203.0.113.7"):
 
 @pytest.fixture
 def tokens(alice):
-    """Of several notifications, so that a report locks what it changes in an order."""
+    """Tokens of several notifications, so that a report locks several rows in order."""
     return [token for _ in range(6) for token in reached(alice, 1, url="https://a.example/")[1]]
 
 
-def test_a_token_that_is_replayed_by_the_thousand_counts_once_and_writes_nothing(
+def test_a_token_replayed_thousands_of_times_counts_once_and_writes_nothing_more(
     alice, tokens, django_assert_max_num_queries
 ):
     notification, (token,) = reached(alice, 1, url="https://a.example/")
@@ -61,7 +61,7 @@ def test_a_token_that_is_replayed_by_the_thousand_counts_once_and_writes_nothing
     assert sql.rows(MARKS, {}) == before
 
 
-def test_forged_tokens_by_the_thousand_leave_nothing_but_keys_that_expire(
+def test_thousands_of_forged_tokens_leave_only_keys_that_expire(
     tokens, settings, django_assert_num_queries
 ):
     settings.TRUSTED_PROXIES = 1
@@ -69,7 +69,7 @@ def test_forged_tokens_by_the_thousand_leave_nothing_but_keys_that_expire(
     redis_client().flushdb()
 
     with django_assert_num_queries(0):
-        for number in range(50):  # 20 events each, from as many networks as there are requests
+        for number in range(50):  # 20 events each, from a network of its own for each request
             forged = [urlsafe_b64encode(urandom(48)).decode() for _ in range(20)]
             answer = report(forged, address=f"198.51.100.{number}")
             assert answer.status_code == 204

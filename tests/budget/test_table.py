@@ -1,4 +1,4 @@
-"""SECURITY.md names a test for each bound, and the test is there."""
+"""SECURITY.md names an existing test for each bound."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 def tables():
-    """(heading, row) of the tables that end with a test."""
+    """(heading, row) of the tables whose last column names tests."""
     heading = ""
     for line in (CHECKOUT / "SECURITY.md").read_text(encoding="utf-8").splitlines():
         heading = line.removeprefix("## ") if line.startswith("## ") else heading
@@ -22,7 +22,7 @@ def test_both_tables_are_found():
 
 
 @pytest.mark.parametrize("row", [row for _, row in tables()], ids=lambda row: row[2:60])
-def test_every_bound_names_tests_that_are_there(row):
+def test_every_bound_names_existing_tests(row):
     _, _, bound, tests, _ = re.split(r" ?(?<!\\)\| ?", row)
 
     named = re.findall(r"`([^`]+)`", tests)

@@ -1,4 +1,4 @@
-"""The whole service as its clients meet it: over HTTP only, with workers that deliver."""
+"""The whole service as its clients use it: over HTTP only, with workers that deliver."""
 
 import json
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tests.pipeline.processes import running_web
 
 @dataclass(frozen=True)
 class Shop:
-    """A channel of the service, as whoever writes a client knows it."""
+    """A channel of the service, as the author of a client sees it."""
 
     url: str
     channel: str
@@ -23,11 +23,11 @@ class Shop:
     push_service: WebSandbox
 
     def browser(self):
-        """A new one's PushSubscription."""
+        """The PushSubscription of a new browser."""
         return self.push_service.subscribe().subscription
 
     def environment(self):
-        """What examples/README.md says that the examples read."""
+        """The environment variables that examples/README.md lists."""
         return {
             "PUSHSVC_URL": self.url,
             "PUSHSVC_CHANNEL": self.channel,
@@ -44,7 +44,7 @@ def _push_service():
 
 @pytest.fixture(scope="module")
 def transactional_db(django_db_setup, django_db_blocker):
-    """Emptied when the module ends: the processes work on between its tests."""
+    """Emptied when the module ends, because the processes work on between its tests."""
     with emptied_at_the_end(django_db_blocker):
         yield
 

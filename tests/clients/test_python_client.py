@@ -36,7 +36,7 @@ def test_a_send_is_delivered_and_read(push, shop):
     assert push.statistics()["subscriber_count"] == 1
 
 
-def test_who_unsubscribes_gets_nothing(push, shop):
+def test_an_unsubscribed_browser_is_sent_nothing(push, shop):
     browser = shop.browser()
     push.subscribe(browser)
     push.unsubscribe({"endpoint": browser["endpoint"]})
@@ -68,7 +68,7 @@ def test_an_error_has_its_code_and_its_faults(push):
     assert {fault.attr for fault in refused.value.faults} == {"body", "target_platforms.1"}
 
 
-def test_the_asynchronous_client_does_the_same(shop):
+def test_the_asynchronous_client_has_the_same_results(shop):
     async def send():
         async with AsyncClient(shop.url, channel=shop.channel, key=shop.key) as push:
             await push.subscribe(shop.browser())
@@ -84,7 +84,7 @@ def test_the_asynchronous_client_does_the_same(shop):
 # Retries
 
 
-def test_a_send_is_repeated_with_the_same_idempotency_key():
+def test_a_send_is_retried_with_the_same_idempotency_key():
     with failing(BUSY, BUSY, SENT) as (push, requests):
         assert push.send(body="Once")["notification_id"] == "one"
 
@@ -100,7 +100,7 @@ def test_two_sends_have_two_idempotency_keys():
     assert len({headers["Idempotency-Key"] for headers in requests}) == 2
 
 
-def test_what_is_refused_for_good_is_not_repeated():
+def test_a_permanently_refused_request_is_not_retried():
     refusal = (400, {"code": "validation_error"}, {})
     with failing(refusal, SENT) as (push, requests), pytest.raises(Refused, match="validation"):
         push.send(body="Once")
@@ -108,21 +108,21 @@ def test_what_is_refused_for_good_is_not_repeated():
     assert len(requests) == 1
 
 
-def test_after_the_last_attempt_the_error_is_raised():
+def test_the_last_attempts_error_is_raised():
     with failing(*[BUSY] * 5) as (push, requests), pytest.raises(Refused, match="busy"):
         push.send(body="Once")
 
     assert len(requests) == 5
 
 
-def test_a_broken_connection_is_tried_again():
+def test_a_broken_connection_is_retried():
     with failing(None, SENT) as (push, requests):
         assert push.send(body="Once")["notification_id"] == "one"
 
     assert len(requests) == 2
 
 
-def test_no_answer_at_all_is_unreachable():
+def test_a_server_without_answers_is_unreachable():
     with failing(None, None, retries=1) as (push, requests), pytest.raises(Unreachable):
         push.notification("one")
 
@@ -130,20 +130,21 @@ def test_no_answer_at_all_is_unreachable():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_retry_waits_for_as_long_as_it_is_told(status):
+def test_a_retry_waits_for_as_long_as_the_answer_says(status):
     attempts = calls.attempts(calls.notification("one"), 1)
     next(attempts)
 
     assert attempts.send(httpx.Response(status, headers={"Retry-After": "7"})) == calls.Pause(7.0)
 
 
-def test_a_path_holds_an_id_as_one_part():
+def test_an_id_is_quoted_as_one_part_of_the_path():
     assert calls.notification("../channel?x=1").path == "/notification/..%2Fchannel%3Fx%3D1"
 
 
 @contextmanager
 def failing(*answers, retries=4):
-    """A client of a server that gives these answers, None being none; and the requests' headers."""
+    """A client of a server that gives these answers (None: no answer), and the headers of its
+    requests."""
     left, requests = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
@@ -181,7 +182,7 @@ def failing(*answers, retries=4):
 # The package
 
 
-def test_it_can_be_installed_by_its_path(tmp_path):
+def test_the_package_can_be_installed_by_its_path(tmp_path):
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--offline"]
     subprocess.run([*install, "--target", str(tmp_path), str(PACKAGE)], check=True)
 

@@ -18,7 +18,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def to_sandboxes(_sandbox, _fcm, _apns):
-    """Makes the settings, while it is entered, those by which all is sent to the sandboxes."""
+    """Sets the settings for the duration of the block so that every send goes to the sandboxes."""
 
     def override():
         return override_settings(
@@ -34,7 +34,7 @@ def to_sandboxes(_sandbox, _fcm, _apns):
 
 @pytest.fixture(scope="module")
 def transactional_db(django_db_setup, django_db_blocker):
-    """Emptied when the module ends. Each test has a house of its own."""
+    """Emptied when the module ends. Each test has an account of its own."""
     redis_client().flushdb()  # limits and wakeups of other tests
     with emptied_at_the_end(django_db_blocker):
         yield
@@ -53,7 +53,8 @@ def service(django_db_setup, to_sandboxes, tmp_path_factory):
 def chromium():
     with running_chromium() as browser:
         yield browser
-        connections.close_all()  # those of this loop, which nobody finds when it has ended
+        # The connections of this event loop, which nothing finds after it has ended.
+        connections.close_all()
 
 
 @pytest.fixture(autouse=True)
@@ -82,13 +83,13 @@ def google(_fcm):
 
 @pytest.fixture
 def apple(_apns):
-    """Apple's."""
+    """Apple's sandbox."""
     return _apns
 
 
 @pytest.fixture
 def console(chromium, service, transactional_db):
-    """What the browser complained of on any page (CSP, errors of scripts, files that are not
-    there) fails the test in the end."""
+    """A test fails at its end if the browser complained on any page: CSP, errors of scripts,
+    missing files."""
     with Console(chromium, service) as console:
         yield console

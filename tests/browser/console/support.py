@@ -1,4 +1,4 @@
-"""Staff at their browsers, and what is measured on the pages that they see."""
+"""Staff at their browsers, and measurements of the pages that they see."""
 
 import re
 from contextlib import ExitStack
@@ -8,16 +8,16 @@ from playwright.sync_api import expect
 
 from tests.admin.support import signed_in
 
-TIMEOUT = 30_000  # machines that run tests are busy
+TIMEOUT = 30_000  # seconds; machines that run tests are busy
 expect.set_options(timeout=TIMEOUT)
 PHONE = {"width": 390, "height": 844}
 AXE = Path(__file__).parent.parent / "axe" / "axe.min.js"
 
 
 class Console:
-    """Pages of staff, each with cookies of its own, and what the browser complained of on them.
+    """Pages of staff, each with cookies of its own, and the browser's complaints about them.
 
-    `answers`: statuses of refusals that the test is about; the browser reports them as errors.
+    `answers`: statuses of refusals that the test is about; the browser reports these as errors.
     """
 
     def __init__(self, chromium, service):
@@ -37,7 +37,7 @@ class Console:
             assert not complaints, complaints
 
     def open(self, path="/admin/", user=None, **options):
-        """A page at `path`, of a browser in which `user` has signed in."""
+        """A page at `path`, in a browser in which `user` has signed in."""
         context = self._chromium.new_context(base_url=self.address, **options)
         self._contexts.enter_context(context)
         context.set_default_timeout(TIMEOUT)
@@ -66,7 +66,8 @@ def path_of(page):
 
 
 def post(page, path, **fields):
-    """Status of a request that no button of the page makes, with the page's cookies and token."""
+    """The status of a request that no button of the page makes, with the page's cookies and
+    token."""
     token = page.locator("[name=csrfmiddlewaretoken]").first.input_value()
     form = {"csrfmiddlewaretoken": token} | fields
     headers = {"Referer": page.url}
@@ -78,7 +79,7 @@ def is_wider_than_screen(page):
 
 
 def press_until(page, key, condition, *, most=150):
-    """Presses the key until the focused element meets the condition, a script of `it`."""
+    """Presses the key until the focused element meets the condition, a script about `it`."""
     for _ in range(most):
         page.keyboard.press(key)
         if page.evaluate(f"(() => {{ const it = document.activeElement; return {condition}; }})()"):
@@ -87,7 +88,7 @@ def press_until(page, key, condition, *, most=150):
 
 
 def faults_of(page):
-    """What a reader with a screen reader or tired eyes would stumble over."""
+    """Faults of the page for a reader with a screen reader or poor sight."""
     return page.evaluate(_FAULTS)
 
 
@@ -102,8 +103,8 @@ def violations_of(page):
     )
 
 
-# Contrast as WCAG 2.2 computes it (success criterion 1.4.3). A canvas turns whatever notation of a
-# colour into bytes, and lays what is half transparent over what is beneath.
+# Contrast by WCAG 2.2 (success criterion 1.4.3). A canvas turns any notation of a colour into
+# bytes, and lays what is half transparent over what is beneath.
 _FAULTS = """
 () => {
   const faults = [];

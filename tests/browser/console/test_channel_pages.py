@@ -1,4 +1,4 @@
-"""What managers do for a channel: make it, give it credentials, hand out keys."""
+"""Managers create a channel, store its credentials, and issue keys."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def section(page, platform):
 
 
 def read_channel(console, house, key):
-    """Status of the API's answer."""
+    """The status of the API's answer."""
     headers = {"Authorization": f"Key {key}"}
     path = f"{console.address}/channel/{house.channel.pk}"
     try:
@@ -38,7 +38,7 @@ def read_channel(console, house, key):
         return error.code
 
 
-def test_a_channel_is_made_and_the_lines_for_a_site_are_shown(console, alice, manager):
+def test_a_new_channel_shows_the_snippet_for_a_site(console, alice, manager):
     page = console.open("/admin/channels_app/channel/", manager)
     page.get_by_role("link", name="New channel").click()
     page.get_by_label("Name").fill("Alice's news")
@@ -52,7 +52,7 @@ def test_a_channel_is_made_and_the_lines_for_a_site_are_shown(console, alice, ma
     expect(page.locator("#snippet-page")).to_contain_text(console.address)
 
 
-def test_pasted_credentials_of_google_are_understood_and_tested(console, alice, manager, google):
+def test_pasted_google_credentials_are_recognised_and_checked(console, alice, manager, google):
     account = google.service_account("alices-shop")
     page = console.open(tab(alice, "credentials"), manager)
     android = section(page, "Android")
@@ -62,14 +62,14 @@ def test_pasted_credentials_of_google_are_understood_and_tested(console, alice, 
 
     expect(android.locator(".ps-facts")).to_contain_text("alices-shop")
     assert account["private_key"].splitlines()[1] not in page.content()
-    expect(android.get_by_text("Last test: accepted")).to_be_visible()  # asked at once
+    expect(android.get_by_text("Last test: accepted")).to_be_visible()  # the page asks at once
     google.revoke(account)
     google.expire_tokens("alices-shop")
     android.get_by_role("button", name="Test credentials").click()
     expect(android.get_by_text("Last test: refused")).to_be_visible()
 
 
-def test_an_uploaded_key_of_apple_is_understood_and_tested(console, alice, manager, apple):
+def test_an_uploaded_apple_key_is_recognised_and_checked(console, alice, manager, apple):
     given = apple.key(DEFAULT_TEAM, DEFAULT_TOPIC).credential
     page = console.open(tab(alice, "credentials"), manager)
     ios = section(page, "iOS")
@@ -88,7 +88,7 @@ def test_an_uploaded_key_of_apple_is_understood_and_tested(console, alice, manag
     expect(ios.get_by_text("Last test: accepted")).to_be_visible()
 
 
-def test_credentials_that_are_none_are_refused_beside_their_field(console, alice, manager):
+def test_invalid_credentials_are_refused_beside_their_field(console, alice, manager):
     console.answers.add(400)
     page = console.open(tab(alice, "credentials"), manager)
 
@@ -99,7 +99,7 @@ def test_credentials_that_are_none_are_refused_beside_their_field(console, alice
     assert not ProviderCredential.objects.filter(channel=alice.channel).exists()
 
 
-def test_a_key_is_shown_once_copied_used_and_refused_when_it_was_revoked(console, alice, manager):
+def test_a_key_is_shown_once_works_and_is_refused_after_it_was_revoked(console, alice, manager):
     page = console.open(
         tab(alice, "keys"), manager, permissions=["clipboard-read", "clipboard-write"]
     )
@@ -111,7 +111,7 @@ def test_a_key_is_shown_once_copied_used_and_refused_when_it_was_revoked(console
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == text
     assert read_channel(console, alice, text) == 200
-    page.reload()  # which issues no second one
+    page.reload()  # reloading issues no second key
     assert text not in page.content()
     expect(page.get_by_role("row", name="Shop backend")).to_contain_text("valid")
 
@@ -122,7 +122,7 @@ def test_a_key_is_shown_once_copied_used_and_refused_when_it_was_revoked(console
     assert ApiKey.objects.get(channel=alice.channel).revoked_at is not None
 
 
-def test_a_key_is_not_revoked_where_the_question_is_answered_with_no(console, alice, manager):
+def test_a_key_is_not_revoked_if_the_question_is_answered_with_no(console, alice, manager):
     page = console.open(tab(alice, "keys"), manager)
     page.get_by_role("button", name="Issue").click()
     page.once("dialog", lambda asked: asked.dismiss())

@@ -1,4 +1,5 @@
-"""Writing a notification, trying it, sending it and watching it arrive, with all processes."""
+"""Composing a notification, testing it, sending it and watching its progress, with all
+processes."""
 
 import csv
 import re
@@ -24,7 +25,7 @@ NEW_YORK = "America/New_York"
 
 @pytest.fixture(scope="module")
 def service(transactional_db, to_sandboxes, tmp_path_factory):
-    """Address of a web process of its own, with all others that send."""
+    """The address of a web process of its own, with all processes that send."""
     skip_without_chromium()
     log_path = tmp_path_factory.mktemp("composing") / "log"
     names = ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat")
@@ -39,7 +40,7 @@ def sender(alice):
 
 @pytest.fixture
 def devices(alice, to_sandboxes, _sandbox, _fcm, _apns):
-    """By platform: a browser, an Android phone and an iPhone that are subscribed."""
+    """By platform: a subscribed browser, Android phone and iPhone."""
     with to_sandboxes():
         phones.store_google(_fcm, alice.channel)
         phones.store_apple(_apns, alice.channel)
@@ -51,7 +52,7 @@ def devices(alice, to_sandboxes, _sandbox, _fcm, _apns):
 
 
 def messages_of(devices):
-    """How many messages each was given."""
+    """How many messages each device was sent."""
     return [device.totals().taken for device, _ in devices.values()]
 
 
@@ -73,10 +74,10 @@ def path_to(notification):
     return f"/admin/notifications_app/notification/{notification.pk}/change/"
 
 
-# --- writing --------------------------------------------------------------------------------------
+# --- composing ------------------------------------------------------------------------------------
 
 
-def test_characters_bytes_and_preview_follow_what_is_written(console, alice, sender):
+def test_characters_bytes_and_preview_follow_the_input(console, alice, sender):
     add_crowd(alice.channel, 7)
     page = console.open(COMPOSE, sender)
 
@@ -94,7 +95,7 @@ def test_characters_bytes_and_preview_follow_what_is_written(console, alice, sen
     expect(page.locator(".ps-compose-chrome [data-preview=host]")).to_have_text("shop.example")
 
 
-def test_the_audience_is_that_of_the_platforms_and_the_segment(console, alice, sender, devices):
+def test_the_audience_follows_platforms_and_segment(console, alice, sender, devices):
     add_each(alice.channel, [{"attributes": {"plan": "pro"}}] * 3)
     rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
     segment_create(channel=alice.channel, name="Pro", rule=rule)
@@ -108,7 +109,7 @@ def test_the_audience_is_that_of_the_platforms_and_the_segment(console, alice, s
     expect(total).to_have_text("3 subscribers")
 
 
-def test_faults_stand_beside_their_fields_and_what_was_written_stays(console, alice, sender):
+def test_faults_are_shown_beside_their_fields_and_the_input_is_kept(console, alice, sender):
     console.answers.add(400)
     page = console.open(COMPOSE, sender)
     write(page, title="Fresh bread", body="")
@@ -123,7 +124,7 @@ def test_faults_stand_beside_their_fields_and_what_was_written_stays(console, al
     assert not Notification.objects.filter(channel=alice.channel).exists()
 
 
-def test_what_is_written_outlives_a_reload(console, alice, sender):
+def test_the_input_survives_a_reload(console, alice, sender):
     page = console.open(COMPOSE, sender)
     write(page, title="Half of a thought")
 
@@ -133,7 +134,7 @@ def test_what_is_written_outlives_a_reload(console, alice, sender):
     expect(page.get_by_text("Your unsent text was restored")).to_be_visible()
 
 
-def test_a_schedule_is_the_browsers_time_and_stored_as_utc(console, alice, sender):
+def test_a_schedule_is_entered_in_the_browsers_time_and_stored_in_utc(console, alice, sender):
     add_crowd(alice.channel, 3)
     day = timezone.now().date() + timedelta(days=30)
     page = console.open(COMPOSE, sender, timezone_id=NEW_YORK)
@@ -176,7 +177,7 @@ def test_a_double_click_on_the_confirmation_sends_once(console, alice, sender, d
     assert messages_of(devices) == [1, 1, 1]
 
 
-def test_a_confirmation_that_comes_twice_sends_once(console, alice, sender):
+def test_a_repeated_confirmation_sends_once(console, alice, sender):
     page = console.open(COMPOSE, sender)
     write(page)
     review(page)
@@ -190,7 +191,7 @@ def test_a_confirmation_that_comes_twice_sends_once(console, alice, sender):
     assert only_one(alice).title == "Fresh bread"
 
 
-def test_it_is_composed_with_the_keyboard_alone(console, alice, sender):
+def test_a_notification_is_composed_with_the_keyboard_alone(console, alice, sender):
     add_crowd(alice.channel, 2)
     page = console.open("/admin/notifications_app/notification/", sender)
     keys = page.keyboard
@@ -218,7 +219,7 @@ def test_it_is_composed_with_the_keyboard_alone(console, alice, sender):
     assert only_one(alice).body == "Without a mouse"
 
 
-def test_an_earlier_one_is_the_start_of_a_new_one(console, alice, sender):
+def test_a_duplicate_starts_with_the_earlier_notifications_content(console, alice, sender):
     earlier = make_sent_notification(alice.channel, title="Spring sale", data={"colour": "green"})
     page = console.open(path_to(earlier), sender)
 
@@ -233,7 +234,7 @@ def test_an_earlier_one_is_the_start_of_a_new_one(console, alice, sender):
 # --- sending --------------------------------------------------------------------------------------
 
 
-def test_a_test_reaches_only_the_chosen_subscriber(console, alice, sender, devices):
+def test_a_test_message_reaches_only_the_chosen_subscriber(console, alice, sender, devices):
     page = console.open(COMPOSE, sender)
     write(page)
 
@@ -246,9 +247,7 @@ def test_a_test_reaches_only_the_chosen_subscriber(console, alice, sender, devic
     assert only_one(alice).only_subscription_id == subscription.id
 
 
-def test_progress_is_watched_until_it_is_sent_and_its_log_is_downloaded(
-    console, alice, sender, devices
-):
+def test_progress_is_shown_until_the_end_and_the_log_is_downloaded(console, alice, sender, devices):
     browser, _ = devices["web"]
     browser.behave("throttled", retry_after=600)
     page = console.open(COMPOSE, sender, viewport=PHONE)
@@ -264,7 +263,7 @@ def test_progress_is_watched_until_it_is_sent_and_its_log_is_downloaded(
     support.make_due(only_one(alice))
 
     expect(figures).to_have_text(["3", "3", "0", "0"])
-    expect(page.locator("#progress[hx-get]")).to_have_count(0)  # it has stopped asking
+    expect(page.locator("#progress[hx-get]")).to_have_count(0)  # the page has stopped asking
     assert only_one(alice).status == "sent"
     page.reload()
     with page.expect_download() as downloading:

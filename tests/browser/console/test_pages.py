@@ -1,4 +1,4 @@
-"""Every main page as it is shown: light, dark, on a phone, and to who cannot see it well."""
+"""Every main page is readable in light and dark, on a phone, and with poor sight."""
 
 import json
 import re
@@ -35,7 +35,7 @@ RULE = {
 
 @pytest.fixture
 def furnished(alice):
-    """Something to show on every page; the pages' paths."""
+    """Content for every page; the paths of the pages."""
     channel = alice.channel
     add_crowd(channel, 120)
     fill_hours(channel, days=8)
@@ -82,7 +82,9 @@ def each(page, paths):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_by_axe_and_has_contrast(console, alice, furnished, scheme):
+def test_axe_finds_no_violation_and_contrast_suffices_on_every_page(
+    console, alice, furnished, scheme
+):
     page = console.open("/admin/", alice.members["owner"], color_scheme=scheme)
     page.add_init_script(path=AXE)
 
@@ -111,7 +113,7 @@ def test_no_page_scrolls_sideways_on_a_phone(console, alice, furnished):
     assert [path for path in each(page, furnished) if is_wider_than_screen(page)] == []
 
 
-def test_the_side_bar_and_the_users_menu_are_used_on_a_phone_without_touching_it(console, alice):
+def test_side_bar_and_user_menu_work_on_a_phone_with_the_keyboard(console, alice):
     page = console.open("/admin/", alice.members["owner"], viewport=PHONE)
     link = page.get_by_role("link", name="Segments")
     expect(link).to_be_hidden()
@@ -128,7 +130,7 @@ def test_the_side_bar_and_the_users_menu_are_used_on_a_phone_without_touching_it
     expect(link).to_be_hidden()
 
 
-def test_colours_are_switched_and_stay_so_on_the_next_page(console, alice):
+def test_the_chosen_colours_stay_on_the_next_page(console, alice):
     user = alice.members["viewer"]
     page = console.open("/admin/", user, color_scheme="light")
     page.get_by_role("button", name=user.username).click()

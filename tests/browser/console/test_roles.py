@@ -1,4 +1,4 @@
-"""What each role is not shown, and is refused where it tries all the same."""
+"""What each role is not shown, and is refused if it posts it anyway."""
 
 import pytest
 from playwright.sync_api import expect
@@ -40,7 +40,7 @@ def draft(house):
     }
 
 
-def test_a_viewer_sees_all_and_is_offered_nothing_that_sends(console, alice, scheduled):
+def test_a_viewer_sees_everything_and_is_offered_nothing_that_sends(console, alice, scheduled):
     page = console.open(NOTIFICATIONS, alice.members["viewer"])
     expect(page.get_by_role("link", name="Next week")).to_be_visible()
     expect(page.get_by_role("link", name="New notification")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Segments built by clicking, and subscribers found again."""
+"""The segment builder, and the search for subscribers."""
 
 import re
 
@@ -17,7 +17,8 @@ def manager(alice):
 
 @pytest.fixture
 def crowd(alice):
-    """12 on the web: 6 of plan pro, aged 20 to 31; and two phones that say nothing."""
+    """12 subscribers on the web, 6 of them of plan pro, aged 20 to 31; and two phones without
+    attributes."""
     web = [
         {"attributes": {"plan": "pro" if n % 2 else "free", "age": 20 + n, "size": "12"}}
         for n in range(12)
@@ -30,7 +31,7 @@ def count(page):
 
 
 def parts(rule):
-    """Its fields in their order."""
+    """The fields of the builder in their order."""
     return {
         "attribute": rule.get_by_label("Attribute", exact=True),
         "kind": rule.get_by_label("Kind of value"),
@@ -47,9 +48,7 @@ def fill(rule, attribute, kind, operator, value):
     parts(rule)["value"].fill(value)
 
 
-def test_a_nested_rule_is_built_counted_while_it_changes_saved_and_shown_again(
-    console, alice, crowd, manager
-):
+def test_a_nested_rule_is_built_counted_saved_and_shown_again(console, alice, crowd, manager):
     page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.get_by_label("Name").fill("Loyal and grown up")
     rules = page.locator(".ps-rule")
@@ -89,7 +88,7 @@ def test_a_nested_rule_is_built_counted_while_it_changes_saved_and_shown_again(
     expect(parts(rules.nth(1))["value"]).to_have_value("28")
 
 
-def test_a_number_in_quotes_is_no_number(console, alice, crowd, manager):
+def test_a_number_in_quotes_is_stored_as_text(console, alice, crowd, manager):
     page = console.open("/admin/subscriptions_app/segment/add/", manager)
     rule = page.locator(".ps-rule").first
 
@@ -99,7 +98,7 @@ def test_a_number_in_quotes_is_no_number(console, alice, crowd, manager):
     expect(count(page)).to_have_text("0")
 
 
-def test_an_unfinished_rule_is_not_saved_and_its_fault_stands_beside_it(console, alice, manager):
+def test_an_unfinished_rule_is_not_saved_and_its_fault_is_shown_beside_it(console, alice, manager):
     console.answers.add(400)
     page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.get_by_label("Name").fill("Nothing yet")
@@ -137,7 +136,7 @@ def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, a
     assert rule["all"][1] == {"attribute": "age", "operator": "gte", "value": 18}
 
 
-def test_a_condition_is_faulted_when_it_is_left_and_not_before(console, manager):
+def test_a_condition_shows_its_fault_only_after_it_was_left(console, manager):
     page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.wait_for_load_state("networkidle")
     expect(page.locator("#segment-preview")).to_contain_text("Add a condition")

@@ -1,4 +1,4 @@
-"""Signing in as staff do: by the form, with and without a phone, and what becomes of guessing."""
+"""Signing in with the form, with and without a phone, and the lock-out after failures."""
 
 import re
 from itertools import count
@@ -20,7 +20,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture
 def carol(alice, settings):
-    """Her password is hashed as the web process does it."""
+    """A user whose password is hashed as the web process does it."""
     settings.PASSWORD_HASHERS = HASHERS
     user = User.objects.create_user(f"carol-{next(_NUMBERS)}", password=PASSWORD, is_staff=True)
     Membership.objects.create(account=alice.account, user=user, role="sender")
@@ -35,7 +35,7 @@ def sign_in(page, user, password=PASSWORD, code=""):
 
 
 def shown_code(user):
-    """What the phone shows. Django-otp takes each code once, so time is let pass for it."""
+    """What the phone shows. Django-otp accepts each code once, so the test moves its time on."""
     phone = TOTPDevice.objects.get(user=user)
     TOTPDevice.objects.filter(user=user).update(last_t=-1, throttling_failure_count=0)
     return f"{totp(phone.bin_key, phone.step, phone.t0, phone.digits, phone.drift):06}"
@@ -46,7 +46,7 @@ def sign_out(page):
     page.get_by_role("button", name="Log out").click()
 
 
-def test_staff_sign_in_land_where_they_wanted_to_and_sign_out(console, carol):
+def test_staff_sign_in_reach_the_page_they_asked_for_and_sign_out(console, carol):
     page = console.open("/admin/channels_app/channel/")
     assert path_of(page) == "login/"
 
@@ -69,7 +69,7 @@ def test_a_wrong_password_is_refused_with_a_message(console, carol):
     assert path_of(page) == "login/"
 
 
-def test_guessing_locks_the_user_out_and_the_page_says_for_how_long(console, carol):
+def test_failed_attempts_lock_the_user_out_and_the_page_says_for_how_long(console, carol):
     console.answers.add(429)
     page = console.open("/admin/")
 
@@ -84,7 +84,7 @@ def test_guessing_locks_the_user_out_and_the_page_says_for_how_long(console, car
     expect(page.get_by_role("heading", level=1)).to_have_text("Too many failed attempts")
 
 
-def test_two_step_sign_in_is_set_up_with_a_phone_and_asked_for_from_then_on(console, carol):
+def test_two_step_sign_in_is_set_up_with_a_phone_and_needed_from_then_on(console, carol):
     page = console.open("/admin/auth/user/two-step/", carol)
     page.get_by_role("button", name="Set it up").click()
     expect(page.locator("svg[class]").or_(page.get_by_role("img")).first).to_be_visible()

@@ -1,4 +1,4 @@
-"""A real Firefox, the whole service, and somebody's site that uses it."""
+"""A real Firefox, the whole service, and a site that uses it."""
 
 import pytest
 from django.test import override_settings
@@ -15,7 +15,7 @@ from tests.pipeline.processes import Processes
 
 @pytest.fixture(scope="session")
 def push_service():
-    """Firefox's."""
+    """The sandbox in place of Firefox's push service."""
     with running_sandbox() as running:
         yield running
 
@@ -36,24 +36,22 @@ def _firefox(push_service, tmp_path_factory):
 
 @pytest.fixture
 def firefox(_firefox):
-    """With one empty tab, and as if it had never seen any site."""
+    """A Firefox with one empty tab that has visited no site yet."""
     yield _firefox
     _firefox.forget()
 
 
 @pytest.fixture(scope="module")
 def transactional_db(django_db_setup, django_db_blocker):
-    """Emptied when the module ends: processes that go on working between tests use it, too.
-
-    Each test has a channel of its own.
-    """
+    """Emptied when the module ends, because the processes work on between tests. Each test has a
+    channel of its own."""
     with emptied_at_the_end(django_db_blocker):
         yield
 
 
 @pytest.fixture(scope="module")
 def service(_firefox, push_service, transactional_db, tmp_path_factory):
-    """Its own processes, as the Procfile starts them, for all tests of a module."""
+    """The Procfile's processes, shared by all tests of a module."""
     trusted = frozenset({push_service.origin})
     log_path = tmp_path_factory.mktemp("service") / "log"
     with override_settings(WEBPUSH_TRUSTED_ORIGINS=trusted), log_path.open("w+") as log:
@@ -69,7 +67,7 @@ def service(_firefox, push_service, transactional_db, tmp_path_factory):
 
 @pytest.fixture
 def alice(service):
-    """Owns a shop with a site."""
+    """The owner of a shop with a site."""
     channel = make_channel(name="Alice's shop")
     with site.serving(service.url, str(channel.id)) as shop:
         yield Owner(service, channel, make_key(channel), shop)

@@ -1,6 +1,6 @@
-"""A Firefox without a screen: its own profile, its pages, and the notifications on its screen.
+"""A Firefox without a screen: its profile, its pages, and the notifications that it shows.
 
-It reaches nothing but this machine: whatever else it would call goes to a proxy that is not there.
+It reaches only this machine: every other address goes to a proxy that does not exist.
 """
 
 import json
@@ -21,21 +21,21 @@ _PREFERENCES = {
     # its push service
     "dom.push.testing.allowInsecureServerURL": True,
     "dom.push.retryBaseInterval": 100,
-    # the visitor says yes when asked, and notifications are windows of Firefox's own
+    # a permission prompt is answered with yes, and notifications are windows of Firefox's own
     "permissions.default.desktop-notification": 1,
     "alerts.useSystemBackend": False,
-    "ui.prefersReducedMotion": 1,  # they go at once when they are clicked
-    # any free port, written to a file; a driver's usual preferences would switch push off
+    "ui.prefersReducedMotion": 1,  # they close at once when they are clicked
+    # Any free port, written to a file. A driver's usual preferences would switch push off.
     "marionette.port": 0,
     "remote.prefs.recommended": False,
-    # nothing is asked at the first start
+    # no questions at the first start
     "termsofuse.bypassNotification": True,
     "browser.preonboarding.enabled": False,
     "datareporting.policy.firstRunURL": "",
     "browser.shell.checkDefaultBrowser": False,
     "browser.startup.page": 0,
     "browser.newtabpage.enabled": False,
-    # nothing is called outside
+    # no calls to other hosts
     "network.proxy.type": 1,
     "network.proxy.http": "127.0.0.1",
     "network.proxy.http_port": 9,
@@ -52,14 +52,14 @@ _PREFERENCES = {
 
 
 def installed():
-    """The path of Debian's Firefox or any other; None where there is none."""
+    """The path of Debian's or another Firefox, or None."""
     return shutil.which("firefox-esr") or shutil.which("firefox")
 
 
 class Firefox:
-    """Runs from `start` to `stop`. `folder` becomes its home; `log` gets what it prints.
+    """Runs from `start` to `stop`. `folder` becomes its home; its output goes to `log`.
 
-    `start` does not wait until it is ready, the first use does: it takes seconds.
+    `start` does not wait until Firefox is ready, which takes seconds; the first use does.
     """
 
     def __init__(self, folder, push_server, log):
@@ -105,20 +105,20 @@ class Firefox:
         self._remote.call("WebDriver:Navigate", url=url)
 
     def click(self, selector):
-        """As a visitor does it, in the page that is open."""
+        """Clicks in the open page, as a visitor does."""
         element = self._remote.call("WebDriver:FindElement", using="css selector", value=selector)
         self._remote.call("WebDriver:ElementClick", id=next(iter(element.values())))
 
     def script(self, body, *arguments):
-        """What the body of an async function returns, in the page that is open."""
+        """The return value of the body of an async function, run in the open page."""
         return self._execute(f"return (async (...given) => {{ {body} }})(...arguments)", arguments)
 
     def in_page(self, expression):
-        """What an expression of the page's own, a promise too, comes to."""
+        """The value of an expression of the page's own; a promise is awaited."""
         return self.script("return await window.eval(given[0]);", expression)
 
     def notifications(self):
-        """What the worker's registration of the page that is open lists as shown."""
+        """The notifications that the worker's registration of the open page lists as shown."""
         return self.script(
             """const registration = await navigator.serviceWorker.ready;
             return (await registration.getNotifications()).map(
@@ -139,7 +139,7 @@ class Firefox:
         ]
 
     def click_notification(self):
-        """The only one on the screen."""
+        """Clicks the only notification that is shown."""
         self._in_chrome(
             """const [alert, ...others] = Services.wm.getEnumerator("alert:alert");
             if (!alert || others.length) throw new Error("not one notification on the screen");
@@ -147,14 +147,14 @@ class Firefox:
         )
 
     def close_notifications(self):
-        """All on the screen, each by its button for that."""
+        """Closes every notification with its button."""
         self._in_chrome(
             """for (const {document} of Services.wm.getEnumerator("alert:alert"))
                 document.getElementById("alert-close").click();"""
         )
 
     def pages(self):
-        """The addresses in all tabs, in their order."""
+        """The addresses of all tabs, in their order."""
         return self._in_chrome(
             """const {gBrowser} = Services.wm.getMostRecentWindow("navigator:browser");
             return gBrowser.browsers.map((browser) => browser.currentURI.spec);"""
@@ -175,7 +175,7 @@ class Firefox:
             self._in_chrome("Services.prefs.clearUserPref(arguments[0]);", name)
 
     def forget(self):
-        """Back to one empty tab: no notifications, sites' data, workers and subscriptions."""
+        """Back to one empty tab, without notifications, site data, workers and subscriptions."""
         self._in_chrome(
             """for (const alert of Services.wm.getEnumerator("alert:alert")) alert.close();
             const {gBrowser} = Services.wm.getMostRecentWindow("navigator:browser");
@@ -191,7 +191,7 @@ class Firefox:
             )
 
     def _in_chrome(self, script, *arguments):
-        """With the rights of Firefox itself."""
+        """Runs with the rights of Firefox itself."""
         self._remote.call("Marionette:SetContext", value="chrome")
         try:
             return self._execute(script, arguments)

@@ -1,7 +1,8 @@
-"""Firefox's remote control: as much of Marionette's protocol as the tests need.
+"""A client of Firefox's remote control, Marionette, with the part of the protocol that the tests
+need.
 
-A message is its length, a colon, and JSON: `[0, id, command, parameters]` there,
-`[1, id, error, result]` back (Firefox source docs, Testing & Test Harnesses, Marionette, Protocol).
+A message is its length, a colon, and JSON: `[0, id, command, parameters]` to Firefox, `[1, id,
+error, result]` back (Firefox source docs, Testing & Test Harnesses, Marionette, Protocol).
 """
 
 import itertools
@@ -12,7 +13,7 @@ _TIMEOUT = 60
 
 
 class RemoteError(Exception):
-    """Firefox could not do it; what it said."""
+    """Firefox refused the command, with its message."""
 
 
 class Marionette:
@@ -20,7 +21,7 @@ class Marionette:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT)
         self._file = self._socket.makefile("rb")
         self._ids = itertools.count(1)
-        self._read()  # it introduces itself
+        self._read()  # Firefox introduces itself
 
     def close(self):
         self._file.close()

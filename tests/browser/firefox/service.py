@@ -48,7 +48,7 @@ class Service:
         try:
             return self.call(f"{self.url}/healthz")
         except HTTPError:
-            raise  # it answers, but not well: no use to wait
+            raise  # It answers, but with an error: waiting does not help.
         except URLError:
             return False
 
@@ -60,7 +60,7 @@ def _workers_are_up():
 
 @dataclass(frozen=True)
 class Owner:
-    """Who has a channel, a key of it, and a site with a page for subscribing."""
+    """Owns a channel, a key for it, and a site with a page for subscribing."""
 
     service: Service
     channel: Channel
@@ -77,25 +77,25 @@ class Owner:
         return self.service.call(url, headers, body)["notification_id"]
 
     def subscribes(self, body):
-        """What anybody who knows the channel's id can do."""
+        """Subscribes an endpoint, as anybody who knows the channel's id can."""
         headers = {"X-Channel-ID": str(self.channel.id), "Content-Type": "application/json"}
         return self.service.call(f"{self.service.url}/subscribe", headers, body)
 
     def read(self, notification_id):
-        """What the interface says of the notification."""
+        """The notification as the API answers it."""
         return self._call(f"/notification/{notification_id}")
 
     def is_sent(self, notification_id):
         return self.read(notification_id)["status"] == "sent"
 
     def outcome(self, notification_id):
-        """(recipients, delivered, bounced) once all that is done."""
+        """(recipients, delivered, bounced) once the notification is sent."""
         until(lambda: self.is_sent(notification_id))
         said = self.read(notification_id)
         return said["recipient_count"], said["delivered_count"], said["bounced_count"]
 
     def reports(self, notification_id):
-        """(received, clicked, dismissed): what devices reported."""
+        """(received, clicked, dismissed): the counts of reported events."""
         fields = ("received_count", "clicked_count", "dismissed_count")
         return Notification.objects.values_list(*fields).get(pk=notification_id)
 
@@ -103,7 +103,7 @@ class Owner:
         return self._call(f"/channel/{self.channel.id}")["subscriber_count"]
 
     def subscriptions(self):
-        """Those there ever were, in the order in which they came."""
+        """All subscriptions, also expired ones, in the order in which they were made."""
         return list(Subscription.objects.filter(channel=self.channel).order_by("id"))
 
     def subscription(self):
@@ -112,7 +112,7 @@ class Owner:
         return subscription
 
     def device(self) -> BrowserDevice:
-        """Where the push service keeps what the only subscription leads to."""
+        """The push service's device of the only subscription."""
         address = self.subscription().address
         devices = self.service.push_service.browser_devices()
         (device,) = [each for each in devices if each.endpoint == address]

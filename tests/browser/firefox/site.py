@@ -1,4 +1,4 @@
-"""Somebody's web site, on an origin of its own, made by following docs/browser.md to the letter."""
+"""A web site on an origin of its own, made by following docs/browser.md to the letter."""
 
 import json
 import re
@@ -17,9 +17,9 @@ _PAGE = "<!doctype html><meta charset=utf-8><title>Alice's shop</title><h1>Alice
 
 
 class Site:
-    """A page with the guide's lines at `url`, any other page below it.
+    """A page with the guide's lines at `url`, and any other page below it.
 
-    Nothing of the guide is changed but the service's address and the channel's id.
+    Of the guide's lines only the service's address and the channel's id are changed.
     """
 
     def __init__(self, url, service_url, channel_id):
@@ -36,7 +36,7 @@ class Site:
         return self._files.get(path, ("text/html", f"{_PAGE}<p>{path}"))
 
     def curl(self, api_key):
-        """Address, headers and body of the request that the guide sends."""
+        """Address, headers and body of the request that the guide shows."""
         words = shlex.split(self._curl.replace("$API_KEY", api_key).replace("\\\n", " "))
         options = list(zip(words[2::2], words[3::2], strict=True))
         headers = dict(value.split(": ", 1) for option, value in options if option == "-H")
@@ -45,7 +45,7 @@ class Site:
         return words[1], headers, body
 
     def _block(self, kind):
-        """The guide's first block of code of a kind."""
+        """The guide's first code block of this language."""
         text = re.search(rf"^```{kind}\n(.*?)^```$", _GUIDE.read_text(), re.M | re.S).group(1)
         for name, given in self._names.items():
             text = text.replace(name, given)
@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
-    # One request a connection: none that Firefox keeps open holds up the end.
+    # One request for each connection: none that Firefox keeps open delays the end.
     protocol_version = "HTTP/1.0"
 
     def do_GET(self):
@@ -84,4 +84,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_):
-        """Not to the tests' output."""
+        """Keeps requests out of the tests' output."""

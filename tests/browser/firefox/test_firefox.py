@@ -1,6 +1,6 @@
-"""The whole way: a site, Firefox, the SDK, the service, its workers, the push service, and back.
+"""End to end: a site, Firefox, the SDK, the service, its workers, the push service, and back.
 
-Nothing is replaced but Mozilla's push service, by the sandbox, which speaks its protocol.
+Only Mozilla's push service is replaced, by the sandbox, which speaks its protocol.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ SUBSCRIBE = "#push-subscribe"
 
 @pytest.fixture
 def another_site(alice):
-    """With the same channel: to a browser, another origin with another subscription."""
+    """Another site of the same channel: to a browser, another origin with another subscription."""
     with serving(alice.service.url, str(alice.channel.id)) as other:
         yield other
 
@@ -31,7 +31,7 @@ def subscribe(firefox, owner):
 
 
 def shown(firefox, *expected):
-    """Waits until the visitor sees these (title, body), and no others."""
+    """Waits until the visitor sees exactly these (title, body)."""
     until(lambda: sorted(firefox.on_screen()) == sorted(expected))
 
 
@@ -64,7 +64,7 @@ def test_a_notification_is_decrypted_shown_and_reported_as_received(firefox, ali
     assert [receipt.ack_code for receipt in alice.device().receipts] == [100]
 
 
-def test_a_click_opens_the_url_while_no_page_of_the_site_is_open(firefox, alice):
+def test_a_click_opens_the_url_if_no_page_of_the_site_is_open(firefox, alice):
     subscribe(firefox, alice)
     firefox.open("about:blank")
     url = f"{alice.site.url}bread"
@@ -79,7 +79,7 @@ def test_a_click_opens_the_url_while_no_page_of_the_site_is_open(firefox, alice)
     assert firefox.on_screen() == []
 
 
-def test_a_click_goes_to_the_tab_that_shows_the_url_already(firefox, alice):
+def test_a_click_focuses_the_tab_that_already_shows_the_url(firefox, alice):
     subscribe(firefox, alice)
     sent = alice.send(title="Bread", url=alice.site.url)
     shown(firefox, ("Bread", "Fresh bread"))
@@ -90,9 +90,9 @@ def test_a_click_goes_to_the_tab_that_shows_the_url_already(firefox, alice):
     assert firefox.pages() == [alice.site.url]
 
 
-def test_a_second_click_on_a_notification_that_came_twice_is_not_counted(firefox, alice):
+def test_a_second_click_on_a_notification_sent_twice_is_not_counted(firefox, alice):
     subscribe(firefox, alice)
-    alice.device().behave("close_after_accept", times=1)  # sent again, for want of an answer
+    alice.device().behave("close_after_accept", times=1)  # sent again, because the answer was lost
     sent = alice.send(title="Bread")
     shown(firefox, ("Bread", "Fresh bread"))
     firefox.click_notification()
@@ -123,7 +123,7 @@ def test_a_dismissed_notification_is_reported(firefox, alice):
     assert firefox.notifications() == []
 
 
-def test_after_unsubscribing_nothing_is_sent(firefox, alice):
+def test_an_unsubscribed_browser_is_sent_nothing(firefox, alice):
     subscribe(firefox, alice)
 
     firefox.in_page("push.unsubscribe()")
@@ -149,7 +149,7 @@ def test_a_changed_endpoint_keeps_the_subscription(firefox, alice):
 
 
 def assert_kept(firefox, alice, before):
-    """The subscription is the one of before, counts once, and is delivered to."""
+    """The subscription is the same as before, counts once, and takes messages."""
     after = alice.subscription()
     assert (after.id, after.attributes, after.expired_at) == (before.id, {"plan": "pro"}, None)
     assert alice.subscriber_count() == 1
@@ -158,8 +158,11 @@ def assert_kept(firefox, alice, before):
     assert alice.outcome(sent) == (1, 1, 0)
 
 
-def test_a_browser_that_was_dropped_keeps_its_subscription_when_the_key_is_rotated(firefox, alice):
-    """The worker moves it to another endpoint, which the page has not noted when it moves it on."""
+def test_a_browser_dropped_by_its_push_service_keeps_its_subscription_through_a_rotation(
+    firefox, alice
+):
+    """The worker moves it to another endpoint, which the page has not seen when it moves it
+    again."""
     subscribe(firefox, alice)
     firefox.in_page('push.setAttributes({plan: "pro"})')
     before = alice.subscription()
@@ -175,7 +178,7 @@ def test_a_browser_that_was_dropped_keeps_its_subscription_when_the_key_is_rotat
     assert_kept(firefox, alice, before)
 
 
-def test_a_browser_that_blocks_site_data_says_so(firefox, alice):
+def test_a_browser_that_blocks_site_data_reports_it(firefox, alice):
     with firefox.blocking_site_data():
         firefox.open(alice.site.url)
         for call in ("subscribe", "unsubscribe"):
@@ -206,7 +209,7 @@ def test_a_browser_keeps_its_subscription_when_others_know_its_endpoint(firefox,
     until(lambda: alice.reports(sent) == (1, 0, 0))
 
 
-def test_after_a_rotation_the_old_key_serves_old_subscriptions_until_they_are_moved(
+def test_the_old_vapid_key_serves_old_subscriptions_until_they_move_to_the_new_one(
     firefox, alice, another_site
 ):
     subscribe(firefox, alice)
@@ -235,7 +238,7 @@ def test_after_a_rotation_the_old_key_serves_old_subscriptions_until_they_are_mo
 
 
 def keys_of(owner):
-    """The VAPID key of each subscription: what the database says, and the push service."""
+    """The VAPID key of each subscription, from the database and from the push service."""
     devices = {each.endpoint: each for each in owner.service.push_service.browser_devices()}
     keys = [subscription.vapid_key for subscription in owner.subscriptions()]
     enforced = [devices[each.address].application_server_key for each in owner.subscriptions()]
@@ -243,7 +246,7 @@ def keys_of(owner):
     return keys
 
 
-def test_an_endpoint_that_is_gone_ends_the_subscription(firefox, alice):
+def test_a_gone_endpoint_expires_the_subscription(firefox, alice):
     subscribe(firefox, alice)
     alice.service.push_service.delete(alice.device())
 
@@ -254,7 +257,7 @@ def test_an_endpoint_that_is_gone_ends_the_subscription(firefox, alice):
     assert firefox.on_screen() == []
 
 
-def test_what_is_sent_while_the_browser_is_away_is_shown_when_it_is_back(firefox, alice):
+def test_a_message_sent_while_the_browser_is_offline_is_shown_later(firefox, alice):
     subscribe(firefox, alice)
     firefox.set_offline(True)
     sent = alice.send(title="Bread")

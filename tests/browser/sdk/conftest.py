@@ -1,4 +1,4 @@
-"""The SDK in Chromium: the real web process, a site on another origin, a browser between them."""
+"""The SDK in Chromium: the real web process, a site on another origin, and a browser."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from tests.pipeline.processes import running_web
 
 @pytest.fixture(scope="package")
 def demo_record(tmp_path_factory):
-    """Where the service finds the demo channel, which a test may write."""
+    """The file in which the service looks for the demo channel; a test may write it."""
     return tmp_path_factory.mktemp("demo") / "demo.json"
 
 
 @pytest.fixture(scope="package")
 def service(django_db_setup, tmp_path_factory, demo_record):
-    """Address of a running web process of the Procfile."""
+    """The address of a running web process of the Procfile."""
     log_path = tmp_path_factory.mktemp("web") / "log"
     with running_web(log_path, DEMO_RECORD=str(demo_record)) as address:
         yield address
@@ -62,5 +62,5 @@ def allowed(context, site):
 
 @pytest.fixture
 def worker(allowed, site):
-    """The site's worker, with a page open, that has heard nothing from push.js yet."""
+    """The site's worker, with a page open. push.js has told it nothing yet."""
     return Worker(visit(allowed, site, "/offers"), site)

@@ -1,4 +1,4 @@
-"""A site of its own origin, and what its visitors' browsers are asked in the tests."""
+"""A site on an origin of its own, and what tests ask of its visitors' browsers."""
 
 import json
 from functools import partial
@@ -12,9 +12,9 @@ SCRIPT = "text/javascript; charset=utf-8"
 
 P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 
-# In place of a push service, which Chromium without Google's keys has none of: it subscribes with
-# the key it is given, to an endpoint that the test names. As with a real one, each endpoint has an
-# `auth` of its own.
+# Stands for the push service, because Chromium without Google's keys has none. It subscribes with
+# the given key, to an endpoint that the test names. As with a real push service, each endpoint has
+# its own `auth`.
 PUSH_SERVICE = """
 (() => {
   const p256dh = "{p256dh}";
@@ -48,10 +48,11 @@ PUSH_SERVICE = """
 
 
 class Site:
-    """`files`: path → (content type, text); a path that is not there is 404.
+    """`files`: path → (content type, text); any other path is 404.
 
-    It can be the service that workers report to as well, at `reports_to`, which is another origin:
-    `reports` are the bodies that came, `status` is what each is answered once `answering` is set.
+    The site can also be the service that workers report to, at `reports_to`, which is another
+    origin: `reports` holds the bodies that arrived, `status` is the answer to each, once
+    `answering` is set.
     """
 
     def __init__(self, service, channel_id):
@@ -121,7 +122,7 @@ def visit(context, site, path="/", *, push_service=True):
 
 
 def attempt(page, script):
-    """What a call of the SDK gave, as (value, None), or its error's (None, {code, …})."""
+    """The result of a call of the SDK as (value, None), or its error as (None, {code, …})."""
     told = page.evaluate(
         f"""async () => {{
           try {{ return {{ value: await ({script}) }}; }} catch (error) {{
@@ -160,11 +161,11 @@ class Worker:
             self._registrations[registration["scopeURL"]] = registration["registrationId"]
 
     def run(self, script, argument=None):
-        """What this expression, or function of `argument`, gives inside the worker."""
+        """The value of this expression, or of this function of `argument`, inside the worker."""
         return self._worker.evaluate(script, argument)
 
     def introduce(self, **about):
-        """What push.js tells the worker; by default, that reports go to the site."""
+        """Tells the worker what push.js tells it; by default, that reports go to the site."""
         known = {"baseUrl": self._site.reports_to, "channel": self._site.channel_id} | about
         self.page.evaluate(
             """async (about) => {
@@ -178,7 +179,7 @@ class Worker:
         )
 
     def replace(self, text):
-        """Another worker, of this text, takes the place of this one."""
+        """Replaces this worker by another with this text."""
         self._site.files["/push-sw.js"] = (SCRIPT, f"self.skipWaiting();{text}")
         self.page.evaluate(
             """async () => {
@@ -191,11 +192,9 @@ class Worker:
         )
 
     def push(self, payload):
-        """Delivers a push message: text as it is, anything else as JSON. Done when it is shown.
-
-        Nobody looks before the worker says so: Chromium forgets what it is about to show when
-        `getNotifications` comes in between.
-        """
+        """Delivers a push message: a text unchanged, anything else as JSON. Returns when the
+        worker says that it is shown. `getNotifications` is not called earlier: Chromium then
+        forgets what it is about to show."""
         data = payload if isinstance(payload, str) else json.dumps(payload)
         scope = f"{self._site.origin}/"
         while scope not in self._registrations:
@@ -212,7 +211,7 @@ class Worker:
         self.page.wait_for_function("(before) => told > before", arg=told)
 
     def shown(self, count=1):
-        """The notifications on the screen, once there are so many."""
+        """The notifications that are shown, once there are so many."""
         return self.page.wait_for_function(
             """async (count) => {
               const registration = await navigator.serviceWorker.getRegistration();
@@ -224,10 +223,9 @@ class Worker:
         ).json_value()
 
     def dispatch(self, name, **more):
-        """An event that DevTools cannot cause, on the first notification; done when it is handled.
-
-        What needs a real click is noted instead: the addresses of `openWindow` and `focus`.
-        """
+        """Dispatches an event that DevTools cannot cause, on the first notification, and waits
+        until it is handled. What needs a real click is recorded instead: the addresses of
+        `openWindow` and `focus`."""
         return self.run(
             """async ([name, more]) => {
               const went = [];

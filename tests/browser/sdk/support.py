@@ -1,4 +1,4 @@
-"""What tests of the page ask of it."""
+"""What the tests of push.js ask of a page."""
 
 from tests.browser.sdk.site import attempt
 
@@ -24,7 +24,7 @@ def next_event(page, count=1):
 
 
 def with_events(context):
-    """Pages of this context note the events of their `push` from its first moment."""
+    """Pages of this context record the events of their `push` from the start."""
     context.add_init_script(
         """
         window.events = [];

@@ -44,25 +44,25 @@ def test_without_make_run_there_is_no_demo(path):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_before_the_demo_channel_is_noted_there_is_no_demo(path, settings, tmp_path):
+def test_there_is_no_demo_before_its_channel_is_recorded(path, settings, tmp_path):
     settings.DEMO_RECORD = str(tmp_path / "demo.json")
     assert code(ask(path), 404) == "not_found"
 
 
-def test_the_page_holds_the_channel_and_never_the_key(record, alice):
+def test_the_page_holds_the_channel_id_and_not_the_key(record, alice):
     page = Client(REMOTE_ADDR="203.0.113.7").get("/demo").content.decode()
     assert str(alice.channel.id) in page
     assert alice.key not in page
     assert "psk_" not in page
 
 
-def test_its_worker_is_the_one_line_of_the_doc(record):
+def test_the_demos_worker_is_the_one_line_of_the_guide(record):
     worker = Client().get("/demo/sw.js")
     assert worker.content == b'importScripts("/sdk/push-sw.js");\n'
     assert worker["Content-Type"].startswith("text/javascript")
 
 
-def test_its_own_page_on_this_machine_may_send(record, alice):
+def test_the_demo_page_on_this_machine_may_send(record, alice):
     sent = send()
     assert sent.status_code == 202
     notification = Notification.objects.get(pk=sent.json()["notification_id"])
@@ -84,7 +84,7 @@ def test_its_own_page_on_this_machine_may_send(record, alice):
         {"origin": ""},
     ],
 )
-def test_nobody_else_may_send(record, given):
+def test_no_other_client_may_send(record, given):
     assert code(send(**given), 403) == "forbidden"
     assert not Notification.objects.exists()
 
@@ -98,13 +98,15 @@ def test_a_form_of_another_site_sends_nothing(record, content_type):
     assert not Notification.objects.exists()
 
 
-def test_a_name_that_leads_here_is_not_ours(record):
-    """An address of another site that was made to resolve to this machine (DNS rebinding)."""
+def test_a_foreign_name_that_resolves_to_this_machine_is_refused(record):
+    """Another site can make its name resolve to this machine (DNS rebinding)."""
     origin = "http://mallory.example"
     assert code(send(host="mallory.example", origin=origin), 400) == "host_not_allowed"
 
 
-def test_counts_are_of_the_demo_channel_and_for_this_machine_only(record, alice, bob):
+def test_the_counts_are_those_of_the_demo_channel_and_shown_on_this_machine_only(
+    record, alice, bob
+):
     own = f"/demo/notifications/{send().json()['notification_id']}"
     assert Client().get(own).json() == {
         "status": "pending",
@@ -132,7 +134,7 @@ def page(context, service, demo_record, alice):
     return page
 
 
-def test_a_visitor_subscribes_sends_and_sees_the_counts_move(page):
+def test_a_visitor_subscribes_sends_and_sees_the_counts_change(page):
     page.click("#subscribe")
     page.wait_for_selector("#unsubscribe:visible")
     assert Subscription.objects.get().expired_at is None

@@ -1,4 +1,4 @@
-"""What a visitor's browser can be in the way with, and how push.js tells it: in Chromium."""
+"""Errors of push.js in Chromium, one for each thing that can prevent a subscription."""
 
 import pytest
 
@@ -9,12 +9,12 @@ from tests.browser.sdk.support import failing_client, next_event, refusal, with_
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_attributes_need_a_subscription(allowed, site):
+def test_setting_attributes_needs_a_subscription(allowed, site):
     page = visit(allowed, site)
     assert refusal(page, "push.setAttributes({plan: 'pro'})")["code"] == "not_subscribed"
 
 
-def test_a_refusal_says_why(allowed, site):
+def test_a_refusal_has_the_services_reason(allowed, site):
     unknown = "11111111-1111-4111-8111-111111111111"
     error = failing_client(visit(allowed, site), site, channel=unknown)
     assert (error["code"], error["willRetry"]) == ("refused", False)
@@ -22,7 +22,7 @@ def test_a_refusal_says_why(allowed, site):
     assert error["problem"]["detail"] in error["message"]
 
 
-def test_a_blocked_permission_is_told_with_what_to_do(context, site):
+def test_a_blocked_permission_is_reported_with_a_remedy(context, site):
     context.add_init_script(
         'Object.defineProperty(Notification, "permission", {get: () => "denied"});'
     )
@@ -31,7 +31,7 @@ def test_a_blocked_permission_is_told_with_what_to_do(context, site):
     assert "settings" in error["message"]
 
 
-def test_a_page_that_came_by_http_is_told_so(context, site):
+def test_a_page_loaded_over_http_is_reported(context, site):
     insecure = site.origin.replace("localhost", "alice.test")
     page = context.new_page()
     page.goto(insecure)
@@ -47,7 +47,7 @@ OLD = "Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko"
     ("agent", "code"),
     [(FIREFOX, "private_mode"), (IPHONE, "ios_needs_install"), (OLD, "unsupported")],
 )
-def test_a_browser_without_push_is_told_what_to_do(chromium, site, agent, code):
+def test_a_browser_without_push_is_reported_with_a_remedy(chromium, site, agent, code):
     with chromium.new_context(user_agent=agent) as context:
         context.add_init_script(
             """
@@ -60,13 +60,16 @@ def test_a_browser_without_push_is_told_what_to_do(chromium, site, agent, code):
         assert attempt(page, "push.isSubscribed()") == (False, None)
 
 
-def test_a_private_window_of_chrome_is_told_so(allowed, site):
-    error = refusal(visit(allowed, site, push_service=False))  # all contexts of Playwright are
+def test_a_private_window_of_chrome_is_reported(allowed, site):
+    # All contexts of Playwright are private.
+    error = refusal(visit(allowed, site, push_service=False))
     assert (error["code"], error["willRetry"]) == ("private_mode", False)
 
 
 @pytest.mark.parametrize("failure", ["AbortError", "NetworkError"])
-def test_a_push_service_out_of_reach_is_told_and_tried_at_the_next_visit(allowed, site, failure):
+def test_an_unreachable_push_service_is_reported_and_tried_at_the_next_visit(
+    allowed, site, failure
+):
     page = visit(with_events(allowed), site)
     page.evaluate(f"localStorage.setItem('push-service-fails', '{failure}')")
     error = refusal(page)
@@ -103,7 +106,7 @@ def test_a_push_service_that_never_answers_is_given_up(allowed, site):
         ((SCRIPT, "throw new Error('broken')"), "evaluation"),
     ],
 )
-def test_a_worker_that_does_not_start_is_told_in_the_browsers_words(allowed, site, file, words):
+def test_a_worker_that_does_not_start_is_reported_in_the_browsers_words(allowed, site, file, words):
     if file is not None:
         site.files["/worker.js"] = file
     error = failing_client(visit(allowed, site), site, worker="/worker.js")
@@ -111,7 +114,7 @@ def test_a_worker_that_does_not_start_is_told_in_the_browsers_words(allowed, sit
     assert words in error["message"]
 
 
-def test_a_worker_without_the_line_is_found_out(allowed, site):
+def test_a_worker_without_the_importscripts_line_is_detected(allowed, site):
     site.files["/push-sw.js"] = (SCRIPT, "self.addEventListener('push', () => {});")
     page = visit(allowed, site)
     page.clock.install()
@@ -134,7 +137,7 @@ def test_a_worker_without_the_line_is_found_out(allowed, site):
 
 
 @pytest.mark.parametrize("options", ["{}", "{channel: 'x'}", "{serviceWorker: '/push-sw.js'}"])
-def test_init_without_what_it_needs_says_so(allowed, site, options):
+def test_init_without_its_arguments_names_them(allowed, site, options):
     _, error = attempt(visit(allowed, site), f"pushsvc.init({options})")
     assert error["name"] == "TypeError"
     assert "`channel` and `serviceWorker`" in error["message"]
@@ -163,7 +166,7 @@ def with_old_worker(allowed, site):
 
 
 @pytest.mark.parametrize("is_waiting", [False, True])
-def test_a_site_that_adds_the_line_to_its_worker_can_subscribe_in_open_tabs(
+def test_open_tabs_can_subscribe_after_the_site_added_the_line_to_its_worker(
     with_old_worker, site, is_waiting
 ):
     page = with_old_worker
@@ -187,8 +190,8 @@ def test_a_site_that_adds_the_line_to_its_worker_can_subscribe_in_open_tabs(
     assert page.evaluate(is_replaced) in (["activating", None], ["activated", None])
 
 
-def test_a_browser_that_stores_no_data_for_the_site_is_told_so(allowed, site):
-    """What Chrome does where cookies are blocked: Web Locks and workers are refused."""
+def test_a_browser_that_stores_no_data_for_the_site_is_reported(allowed, site):
+    """Chrome refuses Web Locks and workers if cookies are blocked."""
     allowed.add_init_script(
         """
         const refuse = async () => { throw new DOMException("denied", "SecurityError"); };

@@ -1,4 +1,4 @@
-"""What is served under /sdk/, and the lines that lead to it."""
+"""The files under /sdk/, and the snippet that loads them."""
 
 import gzip
 import re
@@ -35,12 +35,12 @@ def hashed_name():
     return re.search(r"/sdk/(push\.\w+\.js)", snippet(HOST, CHANNEL)).group(1)
 
 
-def test_the_doc_shows_the_lines_that_the_console_shows():
+def test_the_guide_shows_the_snippet_of_the_console():
     assert code_blocks("html")[0] == snippet(HOST, CHANNEL)
     assert code_blocks("js")[0] == worker_snippet(HOST)
 
 
-def test_the_snippet_holds_the_hash_of_what_it_names():
+def test_the_snippet_holds_the_hash_of_its_script():
     served = get(hashed_name()).content
     assert hashed_name() == f"push.{sha256(served).hexdigest()[:16]}.js"
     integrity = b64encode(sha384(served).digest()).decode()
@@ -48,7 +48,7 @@ def test_the_snippet_holds_the_hash_of_what_it_names():
 
 
 @pytest.mark.parametrize("name", ["push.js", "push-sw.js", "push.d.ts"])
-def test_what_is_served_is_the_source_itself(name):
+def test_the_served_file_is_the_source_itself(name):
     source = (settings.BASE_DIR / "pushsvc" / "sdk" / name).read_bytes()
     assert get(name).content == source
 
@@ -70,13 +70,13 @@ def test_the_script_is_under_6_kb_compressed(accepted, encoding, decompress):
     assert decompress(served.content) == get(hashed_name()).content
 
 
-def test_a_hashed_name_is_kept_for_a_year_and_a_plain_one_for_minutes():
+def test_a_hashed_name_is_cached_for_a_year_and_a_plain_one_for_minutes():
     assert get(hashed_name())["Cache-Control"] == "public, max-age=31536000, immutable"
     for name in ("push.js", "push.mjs", "push-sw.js", "push.d.ts"):
         assert get(name)["Cache-Control"] == "public, max-age=300"
 
 
-def test_what_has_not_changed_is_not_sent_again():
+def test_an_unchanged_file_is_not_sent_again():
     for encoding in ("identity", "gzip", "br"):
         first = get("push-sw.js", accept_encoding=encoding)
         again = get("push-sw.js", accept_encoding=encoding, if_none_match=first["ETag"])
@@ -95,12 +95,12 @@ def test_any_origin_may_load_the_scripts(name):
 
 
 @pytest.mark.parametrize("name", ["push.0000000000000000.js", "files.py", "..%2Ffiles.py"])
-def test_another_name_is_not_found(name):
+def test_an_unknown_name_is_not_found(name):
     served = get(name)
     assert (served.status_code, served.json()["code"]) == (404, "not_found")
 
 
-def test_a_released_script_is_served_for_ever(tmp_path, monkeypatch):
+def test_a_released_script_is_served_permanently(tmp_path, monkeypatch):
     current = get("push.js").content
     for name in ("push.js", "push.mjs", "push-sw.js", "push.d.ts"):
         (tmp_path / name).write_bytes(get(name).content)
@@ -118,7 +118,7 @@ def test_a_released_script_is_served_for_ever(tmp_path, monkeypatch):
         files.files.cache_clear()
 
 
-def test_every_error_code_is_in_the_script_the_types_and_the_doc():
+def test_every_error_code_is_in_the_script_the_types_and_the_guide():
     script = get("push.js").content.decode()
     todo = script[script.index("const TODO") : script.index("class PushError")]
     in_script = re.findall(r"^    (\w+):", todo, re.MULTILINE)

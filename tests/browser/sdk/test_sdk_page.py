@@ -1,6 +1,6 @@
 """push.js in Chromium, on a site of another origin, against the real web process.
 
-Only the push service is made up (site.py): Chromium has none without Google's keys.
+Only the push service is a replacement (site.py), because Chromium has none without Google's keys.
 """
 
 import pytest
@@ -36,7 +36,7 @@ def note_events(page):
 
 
 def calls_of(page, site):
-    """Paths that the page calls at the service from now on."""
+    """The paths that the page calls at the service from now on."""
     seen = []
     page.on(
         "request",
@@ -49,7 +49,7 @@ def calls_of(page, site):
     return seen
 
 
-def test_a_click_on_the_button_of_the_doc_subscribes_the_browser(allowed, site):
+def test_a_click_on_the_guides_button_subscribes_the_browser(allowed, site):
     page = visit(allowed, site)
     assert attempt(page, "push.isSubscribed()") == (False, None)
     note_events(page)
@@ -72,7 +72,7 @@ def test_attributes_are_stored_replaced_and_kept(allowed, site):
     assert subscription().attributes == {"plan": "pro"}
 
 
-def test_unsubscribing_ends_it_here_and_at_the_service(allowed, site):
+def test_unsubscribing_ends_the_subscription_in_browser_and_service(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     note_events(page)
@@ -83,7 +83,7 @@ def test_unsubscribing_ends_it_here_and_at_the_service(allowed, site):
     assert attempt(page, "push.isSubscribed()") == (False, None)
 
 
-def test_a_rotated_key_subscribes_the_browser_again_and_keeps_its_id(allowed, site, alice):
+def test_after_a_rotation_the_browser_subscribes_again_and_keeps_its_id(allowed, site, alice):
     page = visit(allowed, site)
     first = subscribe(page, "{attributes: {plan: 'pro'}}")
     new_key = vapid_key_rotate(channel=alice.channel)
@@ -107,7 +107,7 @@ def test_a_changed_endpoint_is_reported_at_the_next_visit_and_keeps_the_id(allow
     assert subscription().address == f"{PUSH}/elsewhere"
 
 
-def test_a_visit_soon_after_makes_no_request_and_one_next_day_registers_again(allowed, site):
+def test_a_visit_soon_after_makes_no_request_and_one_the_next_day_registers_again(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     before = subscription().registered_at
@@ -128,7 +128,7 @@ def test_a_visit_soon_after_makes_no_request_and_one_next_day_registers_again(al
     assert subscription().registered_at > before
 
 
-def test_offline_a_subscribe_is_kept_and_done_when_the_network_is_back(allowed, site):
+def test_a_subscribe_while_offline_is_completed_when_the_network_is_back(allowed, site):
     page = visit(allowed, site)
     note_events(page)
     allowed.set_offline(True)
@@ -140,7 +140,7 @@ def test_offline_a_subscribe_is_kept_and_done_when_the_network_is_back(allowed, 
     assert subscription().attributes == {"plan": "pro"}
 
 
-def test_offline_a_subscribe_is_kept_and_done_at_the_next_visit(allowed, site):
+def test_a_subscribe_while_offline_is_completed_at_the_next_visit(allowed, site):
     page = visit(with_events(allowed), site)
     allowed.set_offline(True)
     assert refusal(page)["code"] == "offline"
@@ -150,7 +150,7 @@ def test_offline_a_subscribe_is_kept_and_done_at_the_next_visit(allowed, site):
     assert subscription().address == f"{PUSH}/1"
 
 
-def test_offline_an_unsubscribe_is_done_here_and_told_at_the_next_visit(allowed, site):
+def test_an_unsubscribe_while_offline_is_reported_at_the_next_visit(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     allowed.set_offline(True)
@@ -165,7 +165,7 @@ def test_offline_an_unsubscribe_is_done_here_and_told_at_the_next_visit(allowed,
     assert subscription().expired_code == "unsubscribed"
 
 
-def test_attributes_set_offline_are_stored_when_the_network_is_back(allowed, site):
+def test_attributes_set_while_offline_are_stored_when_the_network_is_back(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     allowed.set_offline(True)
@@ -176,7 +176,7 @@ def test_attributes_set_offline_are_stored_when_the_network_is_back(allowed, sit
     assert subscription().attributes == {"plan": "pro"}
 
 
-def test_a_service_in_trouble_is_asked_again_at_the_next_visit(allowed, site):
+def test_a_service_that_answered_with_an_error_is_asked_again_at_the_next_visit(allowed, site):
     page = visit(with_events(allowed), site)
     away = '{"code": "database_unavailable", "detail": "Nothing was stored."}'
     headers = {"Access-Control-Allow-Origin": "*"}
@@ -192,7 +192,7 @@ def test_a_service_in_trouble_is_asked_again_at_the_next_visit(allowed, site):
     assert next_event(page)[0] == "subscribed"
 
 
-def test_what_was_refused_for_good_is_not_repeated_at_a_visit(allowed, site, alice):
+def test_a_permanently_refused_call_is_not_repeated_at_the_next_visit(allowed, site, alice):
     page = visit(allowed, site)
     alice.channel.delete()
     assert refusal(page)["problem"]["code"] == "channel_not_found"
@@ -215,7 +215,7 @@ def test_two_tabs_that_open_after_a_rotation_subscribe_once(allowed, site, alice
     assert subscription().address == f"{PUSH}/2"
 
 
-def test_only_subscribe_asks_the_visitor(context, site):
+def test_only_subscribe_asks_for_permission(context, site):
     context.add_init_script(
         """
         window.asked = 0;
@@ -232,7 +232,7 @@ def test_only_subscribe_asks_the_visitor(context, site):
     assert page.evaluate("asked") == 1
 
 
-def test_a_permission_that_was_taken_back_ends_the_background_work(allowed, site):
+def test_a_revoked_permission_ends_the_background_work(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     allowed.clear_permissions()
@@ -247,7 +247,7 @@ def test_a_permission_that_was_taken_back_ends_the_background_work(allowed, site
     assert [path for path in calls if not path.startswith("/sdk/")] == []
 
 
-def test_the_es_module_exports_what_the_script_sets(allowed, site):
+def test_the_es_module_exports_what_the_script_defines(allowed, site):
     site.files["/module"] = (
         HTML,
         f"""<!DOCTYPE html><script type="module">
@@ -263,7 +263,7 @@ def test_the_es_module_exports_what_the_script_sets(allowed, site):
     assert subscription().address == f"{PUSH}/1"
 
 
-def test_every_name_of_the_types_is_there(allowed, site):
+def test_the_page_has_every_name_of_the_types(allowed, site):
     page = visit(allowed, site)
     kinds = page.evaluate(
         """() => ({
@@ -281,7 +281,7 @@ def test_every_name_of_the_types_is_there(allowed, site):
     assert (kinds["isTarget"], kinds["isError"]) == (True, True)
 
 
-def test_where_localstorage_is_blocked_it_works_for_the_page(allowed, site):
+def test_the_sdk_works_for_one_page_if_localstorage_is_blocked(allowed, site):
     page = allowed.new_page()
     page.add_init_script(
         PUSH_SERVICE.replace("localStorage", "sessionStorage")
@@ -292,8 +292,8 @@ def test_where_localstorage_is_blocked_it_works_for_the_page(allowed, site):
     assert attempt(page, "push.isSubscribed()") == (True, None)
 
 
-def test_offline_an_unsubscribe_and_a_subscribe_keep_the_subscription(allowed, site):
-    """The service never heard that the browser left, so it must not count it twice."""
+def test_an_unsubscribe_and_a_subscribe_while_offline_keep_the_subscription(allowed, site):
+    """The service never heard of the unsubscribe, so it must not count the browser twice."""
     page = visit(allowed, site)
     first = subscribe(page, "{attributes: {plan: 'pro'}}")
     allowed.set_offline(True)
@@ -302,7 +302,7 @@ def test_offline_an_unsubscribe_and_a_subscribe_keep_the_subscription(allowed, s
     note_events(page)
     allowed.route(f"{site.service}/unsubscribe", lambda route: route.abort())
     with page.expect_request(f"{site.service}/unsubscribe"):
-        allowed.set_offline(False)  # the page tries to tell the service
+        allowed.set_offline(False)  # the page tries to report it to the service
 
     second = subscribe(page)
 
@@ -313,7 +313,7 @@ def test_offline_an_unsubscribe_and_a_subscribe_keep_the_subscription(allowed, s
     assert attempt(page, "push.isSubscribed()") == (True, None)
 
 
-def test_after_an_unsubscribe_that_the_service_heard_the_subscription_is_a_new_one(allowed, site):
+def test_a_subscribe_after_a_completed_unsubscribe_makes_a_new_subscription(allowed, site):
     page = visit(allowed, site)
     first = subscribe(page, "{attributes: {plan: 'pro'}}")
     assert attempt(page, "push.unsubscribe()") == (None, None)

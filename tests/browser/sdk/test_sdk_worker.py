@@ -1,4 +1,4 @@
-"""push-sw.js in Chromium: DevTools delivers the push messages, the site takes the reports."""
+"""push-sw.js in Chromium: DevTools delivers push messages, and the site receives the reports."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def event(name, token="t" * 64):
     return {"token": token, "event": name}
 
 
-def test_a_notification_is_shown_with_all_that_was_sent(worker, site):
+def test_a_notification_is_shown_with_all_its_content(worker, site):
     icon, image = f"{site.origin}/icon.png", f"{site.origin}/image.png"
     sent = message(site, icon=icon, image=image, data={"order": "17"})
     worker.push(sent)
@@ -44,7 +44,7 @@ def test_a_notification_is_shown_with_all_that_was_sent(worker, site):
     assert shown["data"]["data"] == {"order": "17"}
 
 
-def test_a_repeat_replaces_and_another_notification_does_not(worker, site):
+def test_a_repeated_message_replaces_its_notification_and_another_does_not(worker, site):
     worker.push(message(site))
     worker.shown()
     worker.push(message(site, body="Until one."))
@@ -74,7 +74,7 @@ def test_a_notification_without_a_title_has_the_sites_name(worker, site):
         '{"notification_id": 7, "icon": [], "image": {}, "url": 3, "token": false}',
     ],
 )
-def test_a_payload_that_is_none_of_ours_is_shown_all_the_same(worker, payload):
+def test_a_foreign_payload_is_shown_as_well_as_possible(worker, payload):
     worker.run("() => { self.faults = 0; self.onunhandledrejection = () => { faults += 1; }; }")
     worker.push(payload)
     [shown] = worker.shown()
@@ -83,7 +83,7 @@ def test_a_payload_that_is_none_of_ours_is_shown_all_the_same(worker, payload):
     assert worker.run("self.faults") == 0
 
 
-def test_what_the_browser_does_not_take_is_left_out(worker, site):
+def test_options_that_the_browser_does_not_support_are_left_out(worker, site):
     worker.run(
         """() => {
           const show = ServiceWorkerRegistration.prototype.showNotification;
@@ -97,7 +97,7 @@ def test_what_the_browser_does_not_take_is_left_out(worker, site):
     assert worker.shown()[0]["title"] == "Fresh bread"
 
 
-def test_what_was_shown_is_reported_in_one_call_without_a_preflight(worker, site):
+def test_shown_notifications_are_reported_in_one_call_without_a_preflight(worker, site):
     worker.introduce()
     worker.push(message(site))
     assert reported(site, 1) == [[event("received")]]
@@ -113,14 +113,14 @@ def test_a_report_that_hangs_delays_no_notification(worker, site):
     worker.shown(2)
 
 
-def test_a_worker_that_knows_no_service_shows_and_reports_nothing(worker, site):
+def test_a_worker_that_knows_no_service_shows_notifications_and_reports_nothing(worker, site):
     worker.push(message(site))
     worker.shown()
     worker.dispatch("notificationclick")
     assert site.requests == []
 
 
-def test_what_it_knows_outlives_the_worker(worker, site):
+def test_the_workers_record_survives_a_restart_of_the_worker(worker, site):
     worker.introduce()
     worker.push(message(site))
     reported(site, 1)
@@ -138,20 +138,20 @@ def test_a_click_opens_the_url_closes_the_notification_and_is_reported(worker, s
     assert reported(site, 2) == [[event("received")], [event("clicked")]]
 
 
-def test_a_click_goes_to_the_page_that_shows_the_url_already(worker, site):
+def test_a_click_focuses_the_page_that_already_shows_the_url(worker, site):
     worker.push(message(site))
     worker.shown()
     assert worker.dispatch("notificationclick") == [["focus", f"{site.origin}/offers"]]
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///", "/x", None])
-def test_a_click_opens_http_and_https_only_else_the_site(worker, site, url):
+def test_a_click_opens_only_http_and_https_and_the_site_otherwise(worker, site, url):
     worker.push(message(site, url=url))
     worker.shown()
     assert worker.dispatch("notificationclick") == [["open", f"{site.origin}/"]]
 
 
-def test_a_dismissal_is_reported_unless_it_is_our_own_closing_after_a_click(worker, site):
+def test_a_dismissal_is_reported_but_not_the_close_after_a_click(worker, site):
     worker.introduce()
     worker.push(message(site))
     worker.shown()
@@ -169,7 +169,7 @@ def test_a_dismissal_is_reported_unless_it_is_our_own_closing_after_a_click(work
     assert last[2:] == [[event("clicked")], [event("received", "u" * 64)]]
 
 
-def test_notifications_of_the_sites_own_are_left_alone(worker, site):
+def test_notifications_of_the_site_itself_are_ignored(worker, site):
     worker.introduce()
     worker.run("registration.showNotification('Own', {data: {url: 'https://alice.example/'}})")
     worker.shown()
@@ -180,7 +180,7 @@ def test_notifications_of_the_sites_own_are_left_alone(worker, site):
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_reports_that_were_not_taken_go_with_the_next(worker, site, status):
+def test_reports_that_could_not_be_sent_are_sent_with_the_next(worker, site, status):
     worker.introduce()
     site.status = status
     worker.push(message(site))
@@ -195,7 +195,7 @@ def test_reports_that_were_not_taken_go_with_the_next(worker, site, status):
     ]
 
 
-def test_reports_that_are_refused_are_not_repeated(worker, site):
+def test_refused_reports_are_not_repeated(worker, site):
     worker.introduce()
     site.status = 400
     worker.push(message(site))
@@ -219,7 +219,7 @@ def test_a_call_holds_at_most_20_reports(worker, site):
     assert [len(events) for events in site.reports[before:]] == [20, 5]
 
 
-def test_every_page_of_the_site_is_told(worker, allowed, site):
+def test_every_open_page_of_the_site_gets_a_message(worker, allowed, site):
     worker.introduce()
     page = visit(allowed, site)
     page.evaluate(
@@ -253,7 +253,8 @@ def subscribed(context, site):
 
 
 def change_endpoint(worker, old):
-    """The browser ends the endpoint; of the old one it tells what is given as JSON, or nothing."""
+    """The browser ends the endpoint. `old` is what its event says of the old subscription, as
+    JSON."""
     worker.evaluate(
         """async ([old, endpoint, keys]) => {
           PushManager.prototype.subscribe = async ({applicationServerKey}) => {
@@ -272,7 +273,7 @@ def change_endpoint(worker, old):
 
 
 def forget_the_id(worker):
-    """Its record as earlier versions of push.js and push-sw.js left it."""
+    """Makes its record what earlier versions of push.js and push-sw.js wrote."""
     worker.evaluate(
         """() => new Promise((resolve, reject) => {
           const opening = indexedDB.open("pushsvc", 1);
@@ -290,7 +291,7 @@ def forget_the_id(worker):
     )
 
 
-def test_a_browser_that_changes_its_endpoint_by_itself_keeps_its_subscription(allowed, site):
+def test_a_browser_that_changes_its_endpoint_keeps_its_subscription(allowed, site):
     worker, before = subscribed(allowed, site)
 
     change_endpoint(worker, None)
@@ -300,7 +301,7 @@ def test_a_browser_that_changes_its_endpoint_by_itself_keeps_its_subscription(al
     assert worker.evaluate("self.key") == moved.vapid_key.public_key
 
 
-def test_a_worker_that_was_told_no_id_proves_itself_by_the_old_auth(allowed, site):
+def test_a_worker_that_knows_no_id_proves_itself_with_the_old_auth(allowed, site):
     worker, before = subscribed(allowed, site)
     forget_the_id(worker)
 
@@ -310,9 +311,7 @@ def test_a_worker_that_was_told_no_id_proves_itself_by_the_old_auth(allowed, sit
     assert (moved.id, moved.address, moved.attributes) == (before.id, MOVED, {"plan": "pro"})
 
 
-def test_a_worker_that_can_prove_nothing_subscribes_and_the_page_brings_the_attributes(
-    allowed, site
-):
+def test_a_worker_without_proof_subscribes_and_the_page_brings_the_attributes(allowed, site):
     worker, before = subscribed(allowed, site)
     forget_the_id(worker)
 
