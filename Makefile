@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
-	soak fuzz bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console bench-rows screenshots icons
+	soak fuzz bench bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console bench-rows screenshots icons
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -61,6 +61,9 @@ soak: .venv/dev.stamp ## break everything at random moments, for long (ARGS="--s
 fuzz: .venv/dev.stamp ## make 100,000 requests that the OpenAPI document allows (ARGS="--cases 20000 --seed 7")
 	@exec $(BIN)/python -m tests.fuzz.long $(ARGS)
 
+bench: .venv/run.stamp .venv/peers.stamp ## measure everything, or FIGURE=web, beside other libraries (ARGS="--rounds 5")
+	@exec $(BIN)/python -m bench $(FIGURE) $(ARGS)
+
 bench-latency: .venv/run.stamp ## print how long a send takes to its first receipt (ARGS="--sends 50")
 	@exec $(BIN)/python -m bench.latency $(ARGS)
 
@@ -96,7 +99,7 @@ openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
 requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt anew from *.in, and .ci/javascript
-	@for name in uv base run dev audit node; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@for name in uv base run dev audit node peers; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	@cd .ci/javascript && npm_config_omit_lockfile_registry_resolved=true PATH="$(CURDIR)/.venv/node/bin:$$PATH" \
 		npm install --package-lock-only --silent --no-audit --no-fund
 

@@ -13,23 +13,18 @@ from pushsvc.local import embedded
 _SECRETS = {
     "SECRET_KEY": "only-for-the-bench-" + "0123456789" * 4,
     "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
-    "ALLOWED_HOSTS": "testserver",
+    "ALLOWED_HOSTS": "testserver,localhost",
 }
 
 
 @contextmanager
-def own_database() -> Iterator[None]:
-    """Starts servers, migrates, and stops the servers in the end. DATABASE_URL and REDIS_URL are
-    used where they are set."""
+def own_database(*, durable: bool = False, **settings: str) -> Iterator[int]:
+    """Starts a PostgreSQL and a Redis, migrates, and stops both in the end. Yields the process id
+    of PostgreSQL. `durable`: as in production, each commit reaches the disk."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
-        servers = embedded.start(
-            Path(folder),
-            postgres=not embedded.is_given("DATABASE_URL"),
-            redis=not embedded.is_given("REDIS_URL"),
-            durable=False,
-        )
+        servers = embedded.start(Path(folder), durable=durable)
         try:
-            environment = {"DJANGO_SETTINGS_MODULE": "pushsvc.settings", **_SECRETS}
+            environment = {"DJANGO_SETTINGS_MODULE": "pushsvc.settings", **_SECRETS, **settings}
             os.environ.update({**environment, **servers.environment})
             import django
 
@@ -37,6 +32,13 @@ def own_database() -> Iterator[None]:
             from django.core.management import call_command
 
             call_command("migrate", verbosity=0)
-            yield
+            yield int(servers.home.read_json("run/postgres.json")["pid"])
         finally:
+            _disconnect()
             servers.stop()
+
+
+def _disconnect() -> None:
+    from django.db import connections
+
+    connections.close_all()

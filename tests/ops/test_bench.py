@@ -1,0 +1,84 @@
+"""The bench: its sinks count what is sent, a peer must send everything, and a figure runs whole."""
+
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from bench.peers import Peer
+from bench.sink import find_nginx, running_sink
+from bench.work import make_work
+from tests.ops.helpers import CHECKOUT, environment
+
+NGINX = pytest.param(
+    find_nginx(),
+    id="nginx",
+    marks=pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed"),
+)
+
+# It says that nothing failed, whatever it sent.
+LIAR = "input('ready\\n'); print('failed 0', flush=True); input()"
+
+
+@pytest.fixture(params=[NGINX, pytest.param(None, id="own")])
+def sink(request):
+    with running_sink(request.param) as running:
+        yield running
+
+
+def post(sink, protocol, *paths):
+    """The status of each answer, over one connection."""
+    apns_id = str(uuid.uuid4())
+    asked = [f"{sink.origin}{path}" for path in paths]
+    done = subprocess.run(
+        ["curl", "--silent", f"--http{protocol}", "--cacert", sink.authority, "--data", "x" * 300]
+        + ["--header", f"apns-id: {apns_id}", "--write-out", "%{http_version} %{http_code}\n"]
+        + [part for url in asked for part in ("--output", "/dev/null", url)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("protocol", ["1.1", "2"])
+def test_a_sink_counts_messages_and_nothing_else(sink, protocol):
+    with sink.expecting(4):
+        answers = post(
+            sink, protocol, "/push/a", "/push/b", "/3/device/c", "/v1/projects/d/messages:send"
+        )
+        grants = post(sink, protocol, "/token")
+    assert answers == [f"{protocol} 201"] * 2 + [f"{protocol} 200"] * 2
+    assert grants == [f"{protocol} 200"]
+
+
+def test_a_message_more_than_expected_is_an_error(sink):
+    with (
+        pytest.raises(RuntimeError, match="the sink got 2 messages of 1"),
+        sink.expecting(1),
+    ):
+        post(sink, "1.1", "/push/a", "/push/b")
+
+
+def test_a_peer_that_sends_less_than_it_should_is_an_error(sink, tmp_path):
+    peer = Peer("liar", "liar", lambda: [sys.executable, "-c", LIAR], "", "", "")
+    work = make_work(tmp_path, sink, 1)
+    with pytest.raises(RuntimeError, match="the sink got 0 messages of 50"):
+        peer.spend(work, sink, 50, 10)
+
+
+def test_a_figure_runs_from_its_rows_to_its_table(tmp_path):
+    table = tmp_path / "results.md"
+    without_toolchains = environment(tmp_path) | {"PATH": "/nowhere"}
+    sizes = ["--messages", "50", "--rounds", "1"]
+    subprocess.run(
+        [sys.executable, "-m", "bench", "web", *sizes, "--file", str(table)],
+        cwd=CHECKOUT,
+        env=without_toolchains,
+        check=True,
+    )
+    written = table.read_text()
+    assert "| pushsvc, one worker-web process |" in written
+    assert "webpush-go was skipped: go is not installed." in written
+    assert "Other processes had" in written
