@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A PEM file that is its own authority for 127.0.0.1, with its key."""
+    """A PEM file with a self-signed certificate for 127.0.0.1 and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "push sandbox")])
     now = datetime.datetime.fromtimestamp(0, datetime.UTC)

@@ -87,8 +87,8 @@ class Received:
 
 
 def seconds_for(code):
-    """How long a call may take that ends with this code: no longer than needed where it is to take
-    too long, and as long as a busy machine likes where it is not."""
+    """The time limit of a call that ends with this code: short if the call is to time out,
+    otherwise as long as a busy machine needs."""
     return 2.0 if code == "timeout" else 20.0
 
 
@@ -150,7 +150,7 @@ def answer(status=201, headers=(), body=b""):
 
 
 def raw(first, forever=b"", pause=0.0):
-    """Writes bytes as they are, then more of them until the other side has had enough."""
+    """Writes the first bytes unchanged, then `more` until the client closes."""
 
     async def behave(_, writer):
         writer.write(first)

@@ -40,7 +40,7 @@ from tests.delivery.support import PushService, answer, raw
         "64:ff9b::8.8.8.8",
     ],
 )
-def test_an_address_of_the_internet_is_public(address):
+def test_a_public_address_is_public(address):
     assert address_is_public(address)
 
 
@@ -83,8 +83,8 @@ def test_no_private_ipv4_address_becomes_public_inside_ipv6(inner, spelling):
 
 
 @given(st.ip_addresses(v=4), st.integers(0, 2**32 - 1))
-def test_no_tunnel_is_public_whoever_owns_its_end(inner, server):
-    """6to4 and Teredo: whoever runs a relay decides where they lead."""
+def test_no_tunnel_address_is_public(inner, server):
+    """6to4 and Teredo: the owner of a relay decides where they lead."""
     sixtofour = (0x2002 << 112) | int(inner) << 80
     teredo = (0x20010000 << 96) | server << 64 | (int(inner) ^ 0xFFFF_FFFF)
 
@@ -146,7 +146,7 @@ async def refused(url, resolver=None):
     "addresses",
     [["127.0.0.1"], ["::1"], ["127.0.0.1", "::1"], ["10.0.0.1", "127.0.0.1", "::1", "10.0.0.2"]],
 )
-def test_a_public_name_that_leads_to_loopback_is_refused_before_it_is_dialled(addresses):
+def test_a_public_name_that_resolves_to_loopback_is_refused_before_a_connection_is_made(addresses):
     assert asyncio.run(refused("https://push.example.org:{}/", Names(*addresses)))
 
 
@@ -154,7 +154,7 @@ def test_a_public_name_that_leads_to_loopback_is_refused_before_it_is_dialled(ad
     "host",
     ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "localhost"],  # noqa: S104 - dialled, not bound
 )
-def test_a_local_address_is_refused_before_it_is_dialled(host):
+def test_a_local_address_is_refused_before_a_connection_is_made(host):
     assert asyncio.run(refused(f"https://{host}:{{}}/"))
 
 
@@ -163,7 +163,7 @@ def test_an_odd_spelling_of_loopback_reaches_nothing(host):
     asyncio.run(refused(f"https://{host}:{{}}/"))
 
 
-def test_the_same_request_without_the_guard_would_have_been_dialled():
+def test_without_the_guard_the_same_request_would_connect():
     async def dial():
         async with PushService(answer()) as service:
             with pytest.raises((aiohttp.ClientError, TimeoutError)):
@@ -173,12 +173,12 @@ def test_the_same_request_without_the_guard_would_have_been_dialled():
     assert asyncio.run(dial()) == 1
 
 
-def test_a_guarded_session_does_not_speak_http():
+def test_a_guarded_session_refuses_plain_http():
     with pytest.raises(aiohttp.NonHttpUrlClientError):
         asyncio.run(try_post(guarded, "http://push.example.org/"))
 
 
-def test_a_connection_that_merely_fails_is_no_refusal():
+def test_a_connection_that_fails_is_not_called_refused():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(aiohttp.ClientConnectorError) as failure:
@@ -192,7 +192,7 @@ async def posted(behave, *, path="/", **over):
         return response, service
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed():
+def test_a_redirect_is_returned_and_not_followed():
     async def redirect():
         async with PushService(answer()) as elsewhere:
             location = f"Location: {elsewhere.origin}/"
@@ -213,7 +213,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch):
     assert asyncio.run(proxied()) == (201, 0)
 
 
-def test_the_path_is_sent_as_spelt():
+def test_the_path_is_sent_unchanged():
     _, service = asyncio.run(posted(answer(), path="/w/?token=a%2bb%3D//x~%7e;y"))
     assert service.received[0].path == "/w/?token=a%2bb%3D//x~%7e;y"
 
@@ -235,7 +235,7 @@ def chunked(status):
     return f"HTTP/1.1 {status} Whatever\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
 
 
-def test_an_endless_body_is_cut_and_its_connection_dropped():
+def test_an_endless_body_is_cut_off_and_its_connection_closed():
     async def endless():
         chunk = b"400\r\n" + b"x" * 1_024 + b"\r\n"
         async with PushService(raw(chunked(400), chunk)) as service, plain() as session:
@@ -247,13 +247,13 @@ def test_an_endless_body_is_cut_and_its_connection_dropped():
     assert asyncio.run(endless()).body == b"x" * MAX_RESPONSE_BODY
 
 
-def test_a_body_that_stalls_does_not_take_back_its_status():
+def test_a_body_that_stalls_keeps_its_status():
     response, _ = asyncio.run(posted(raw(chunked(201), b"1\r\nx\r\n", pause=0.05), total=2.0))
     assert response.status == 201
     assert set(response.body) == {ord("x")}
 
 
-def test_a_body_that_breaks_off_does_not_take_back_its_status():
+def test_a_body_that_breaks_off_keeps_its_status():
     async def broken(_, writer):
         writer.write(chunked(410) + b"5\r\nhel")
         await writer.drain()
@@ -263,24 +263,24 @@ def test_a_body_that_breaks_off_does_not_take_back_its_status():
     assert response.status == 410
 
 
-def test_a_compressed_body_is_not_unpacked_and_none_is_asked_for():
+def test_a_compressed_body_is_neither_requested_nor_unpacked():
     response, service = asyncio.run(posted(answer(400, ["Content-Encoding: gzip"], b"\x1f\x8bx")))
     assert response.body == b"\x1f\x8bx"
     assert "Accept-Encoding" not in service.received[0].headers
 
 
-def test_headers_without_end_are_a_failure_not_a_fuller_memory():
+def test_endless_headers_fail_without_filling_memory():
     endless_headers = raw(b"HTTP/1.1 201 Created\r\n", b"X-More: and more\r\n" * 100)
     with pytest.raises(aiohttp.ClientError):
         asyncio.run(posted(endless_headers, total=30))
 
 
-def test_an_authority_file_that_cannot_be_read_is_an_error(tmp_path):
+def test_an_unreadable_authority_file_is_an_error(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         tls_context(str(tmp_path / "missing.pem"))
 
 
-def test_a_name_that_is_not_answered_holds_up_only_those_in_line_with_it(monkeypatch):
+def test_a_slow_name_look_up_delays_only_those_queued_behind_it(monkeypatch):
     asked, answered = [], threading.Event()
 
     def look_up(host, port, *_):

@@ -40,7 +40,7 @@ def check(url, trusted=(), allowed=()):
         ("ntfy.sh", "other"),
     ],
 )
-def test_a_push_service_is_known_by_the_whole_name_of_its_host(host, service):
+def test_the_whole_host_name_decides_the_push_service(host, service):
     assert push_service(host) == service
 
 
@@ -55,15 +55,15 @@ def test_a_push_service_is_known_by_the_whole_name_of_its_host(host, service):
         ("fcm.googleapis.com", ""),
     ],
 )
-def test_a_vendors_rules_hold_for_all_hosts_under_its_name(host, vendor):
+def test_a_vendors_rules_apply_to_all_hosts_under_its_name(host, vendor):
     assert check(f"https://{host}/x").vendor == vendor
 
 
-def test_a_path_does_not_make_a_known_service():
+def test_a_path_does_not_decide_the_push_service():
     assert check("https://push.example.org/.push.apple.com/").service == "other"
 
 
-def test_an_endpoint_is_dialled_as_given_with_its_origin_normalised():
+def test_an_endpoint_is_called_as_given_and_its_origin_is_normalised():
     endpoint = check("HTTPS://WNS2-par02p.Notify.Windows.COM:443/w/?token=BQ%2bY%3d//..;a=B")
     assert endpoint.origin == "https://wns2-par02p.notify.windows.com"
     assert endpoint.url == f"{endpoint.origin}/w/?token=BQ%2bY%3d//..;a=B"
@@ -71,7 +71,7 @@ def test_an_endpoint_is_dialled_as_given_with_its_origin_normalised():
     assert not endpoint.is_trusted
 
 
-def test_a_host_beyond_ascii_is_dialled_in_its_ascii_form():
+def test_a_host_beyond_ascii_is_called_in_its_ascii_form():
     assert check("https://push.bücher.example/x").origin == "https://push.xn--bcher-kva.example"
 
 
@@ -121,7 +121,7 @@ def test_an_endpoint_without_a_path_gets_one():
         "https://fcm.googleapis.com\uff0fevil.example.org/x",
     ],
 )
-def test_what_is_no_plain_https_url_on_443_is_not_allowed(url):
+def test_only_a_plain_https_url_on_port_443_is_allowed(url):
     with pytest.raises(EndpointNotAllowed):
         check(url)
 
@@ -186,7 +186,7 @@ def test_allowed_hosts_match_whole_labels(host, is_allowed):
         ("https://fcm.googleapis.com", "https://fcm.googleapis.com/wp/1", "fcm"),
     ],
 )
-def test_a_trusted_origin_is_exempt_and_a_service_of_its_own(trusted, url, service):
+def test_a_trusted_origin_is_exempt_and_a_push_service_of_its_own(trusted, url, service):
     endpoint = check(url, trusted=[trusted], allowed=["example.org"])
     assert endpoint.is_trusted
     assert endpoint.service == service
@@ -207,23 +207,23 @@ def test_a_trusted_origin_is_exempt_and_a_service_of_its_own(trusted, url, servi
         "http://127.0.0.1:8030/" + "x" * 2_000,
     ],
 )
-def test_what_only_resembles_a_trusted_origin_is_not_allowed(url):
+def test_an_origin_that_only_resembles_a_trusted_one_is_not_allowed(url):
     with pytest.raises(EndpointNotAllowed):
         check(url, trusted=["http://127.0.0.1:8030"])
 
 
-def test_what_is_not_allowed_is_of_no_service():
+def test_an_endpoint_that_is_not_allowed_has_no_push_service():
     assert service_of("https://fcm.googleapis.com:1/x", frozenset()) == "other"
     assert service_of("fcm.googleapis.com", frozenset()) == "other"
 
 
-def test_a_broken_trusted_origin_trusts_nothing():
+def test_an_invalid_trusted_origin_trusts_nothing():
     with pytest.raises(EndpointNotAllowed):
         check("http://127.0.0.1:8030/x", trusted=["127.0.0.1:8030", "http://127.0.0.1:8030/x"])
 
 
 @pytest.mark.parametrize("text", ["", "*", "127.0.0.1:8030", "http://a/b", "http://a?b", "ws://a"])
-def test_what_is_more_or_less_than_an_origin_is_a_value_error(text):
+def test_only_a_bare_origin_may_be_trusted(text):
     with pytest.raises(ValueError, match=r"\.$"):
         normalise_origin(text)
 
@@ -246,7 +246,7 @@ URL_PIECES = st.lists(
 
 @given(URL_PIECES | URL_PIECES.map("https://push.example.org".__add__))
 @example("https://push.example.org")
-def test_any_text_is_allowed_or_not_and_what_is_allowed_is_dialled_where_it_was_judged(text):
+def test_any_text_is_refused_or_called_at_the_host_that_was_checked(text):
     with suppress(EndpointNotAllowed):
         endpoint = check(text)
         assert service_of(text, frozenset()) == endpoint.service

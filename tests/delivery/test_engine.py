@@ -1,4 +1,4 @@
-"""The event loop of a worker process, when the process did not run for a while."""
+"""The event loop of a worker process that did not run for a while."""
 
 import asyncio
 import time
@@ -36,8 +36,8 @@ def _by_ios(mode, **options):
 
 
 def _held_up(make_client, target, credentials, device):
-    """What becomes of a call when the loop stands still from before the answer until long after
-    the call's time."""
+    """The outcome of a call if the loop stands still from before the answer until long after the
+    call's time."""
 
     async def whole():
         client = make_client()
@@ -58,9 +58,9 @@ def call_held_up(request, monkeypatch):
     return request.param
 
 
-def test_an_answer_that_came_while_the_process_was_paused_is_read(call_held_up):
+def test_an_answer_that_arrived_while_the_process_was_paused_is_read(call_held_up):
     assert isinstance(call_held_up("slow", seconds=0.4), Accepted)
 
 
-def test_one_that_does_not_come_is_not_waited_for_without_end(call_held_up):
+def test_a_missing_answer_is_not_awaited_without_end(call_held_up):
     assert call_held_up("hang") == Deferred("timeout", outage=True)

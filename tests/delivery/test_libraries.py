@@ -1,4 +1,4 @@
-"""Private parts of libraries that the transports use. A new version of one has to be read again."""
+"""Private parts of libraries that the transports use. Read them again in each new version."""
 
 import asyncio
 from importlib.metadata import version
@@ -17,11 +17,11 @@ from pushsvc.common import egress
         ("firebase-admin", "7.7.0", "MessageEncoder, in delivery/fcm/message.py"),
     ],
 )
-def test_the_version_is_the_one_whose_private_part_was_read(package, read, part):
+def test_the_installed_version_is_the_one_that_was_read(package, read, part):
     assert version(package) == read, f"read {part} in the new version, then name that here"
 
 
-def test_the_connections_of_aiohttp_are_of_the_class_that_measures_answers():
+def test_aiohttp_uses_the_connection_class_that_measures_answers():
     async def made():
         tls = egress.tls_context()
         async with egress.plain_session(tls, connections_per_origin=1, keepalive=1.0) as session:
@@ -30,7 +30,7 @@ def test_the_connections_of_aiohttp_are_of_the_class_that_measures_answers():
     assert isinstance(asyncio.run(made()), egress._MeasuredAnswers)
 
 
-def test_the_encoder_of_firebase_admin_gives_a_json_object():
+def test_the_encoder_of_firebase_admin_returns_a_json_object():
     built = messaging.Message(data={"k": "v"})
     built.token = "a token"
 

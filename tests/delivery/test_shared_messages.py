@@ -1,4 +1,4 @@
-"""What transports cache of a message belongs to that message, and to no single recipient."""
+"""What transports cache of a message belongs to that message and to no single recipient."""
 
 import json
 import time
@@ -17,7 +17,7 @@ TRANSPORTS = [webpush, fcm, apns]
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_two_contents_of_one_notification_are_told_apart(transport):
+def test_two_contents_of_one_notification_are_cached_separately(transport):
     first, second = make_message(body="one"), make_message(body="two")
     assert first.notification_id == second.notification_id
 
@@ -41,7 +41,7 @@ def test_each_recipient_gets_its_own_tracking_token(transport):
     assert all(json.loads(text) for text in texts)
 
 
-def test_each_android_gets_its_own_address_and_the_time_that_is_left():
+def test_each_android_phone_gets_its_own_address_and_remaining_time():
     message = make_message()
     now = message.expires_at - 100
 
@@ -71,7 +71,7 @@ def test_each_iphone_gets_the_key_and_topic_of_its_channel():
     assert (second[b"apns-topic"], second[b"authorization"]) == (b"b", b"two")
 
 
-def test_the_judgement_of_an_origin_follows_the_operators_lists():
+def test_a_cached_decision_about_an_origin_follows_the_operators_lists():
     url = "http://10.0.0.1:8080/push/1"
 
     def judged(trusted):
@@ -95,7 +95,7 @@ def test_endpoints_of_one_origin_keep_their_own_paths():
     assert dialled == [f"{origin}/a", f"{origin}/b?c=%2b", f"{origin}/?d", f"{origin}/"]
 
 
-def test_messages_compare_by_identity():
+def test_messages_are_compared_by_identity():
     message = make_message()
 
     assert message != replace(message)

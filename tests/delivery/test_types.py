@@ -43,12 +43,12 @@ NOW = datetime(2026, 11, 20, 15, 11, 0, tzinfo=UTC)
         ("Fri, 20 Nov " + "9" * 30 + " 15:00:00 GMT", None),
     ],
 )
-def test_a_retry_after_is_read_as_seconds_or_date_and_clamped(value, seconds):
+def test_a_retry_after_is_read_as_seconds_or_date_and_bounded(value, seconds):
     assert parse_retry_after(value, NOW) == seconds
 
 
 @given(st.text() | st.floats().map(str) | st.integers().map(str))
-def test_any_retry_after_gives_bounded_seconds_or_nothing(value):
+def test_any_retry_after_gives_bounded_seconds_or_none(value):
     seconds = parse_retry_after(value, NOW)
     assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER
 
@@ -58,13 +58,13 @@ def test_any_retry_after_gives_bounded_seconds_or_nothing(value):
         lambda moment: moment.replace(tzinfo=UTC, microsecond=0)
     )
 )
-def test_a_date_asks_for_the_time_left_until_then(moment):
+def test_a_date_becomes_the_seconds_until_then(moment):
     header = moment.strftime("%a, %d %b %Y %H:%M:%S GMT")
     left = (moment - NOW) / timedelta(seconds=1)
     assert parse_retry_after(header, NOW) == min(max(left, 0.0), MAX_RETRY_AFTER)
 
 
-def test_clean_text_drops_what_a_text_column_or_a_page_would_choke_on():
+def test_clean_text_drops_characters_that_a_text_column_or_a_page_cannot_hold():
     assert clean_text("a\x00b\ud800c\r\n d\x1b[31m\u202ee\tf") == "abc d[31me f"
 
 

@@ -1,4 +1,4 @@
-"""Ways to send to the APNs sandbox: our client, and aioapns as it comes."""
+"""Two clients for the APNs sandbox: our transport, and aioapns as it is published."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from notifications_app.delivery.types import Accepted, Target
 from pushsvc.sandbox.certificate import server_tls
 from tests.delivery.support import make_message
 
-# Of nobody: for where no sandbox is.
+# Credentials of nobody, for tests without a sandbox.
 DEVICE = SimpleNamespace(token="a1" * 32)
 CREDENTIALS = AppKey(
     ApnsKey(
@@ -61,7 +61,7 @@ class Ours:
 
 
 class Plain:
-    """aioapns 4.0, told where the sandbox is. `send` answers with the status, or raises."""
+    """aioapns 4.0, directed at the sandbox. `send` answers with the status, or raises."""
 
     def __init__(self, sandbox, *, inactivity=10, attempts=5, **settings):
         host, port = sandbox.server.split(":")
@@ -95,7 +95,7 @@ class Plain:
 
 @asynccontextmanager
 async def sending(kind, sandbox, **settings):
-    """A sender whose one connection has been proven by a first notification."""
+    """A sender whose only connection has already sent a notification."""
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     sender = kind(sandbox, **settings)
     try:
@@ -111,7 +111,7 @@ async def sending(kind, sandbox, **settings):
 
 
 async def ended(awaitable, seconds=10.0):
-    """What the awaitable ends with, as text: its result, its exception's name, or "hangs"."""
+    """How the awaitable ends, as text: its result, the name of its exception, or "hangs"."""
     task = asyncio.ensure_future(awaitable)
     done, _ = await asyncio.wait([task], timeout=seconds)
     if not done:
@@ -136,7 +136,7 @@ async def client_of(sandbox, **settings):
 
 
 def deliver(sandbox, key, *devices, proven=True, message=None, **settings):
-    """The outcomes for the devices, sent to all at once over one client."""
+    """The outcomes of the devices, sent to simultaneously over one client."""
 
     async def whole():
         async with client_of(sandbox, **settings) as client:
@@ -160,8 +160,10 @@ def behaving(sandbox, mode, **options):
 
 @asynccontextmanager
 async def one_who_says(says, tmp_path):
-    """Takes connections with TLS, reads everything, and says this to a notification. Yields its
-    address, the file of its authority, and what it has read on each connection."""
+    """A server with TLS that reads everything and answers a notification with these bytes.
+
+    Yields its address, the file of its authority, and what it has read on each connection.
+    """
     heard = []
 
     async def listen(reader, writer):

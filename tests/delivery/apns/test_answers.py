@@ -35,7 +35,7 @@ def milliseconds(moment):
     return int(moment.timestamp() * 1_000)
 
 
-def test_success_is_accepted_with_the_services_id():
+def test_a_success_is_accepted_with_apples_id():
     assert answered(200, apns_id="4F2A") == Accepted("4F2A")
     assert answered(200) == Accepted("")
 
@@ -55,7 +55,7 @@ def test_success_is_accepted_with_the_services_id():
         "SomethingNew",
     ],
 )
-def test_a_malformed_request_is_rejected_and_no_fault_of_the_device(reason):
+def test_a_malformed_request_is_rejected_without_blaming_the_device(reason):
     assert apple(400, reason) == Rejected("bad_request", f"400 {reason}")
 
 
@@ -66,13 +66,13 @@ def test_a_malformed_request_is_rejected_and_no_fault_of_the_device(reason):
         ("DeviceTokenNotForTopic", "device_token_not_for_topic"),
     ],
 )
-def test_a_token_that_may_be_refused_for_our_own_mistake_is_a_suspect(reason, code):
+def test_a_token_that_our_own_mistake_may_have_refused_is_a_suspect(reason, code):
     assert apple(400, reason) == Gone(code, f"400 {reason}", suspect=True)
     assert code in SUSPECT_CODES
 
 
 @pytest.mark.parametrize("reason", ["BadTopic", "TopicDisallowed"])
-def test_a_refused_topic_is_the_credentials_fault(reason):
+def test_a_refused_topic_is_misconfigured(reason):
     assert apple(400, reason) == Misconfigured("topic_refused", f"400 {reason}")
 
 
@@ -90,15 +90,15 @@ def test_a_refused_topic_is_the_credentials_fault(reason):
         ("UnrelatedKeyIdInToken", "key_for_other_topic"),
     ],
 )
-def test_403_is_about_the_credentials(reason, code):
+def test_403_is_misconfigured(reason, code):
     assert apple(403, reason) == Misconfigured(code, f"403 {reason}")
 
 
-def test_403_without_a_reason_is_about_the_credentials():
+def test_403_without_a_reason_is_misconfigured():
     assert answered(403) == Misconfigured("key_refused", "403")
 
 
-def test_a_prefix_counts_with_its_status_only():
+def test_a_reason_is_looked_up_with_its_status():
     assert apple(400, "UnrelatedKeyIdInToken") == Rejected(
         "bad_request", "400 UnrelatedKeyIdInToken"
     )
@@ -114,7 +114,7 @@ def test_a_prefix_counts_with_its_status_only():
         (429, "SomethingNew", "throttled", None),
     ],
 )
-def test_what_passes_is_deferred_and_no_outage(status, reason, code, wait):
+def test_a_temporary_refusal_is_deferred_and_no_outage(status, reason, code, wait):
     assert apple(status, reason) == Deferred(code, f"{status} {reason}", wait)
 
 
@@ -135,7 +135,7 @@ def test_a_failing_service_is_an_outage(status, reason):
     assert apple(status, reason) == Deferred("service_error", detail, 10.0, outage=True)
 
 
-def test_a_wait_that_is_asked_for_counts():
+def test_a_requested_wait_is_taken_over():
     assert answered(503, b"", retry_after="2") == Deferred("service_error", "503", 2.0, outage=True)
     late = answered(429, b'{"reason":"TooManyProviderTokenUpdates"}', retry_after="1200")
     assert late == Deferred("provider_token_updates", "429 TooManyProviderTokenUpdates", 1_200.0)
@@ -144,7 +144,7 @@ def test_a_wait_that_is_asked_for_counts():
 @pytest.mark.parametrize(
     ("reason", "code"), [("Unregistered", "unregistered"), ("ExpiredToken", "expired_token")]
 )
-def test_a_dead_token_is_dead_since_its_timestamp(reason, code):
+def test_a_dead_token_is_gone_since_its_timestamp(reason, code):
     gone = apple(410, reason, timestamp=milliseconds(EARLIER))
     assert gone == Gone(code, f"410 {reason}", EARLIER)
 
@@ -152,16 +152,16 @@ def test_a_dead_token_is_dead_since_its_timestamp(reason, code):
 @pytest.mark.parametrize(
     "more", [{}, {"timestamp": None}, {"timestamp": "1"}, {"timestamp": 1e300}]
 )
-def test_a_dead_token_without_a_sensible_timestamp_is_dead_since_now(more):
+def test_a_dead_token_without_a_sensible_timestamp_is_gone_since_now(more):
     assert apple(410, "Unregistered", **more) == Gone("unregistered", "410 Unregistered")
 
 
-def test_a_timestamp_to_come_is_now():
+def test_a_future_timestamp_becomes_now():
     gone = apple(410, "Unregistered", timestamp=milliseconds(NOW + timedelta(days=1)))
     assert gone == Gone("unregistered", "410 Unregistered", NOW)
 
 
-def test_410_is_about_the_token_whatever_the_reason():
+def test_410_is_gone_with_any_reason():
     assert apple(410, "SomethingNew") == Gone("unregistered", "410 SomethingNew")
 
 
@@ -192,7 +192,7 @@ def test_other_refusals_reject_the_message_and_keep_the_device(status, code):
         (b"\xff\xfe", "400 \ufffd\ufffd"),
     ],
 )
-def test_an_odd_body_is_shown_cleaned(body, detail):
+def test_an_odd_body_becomes_a_clean_detail(body, detail):
     assert answered(400, body) == Rejected("bad_request", detail)
 
 
@@ -203,7 +203,7 @@ def test_an_odd_body_is_shown_cleaned(body, detail):
         st.dictionaries(st.text(), st.text()).map(lambda d: json.dumps(d).encode()),
     ),
 )
-def test_every_answer_has_an_outcome_and_only_what_is_known_is_gone(status, body):
+def test_every_answer_has_an_outcome_and_only_known_ones_are_gone(status, body):
     outcome = answered(status, body)
     assert isinstance(outcome, Accepted) == (status == 200)
     assert not isinstance(outcome, Gone) or status == 410

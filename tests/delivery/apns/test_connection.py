@@ -1,4 +1,4 @@
-"""How the iOS transport uses its connections, against the APNs sandbox over TLS and HTTP/2."""
+"""The iOS transport's use of its connections, against the APNs sandbox over TLS and HTTP/2."""
 
 import asyncio
 import gc
@@ -40,8 +40,8 @@ def test_the_first_request_goes_alone(sandbox, key, monkeypatch):
     assert min(device.receipts[0].at for device in others) >= first.receipts[0].at + 0.3
 
 
-def test_refused_credentials_do_not_open_the_connection_for_more(sandbox, key):
-    """Even if SETTINGS do."""
+def test_refused_credentials_do_not_open_the_connection_for_more_requests(sandbox, key):
+    """Not even if SETTINGS allow more."""
     refused = behaving(sandbox, "error", status=403, body={"reason": "InvalidProviderToken"})
     hanging = [behaving(sandbox, "hang") for _ in range(3)]
     outcomes = deliver(
@@ -56,7 +56,7 @@ def test_refused_credentials_do_not_open_the_connection_for_more(sandbox, key):
     assert all(at >= begun + 0.3 for at in others), "called while the first call was under way"
 
 
-def test_a_first_request_that_hangs_holds_up_the_others_no_longer_than_a_new_connection_takes(
+def test_a_first_request_that_hangs_delays_others_only_until_a_new_connection_is_open(
     sandbox, key, monkeypatch
 ):
     monkeypatch.setattr(apns_connection, "PROOF_SECONDS", 1.5)
@@ -86,7 +86,7 @@ def test_settings_that_lower_the_number_of_streams_are_obeyed(sandbox, key):
     assert {device.receipts[0].open_streams for device in devices} == {1}
 
 
-def test_settings_that_raise_it_again_are_used(sandbox, key):
+def test_settings_that_raise_the_number_of_streams_again_are_used(sandbox, key):
     limiting = behaving(sandbox, "streams", streams=1)
     raising = behaving(sandbox, "streams", streams=4)
     devices = [behaving(sandbox, "hang") for _ in range(4)]
@@ -134,7 +134,7 @@ def test_a_server_of_few_streams_gets_more_connections_up_to_the_limit(monkeypat
 # Timeouts and silence
 
 
-def test_a_timeout_leaves_the_connection_to_the_others(sandbox, key):
+def test_a_timeout_leaves_the_connection_to_the_other_requests(sandbox, key):
     hanging, slow = behaving(sandbox, "hang"), behaving(sandbox, "slow", seconds=0.4)
 
     async def whole():
@@ -174,7 +174,7 @@ def test_a_connection_that_answers_no_ping_is_given_up(tmp_path, monkeypatch):
     assert asyncio.run(whole()) == ([Deferred("timeout", outage=True)] * 2, 2)
 
 
-def test_an_idle_connection_is_asked_whether_it_lives(tmp_path, monkeypatch):
+def test_an_idle_connection_is_checked_with_a_ping(tmp_path, monkeypatch):
     monkeypatch.setattr(apns_connection, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(apns_connection, "PING_SECONDS", 0.1)
 
@@ -191,7 +191,7 @@ def test_an_idle_connection_is_asked_whether_it_lives(tmp_path, monkeypatch):
     assert room == 0
 
 
-def test_after_long_silence_the_next_request_goes_out_with_a_ping(sandbox, key, monkeypatch):
+def test_the_first_request_after_long_silence_goes_out_with_a_ping(sandbox, key, monkeypatch):
     monkeypatch.setattr(apns_connection, "DOUBTFUL_SECONDS", -1.0)
     pings = []
     original = apns_connection.Connection._ping
@@ -222,7 +222,7 @@ def test_an_unused_connection_is_closed(sandbox, key, monkeypatch):
     assert isinstance(asyncio.run(whole()), Accepted)
 
 
-def test_a_connection_that_has_ended_is_forgotten(tmp_path):
+def test_a_connection_that_has_ended_is_removed_from_the_pool(tmp_path):
     async def whole():
         async with mute_server(tmp_path) as (server, ca_file, _):
             connection = await Server.parse(server).connect(tls_for_http2(ca_file), lambda: None)
@@ -236,7 +236,7 @@ def test_a_connection_that_has_ended_is_forgotten(tmp_path):
     assert asyncio.run(whole()) is None
 
 
-def test_closing_leaves_nothing_behind(sandbox, key):
+def test_closing_the_client_leaves_no_task_and_no_connection(sandbox, key):
     async def whole():
         client = make_client(sandbox)
         hanging = behaving(sandbox, "hang")
@@ -252,7 +252,7 @@ def test_closing_leaves_nothing_behind(sandbox, key):
     assert (outcome.code, tasks) == ("connection_failed", set())
 
 
-def test_a_chaos_of_answers_gives_each_its_own(sandbox, key):
+def test_each_request_gets_its_own_answer_among_many_kinds_of_answers(sandbox, key):
     chance = random.Random(20_261_120)  # noqa: S311 (the same in every run)
     modes = {
         "accept": Accepted,

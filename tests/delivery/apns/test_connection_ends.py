@@ -1,5 +1,7 @@
-"""What happens to the requests of a connection that Apple's server ends: an answer that was sent
-counts, and only what the server has not looked at is sent again."""
+"""Requests on a connection that Apple's server ends.
+
+An answer that was sent counts. Only requests that the server has not processed are sent again.
+"""
 
 import asyncio
 import time
@@ -27,7 +29,7 @@ from tests.delivery.support import make_message
 @pytest.mark.parametrize(
     ("mode", "connections"), [("refused_stream", 1), ("goaway_unprocessed", 2)]
 )
-def test_what_the_server_has_not_looked_at_is_sent_again(sandbox, key, mode, connections):
+def test_a_request_that_the_server_has_not_processed_is_sent_again(sandbox, key, mode, connections):
     device = behaving(sandbox, mode, times=1)
     [outcome] = deliver(sandbox, key, device)
     assert isinstance(outcome, Accepted)
@@ -37,14 +39,14 @@ def test_what_the_server_has_not_looked_at_is_sent_again(sandbox, key, mode, con
 
 
 @pytest.mark.parametrize("mode", ["refused_stream", "goaway_unprocessed"])
-def test_but_not_without_end(sandbox, key, mode):
+def test_unprocessed_requests_are_not_sent_again_without_end(sandbox, key, mode):
     device = behaving(sandbox, mode)
     [outcome] = deliver(sandbox, key, device)
     assert (outcome.code, outcome.outage) == ("not_processed", True)
     assert len(device.receipts) == 3
 
 
-def test_goaway_parts_what_is_answered_from_what_is_sent_again(sandbox, key):
+def test_goaway_separates_answered_requests_from_those_sent_again(sandbox, key):
     below = behaving(sandbox, "slow", seconds=0.2)
     above = behaving(sandbox, "goaway_unprocessed", times=1)
     outcomes = deliver(sandbox, key, below, above)
@@ -53,7 +55,7 @@ def test_goaway_parts_what_is_answered_from_what_is_sent_again(sandbox, key):
     assert above.receipts[1].connection != below.receipts[0].connection
 
 
-def test_after_goaway_the_next_goes_over_a_new_connection(sandbox, key):
+def test_after_goaway_the_next_request_uses_a_new_connection(sandbox, key):
     async def whole():
         async with client_of(sandbox) as client:
             for device in (behaving(sandbox, "goaway"), sandbox.register()):
@@ -64,13 +66,13 @@ def test_after_goaway_the_next_goes_over_a_new_connection(sandbox, key):
     assert sandbox.connection_count == 2
 
 
-def test_a_success_stands_even_if_the_connection_ends_right_after_its_header(sandbox, key):
+def test_a_success_counts_even_if_the_connection_ends_right_after_its_header(sandbox, key):
     device = behaving(sandbox, "endless")
     assert deliver(sandbox, key, device) == [Accepted()]
     assert len(device.receipts) == 1
 
 
-def test_an_answer_before_a_reset_is_read_though_something_was_sent_after_it(sandbox, key):
+def test_an_answer_before_a_reset_is_read_although_more_was_sent_after_it(sandbox, key):
     device, cutting, later = sandbox.register(), behaving(sandbox, "reset"), sandbox.register()
 
     async def whole():
@@ -82,7 +84,7 @@ def test_an_answer_before_a_reset_is_read_though_something_was_sent_after_it(san
             sends.append(_begun(client, later, credentials))
             await asyncio.sleep(0)  # and sent; the third is opened
             end = time.monotonic() + 20
-            while sandbox.open_connection_count:  # nothing is read until the server has gone
+            while sandbox.open_connection_count:  # nothing is read until the server has closed
                 assert time.monotonic() < end
                 time.sleep(0.005)  # noqa: ASYNC251 (the loop is to be held up)
             return await asyncio.gather(*sends)
@@ -97,7 +99,7 @@ def _begun(client, device, credentials):
     return asyncio.ensure_future(client.send(make_message(), target_of(device), credentials))
 
 
-def test_an_answer_before_a_frame_that_breaks_the_protocol_stands(tmp_path):
+def test_an_answer_before_a_frame_that_breaks_the_protocol_counts(tmp_path):
     answer = HeadersFrame(1, data=b"\x88", flags=["END_HEADERS", "END_STREAM"])  # :status: 200
     broken = PingFrame(0, b"12345678").serialize()
     broken = b"\0\0\7" + broken[3:-1]
@@ -114,7 +116,7 @@ def test_an_answer_before_a_frame_that_breaks_the_protocol_stands(tmp_path):
     assert asyncio.run(whole()) == Accepted()
 
 
-def test_when_the_stream_numbers_are_used_up_a_new_connection_goes_on(sandbox, key, monkeypatch):
+def test_a_new_connection_takes_over_when_the_stream_numbers_are_used_up(sandbox, key, monkeypatch):
     monkeypatch.setattr(connection, "LAST_STREAM_ID", 9)
     devices = [sandbox.register() for _ in range(12)]
     outcomes = deliver(sandbox, key, *devices)
@@ -123,7 +125,7 @@ def test_when_the_stream_numbers_are_used_up_a_new_connection_goes_on(sandbox, k
 
 
 @pytest.mark.parametrize("size", [1, 7, 9, 1_000])
-def test_goaway_frames_are_parted_from_the_others_however_they_arrive(size):
+def test_goaway_frames_are_separated_from_others_however_they_arrive(size):
     ping = PingFrame(0, b"12345678").serialize()
     goaway = GoAwayFrame(0, last_stream_id=5, error_code=2, additional_data=b"{}").serialize()
     sent = ping + goaway + ping + goaway

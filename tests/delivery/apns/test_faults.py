@@ -1,4 +1,4 @@
-"""The faults of aioapns 4.0: each shown with the library as it comes, and absent in our transport.
+"""Faults of aioapns 4.0: each is shown with the library as published, and absent in our transport.
 
 Both talk to the same sandbox over TLS and HTTP/2.
 """
@@ -12,8 +12,8 @@ from tests.delivery.apns.support import Ours, Plain, ended, received, sending
 
 
 def patience(kind):
-    """What the library never ends is waited for for a second; ours, as long as a busy machine
-    likes."""
+    """How long to wait: a second for what the library never ends, and as long as a busy machine
+    needs for our transport."""
     return 1.0 if kind is Plain else 10.0
 
 
@@ -28,8 +28,8 @@ def run(scenario, kind, sandbox, **settings):
 @pytest.mark.parametrize(
     ("kind", "expected"), [(Plain, {"BadTopic", "hangs"}), (Ours, {"topic_refused"})]
 )
-def test_errors_of_more_than_64_kib_in_all_do_not_stall_the_connection(sandbox, kind, expected):
-    """17 answers fill the window of 65,535 bytes to the last one."""
+def test_more_than_64_kib_of_error_bodies_do_not_stall_the_connection(sandbox, kind, expected):
+    """The window of 65,535 bytes is full after 17 answers."""
     device = sandbox.register()
     body = '{"reason":"BadTopic","more":"' + "x" * 3_824 + '"}'
     assert len(body) * 17 == 65_535
@@ -42,7 +42,7 @@ def test_errors_of_more_than_64_kib_in_all_do_not_stall_the_connection(sandbox, 
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(Plain, "hangs"), (Ours, "connection_failed")])
-def test_a_cancelled_send_leaves_the_others_their_end(sandbox, kind, expected):
+def test_a_cancelled_send_does_not_affect_the_others(sandbox, kind, expected):
     given_up, other, reset = (sandbox.register() for _ in range(3))
     given_up.behave("hang")
     other.behave("hang")
@@ -66,7 +66,7 @@ def test_a_cancelled_send_leaves_the_others_their_end(sandbox, kind, expected):
 @pytest.mark.parametrize(
     ("kind", "expected"), [(Plain, ("MaxAttemptsExceeded", 3)), (Ours, ("accepted", 1))]
 )
-def test_a_slow_answer_is_waited_for_and_not_asked_for_again(sandbox, kind, expected):
+def test_a_slow_answer_is_awaited_and_not_requested_again(sandbox, kind, expected):
     """The library's ten seconds are a fifth of one here."""
     device = sandbox.register()
     device.behave("slow", seconds=0.5)
@@ -88,7 +88,7 @@ def test_a_slow_answer_is_waited_for_and_not_asked_for_again(sandbox, kind, expe
     ],
 )
 @pytest.mark.parametrize("kind", [Plain, Ours])
-def test_an_answer_in_another_shape_is_an_answer(sandbox, kind, mode, options, outcome):
+def test_an_answer_of_another_shape_is_an_answer(sandbox, kind, mode, options, outcome):
     device = sandbox.register()
     device.behave(mode, **options)
 
@@ -132,7 +132,7 @@ def test_goaway_lets_calls_in_flight_be_answered(sandbox, kind, expected):
 
 
 @pytest.mark.parametrize(("kind", "tokens"), [(Plain, 2), (Ours, 1)])
-def test_all_connections_present_one_token(narrow, kind, tokens):
+def test_all_connections_present_the_same_token(narrow, kind, tokens):
     hanging, other = narrow.register(), narrow.register()
     hanging.behave("hang")
 
@@ -159,7 +159,7 @@ class CountingSelector(selectors.DefaultSelector):
 @pytest.mark.parametrize(
     ("kind", "expected", "is_polling"), [(Plain, "hangs", True), (Ours, "accepted", False)]
 )
-def test_a_send_that_waits_for_room_sleeps_until_the_one_ahead_gives_up(
+def test_a_send_that_waits_for_a_stream_sleeps_until_one_is_free(
     narrow, kind, expected, is_polling
 ):
     hanging = narrow.register()
@@ -184,8 +184,8 @@ def test_a_send_that_waits_for_room_sleeps_until_the_one_ahead_gives_up(
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(Plain, "hangs"), (Ours, "accepted")])
-def test_a_connection_with_fewer_streams_goes_on(sandbox, kind, expected):
-    """A ninth fault: the library thinks that none are left."""
+def test_a_connection_continues_after_the_server_allows_fewer_streams(sandbox, kind, expected):
+    """A ninth fault: the library counts no streams as left."""
     limiting = sandbox.register()
     limiting.behave("streams", streams=1)
 

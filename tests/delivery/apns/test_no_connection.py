@@ -1,4 +1,4 @@
-"""What the iOS transport answers where no connection to Apple comes about, and whom it trusts."""
+"""The iOS transport without a connection to Apple, and which certificates it trusts."""
 
 import asyncio
 import socket
@@ -31,13 +31,13 @@ def unused_address():
         return f"127.0.0.1:{closed.getsockname()[1]}"
 
 
-def test_a_refused_connection_is_an_outage_for_every_send_that_waits():
+def test_a_refused_connection_is_an_outage_for_every_waiting_send():
     outcomes = refused_by(unused_address(), count=20, call_timeout=5.0)
     failed = Deferred("connection_failed", "ConnectionRefusedError", outage=True)
     assert set(outcomes) == {failed}
 
 
-def test_an_outage_may_last(monkeypatch):
+def test_a_long_outage_stays_an_outage(monkeypatch):
     monkeypatch.setattr(pool, "FIRST_WAIT", 0.0)
 
     async def whole():
@@ -66,7 +66,7 @@ def test_a_certificate_of_another_host_is_refused(sandbox, monkeypatch):
     assert outcomes == [Deferred("tls_failed", outage=True)]
 
 
-def test_a_name_that_leads_nowhere_is_an_outage(monkeypatch):
+def test_a_name_that_does_not_resolve_is_an_outage(monkeypatch):
     def look_up(*_, **__):
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
@@ -74,7 +74,7 @@ def test_a_name_that_leads_nowhere_is_an_outage(monkeypatch):
     assert refused_by("apns.example.org:443") == [Deferred("name_not_resolved", outage=True)]
 
 
-def test_a_server_that_never_finishes_its_handshake_does_not_take_the_whole_call(monkeypatch):
+def test_a_server_that_never_finishes_its_handshake_does_not_use_up_the_calls_time(monkeypatch):
     monkeypatch.setattr(apns_server, "CONNECT_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = Server("127.0.0.1", silent.getsockname()[1])
@@ -87,7 +87,7 @@ def test_a_server_that_never_finishes_its_handshake_does_not_take_the_whole_call
         assert refused_by(server, count=2) == [Deferred("timeout", outage=True)] * 2
 
 
-def test_a_server_that_ends_every_connection_is_not_run_down(sandbox, key):
+def test_a_server_that_ends_every_connection_is_called_with_pauses(sandbox, key):
     device = behaving(sandbox, "close_after_accept")
     waiting = [behaving(sandbox, "close_after_accept") for _ in range(20)]
     outcomes = deliver(sandbox, key, device, *waiting, proven=False, call_timeout=1.0)
@@ -95,20 +95,20 @@ def test_a_server_that_ends_every_connection_is_not_run_down(sandbox, key):
     assert sandbox.connection_count < 8
 
 
-def test_apple_is_where_apple_says():
+def test_the_default_servers_are_apples():
     assert {name: server.authority for name, server in apns.SERVERS.items()} == {
         "production": "api.push.apple.com",
         "sandbox": "api.sandbox.push.apple.com",
     }
 
 
-def test_tls_is_verified_and_new():
+def test_tls_is_verified_and_of_a_recent_version():
     context = tls_for_http2()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
-def test_tls_offers_http2_alone(tmp_path):
+def test_tls_offers_only_http2(tmp_path):
     chosen = []
 
     async def note(_, writer):

@@ -1,4 +1,4 @@
-"""How requests share the connections of a key, against the APNs sandbox over TLS and HTTP/2."""
+"""Requests share the connections of a key, against the APNs sandbox over TLS and HTTP/2."""
 
 import asyncio
 import gc
@@ -21,8 +21,8 @@ from tests.delivery.support import make_message
 
 
 @pytest.mark.parametrize("_time", range(4))
-def test_the_first_to_wait_is_the_first_to_go(narrow, _time):
-    """Each time anew: it depends on when the server's SETTINGS arrive."""
+def test_requests_that_wait_are_sent_in_order(narrow, _time):
+    """Repeated, because it depends on when the server's SETTINGS arrive."""
     devices = [behaving(narrow, "slow", seconds=0.01) for _ in range(30)]
     outcomes = deliver(narrow, narrow.key(), *devices, proven=False, max_connections=1)
     assert {type(outcome) for outcome in outcomes} == {Accepted}
@@ -30,7 +30,7 @@ def test_the_first_to_wait_is_the_first_to_go(narrow, _time):
     assert arrivals == sorted(arrivals)
 
 
-def test_a_waiter_that_gives_up_on_its_turn_passes_it_on(narrow):
+def test_a_waiting_request_that_gives_up_at_its_turn_passes_it_on(narrow):
     slow, last = behaving(narrow, "slow", seconds=0.1), narrow.register()
     credentials = credentials_of(narrow.key())
 
@@ -59,7 +59,7 @@ def test_a_waiter_that_gives_up_on_its_turn_passes_it_on(narrow):
     assert len(last.receipts) == 1
 
 
-def test_connections_that_ended_are_forgotten(sandbox):
+def test_connections_that_have_ended_are_removed(sandbox):
     credentials = credentials_of(sandbox.key())
 
     def connections():
@@ -79,7 +79,7 @@ def test_connections_that_ended_are_forgotten(sandbox):
     assert sandbox.connection_count == 6
 
 
-def test_after_a_connection_that_worked_the_next_is_made_at_once(sandbox, monkeypatch):
+def test_a_new_connection_follows_at_once_on_one_that_worked(sandbox, monkeypatch):
     credentials = credentials_of(sandbox.key())
     failing = behaving(sandbox, "close_after_accept", times=1)
 
@@ -96,7 +96,7 @@ def test_after_a_connection_that_worked_the_next_is_made_at_once(sandbox, monkey
     assert sandbox.connection_count == 3
 
 
-def test_between_connections_that_fail_there_is_a_pause(sandbox, monkeypatch):
+def test_a_pause_separates_attempts_to_connect_that_fail(sandbox, monkeypatch):
     monkeypatch.setattr(pool, "FIRST_WAIT", 60.0)
     credentials = credentials_of(sandbox.key())
     failing = behaving(sandbox, "close_after_accept", times=1)
@@ -110,7 +110,7 @@ def test_between_connections_that_fail_there_is_a_pause(sandbox, monkeypatch):
     assert sandbox.connection_count == 1
 
 
-def test_a_send_that_waits_fails_when_the_client_is_closed(narrow):
+def test_a_waiting_send_fails_when_the_client_is_closed(narrow):
     hanging = behaving(narrow, "hang")
     credentials = credentials_of(narrow.key())
 

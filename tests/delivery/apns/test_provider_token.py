@@ -49,7 +49,7 @@ def test_the_token_names_key_and_team_and_is_signed():
 
 
 @given(st.floats(min_value=1.7e9, max_value=4e9))
-def test_the_token_is_never_too_old_nor_from_the_future_even_by_a_wrong_clock(now):
+def test_the_token_is_neither_too_old_nor_in_the_future_even_with_a_wrong_clock(now):
     age = now - decoded(authorization(KEY, now))[1]["iat"]
     assert SLACK <= age <= 3_600 - SLACK
 
@@ -67,7 +67,7 @@ def test_another_process_makes_the_same_token():
     assert authorization(ApnsKey(KEY.private_key, KEY.key_id, KEY.team_id), NOW + 1) == first
 
 
-def test_keys_teams_and_key_ids_have_tokens_of_their_own():
+def test_each_key_team_and_key_id_has_its_own_token():
     other = pem(ec.generate_private_key(ec.SECP256R1()))
     keys = [KEY, ApnsKey(other, "KEY1234567", "TEAM123456")]
     keys += [ApnsKey(KEY.private_key, "KEY7654321", "TEAM123456")]
@@ -89,10 +89,10 @@ def test_keys_teams_and_key_ids_have_tokens_of_their_own():
         pem(PRIVATE, BestAvailableEncryption(b"secret")),
     ],
 )
-def test_a_key_that_is_none_is_unreadable(text):
+def test_an_invalid_key_is_unreadable(text):
     with pytest.raises(ApnsKeyUnreadableError):
         authorization(ApnsKey(text, "KEY1234567", "TEAM123456"), NOW)
 
 
-def test_a_private_key_does_not_show_in_a_repr():
+def test_the_repr_does_not_show_the_private_key():
     assert "PRIVATE KEY" not in repr(KEY)

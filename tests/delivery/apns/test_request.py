@@ -49,7 +49,7 @@ def sent(message, to=None, *, now=None):
     return {name.decode(): value.decode() for name, value in headers}, body
 
 
-def test_the_app_gets_all_that_was_given_and_nothing_else():
+def test_the_payload_holds_exactly_what_was_given():
     message = make_message(
         icon="https://example.org/i.png",
         url="https://example.org/",
@@ -67,7 +67,7 @@ def test_the_app_gets_all_that_was_given_and_nothing_else():
     }
 
 
-def test_what_was_not_given_is_left_out():
+def test_omitted_content_is_left_out():
     said = json.loads(payload(make_message(title=""), "tracking"))
     assert said.keys() == {"aps", "notification_id", "token"}
     assert said["aps"]["alert"] == {"body": "It rains."}
@@ -80,7 +80,7 @@ def test_the_payload_is_compact_and_in_utf8():
     assert b'": ' not in body
 
 
-def test_a_payload_goes_out_as_it_was_measured():
+def test_a_payload_is_sent_as_it_was_measured():
     message = make_message(data={"a": "b"})
     assert sent(message)[1] == payload(message, "tracking")
 
@@ -93,7 +93,7 @@ def test_the_largest_payload_is_4096_bytes():
         sent(make_message(body="x" * (room + 1)))
 
 
-def test_the_request_says_what_apple_asks_for():
+def test_the_headers_are_those_that_apple_documents():
     message = make_message(expires_at=1_000.0)
     headers, _ = sent(message, now=900.0)
     assert headers == {
@@ -111,7 +111,7 @@ def test_the_request_says_what_apple_asks_for():
     }
 
 
-def test_the_request_is_one_of_aioapns():
+def test_the_request_is_an_aioapns_request():
     request = build_request(make_message(), target(), CREDENTIALS, time.monotonic())
     assert (request.push_type, request.apns_topic) == (PushType.ALERT, "com.example.app")
 
@@ -119,7 +119,7 @@ def test_the_request_is_one_of_aioapns():
 @pytest.mark.parametrize(
     ("urgency", "priority"), [("very-low", "1"), ("low", "5"), ("normal", "10"), ("high", "10")]
 )
-def test_urgency_is_apples_priority(urgency, priority):
+def test_urgency_becomes_apples_priority(urgency, priority):
     assert sent(make_message(urgency=urgency))[0]["apns-priority"] == priority
 
 
@@ -132,23 +132,21 @@ def test_urgency_is_apples_priority(urgency, priority):
         (60, -5, "1795000001"),
     ],
 )
-def test_the_expiration_is_the_deadline_and_literally_0_without_a_time_to_live(
-    ttl, left, expiration
-):
+def test_the_expiration_is_the_deadline_and_0_without_a_time_to_live(ttl, left, expiration):
     message = make_message(ttl=ttl, expires_at=500.0 + left)
     assert sent(message, now=500.0)[0]["apns-expiration"] == expiration
 
 
-def test_a_topic_replaces_what_has_the_same_topic():
+def test_a_topic_becomes_the_collapse_id():
     assert sent(make_message(topic="weather"))[0]["apns-collapse-id"] == "weather"
 
 
 @given(st.text("abcXYZ019-_", max_size=32))
-def test_a_collapse_id_fits_in_64_bytes(topic):
+def test_a_collapse_id_has_at_most_64_bytes(topic):
     assert 0 < len(sent(make_message(topic=topic))[0]["apns-collapse-id"].encode()) <= 64
 
 
-def test_the_id_is_the_same_in_every_attempt_and_another_for_every_delivery():
+def test_the_apns_id_is_the_same_in_every_attempt_and_differs_between_deliveries():
     message, other = make_message(), make_message(notification_id=uuid4())
     first = sent(message)[0]["apns-id"]
     assert sent(message, target(address="b2" * 32, token="new"))[0]["apns-id"] == first
@@ -164,7 +162,7 @@ def test_a_device_token_that_is_not_hexadecimal_is_refused(text):
 
 
 @pytest.mark.parametrize("topic", ["a b", "a\nb", " a", "ä", "\x00", "a" * 256])
-def test_a_topic_that_is_no_header_field_is_refused(topic):
+def test_a_topic_that_is_no_valid_header_value_is_refused(topic):
     with pytest.raises(MalformedFieldError):
         sent(make_message(topic=topic))
     foreign = replace(CREDENTIALS, topic=topic)
@@ -172,7 +170,7 @@ def test_a_topic_that_is_no_header_field_is_refused(topic):
         build_request(make_message(), target(), foreign, time.monotonic())
 
 
-def test_device_tokens_stay_out_of_the_table_of_the_compression():
+def test_device_tokens_are_not_added_to_the_header_compression_table():
     request = build_request(make_message(), target(), CREDENTIALS, time.monotonic())
     headers, _ = encode(request, authority="a", signed="bearer x", now=WALL)
     decoder = Decoder()
@@ -182,7 +180,7 @@ def test_device_tokens_stay_out_of_the_table_of_the_compression():
     assert not held & {b":path", b"apns-id"}
 
 
-def test_secrets_do_not_show_in_a_repr():
+def test_the_repr_shows_no_secret():
     assert DEVICE not in repr(target())
     assert "tracking" not in repr(target())
     assert "pem" not in repr(CREDENTIALS)
@@ -204,7 +202,7 @@ def test_credentials_are_read_from_what_the_channel_stores():
         json.dumps(STORED | {"environment": "staging"}),
     ],
 )
-def test_credentials_that_are_none_are_refused(secret):
+def test_invalid_credentials_are_refused(secret):
     with pytest.raises(ValueError, match=r"these names|environment"):
         AppKey.parse(secret, 1)
 
@@ -217,7 +215,7 @@ def test_credentials_that_are_none_are_refused(secret):
         ("[::1]:2197", Server("::1", 2197), "[::1]:2197"),
     ],
 )
-def test_a_server_is_host_and_port(text, server, authority):
+def test_a_server_is_a_host_and_a_port(text, server, authority):
     assert Server.parse(text) == server
     assert server.authority == authority
 
@@ -225,6 +223,6 @@ def test_a_server_is_host_and_port(text, server, authority):
 @pytest.mark.parametrize(
     "text", ["", "host", "host:", ":1", "host:0", "host:65536", "::1:1", "a/b:1"]
 )
-def test_a_server_that_is_none_is_refused(text):
+def test_an_invalid_server_is_refused(text):
     with pytest.raises(ValueError, match="host:port"):
         Server.parse(text)

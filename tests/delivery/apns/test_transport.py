@@ -1,4 +1,4 @@
-"""What the iOS transport answers, against the APNs sandbox over TLS and HTTP/2."""
+"""Outcomes of the iOS transport, against the APNs sandbox over TLS and HTTP/2."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def test_a_message_arrives(sandbox, key):
     assert 3_590 < left < 3_602
 
 
-def test_a_batch_goes_over_one_connection(sandbox, key, monkeypatch):
+def test_a_batch_uses_one_connection(sandbox, key, monkeypatch):
     monkeypatch.setattr(connection, "PROOF_SECONDS", 20.0)
     devices = [sandbox.register() for _ in range(300)]
     outcomes = deliver(sandbox, key, *devices, proven=False)
@@ -76,7 +76,7 @@ def test_large_messages_wait_for_the_servers_window(sandbox, key):
         ("hang", {}, Deferred("timeout", outage=True)),
     ],
 )
-def test_an_answer_becomes_its_outcome_and_nothing_is_sent_twice(
+def test_each_answer_becomes_its_outcome_and_nothing_is_sent_twice(
     sandbox, key, mode, options, outcome
 ):
     device = behaving(sandbox, mode, **options)
@@ -85,14 +85,14 @@ def test_an_answer_becomes_its_outcome_and_nothing_is_sent_twice(
     assert len(device.receipts) == 1
 
 
-def test_of_a_long_answer_the_beginning_is_read(sandbox, key):
+def test_only_the_beginning_of_a_long_answer_is_read(sandbox, key):
     body = '{"more":"' + "x" * 100_000 + '","reason":"BadTopic"}'
     device = behaving(sandbox, "error", status=400, body=body)
     [outcome] = deliver(sandbox, key, device)
     assert (outcome.code, outcome.detail[:14]) == ("bad_request", '400 {"more":"x')
 
 
-def test_a_dead_token_is_dead_since_apples_timestamp(sandbox, key):
+def test_a_dead_token_is_gone_since_apples_timestamp(sandbox, key):
     device = behaving(sandbox, "unregistered", timestamp=1_700_000_000_000)
     since = datetime.fromtimestamp(1_700_000_000, UTC)
     assert deliver(sandbox, key, device) == [Gone("unregistered", "410 Unregistered", since)]
@@ -117,7 +117,7 @@ def test_refused_credentials_are_told_from_dead_devices(sandbox, key, mode, outc
 # Keys
 
 
-def test_the_apps_of_a_team_share_a_connection(sandbox, key):
+def test_apps_of_a_team_share_a_connection(sandbox, key):
     key.topics.add("com.example.other")
     devices = [sandbox.register(), sandbox.register("com.example.other")]
 
@@ -133,7 +133,7 @@ def test_the_apps_of_a_team_share_a_connection(sandbox, key):
     assert sandbox.connection_count == 1
 
 
-def test_teams_and_environments_have_connections_of_their_own(sandbox, key):
+def test_each_team_and_environment_has_its_own_connections(sandbox, key):
     async def whole():
         async with client_of(sandbox) as client:
             all_of_them = [credentials_of(key), credentials_of(key, environment="production")]
@@ -147,7 +147,7 @@ def test_teams_and_environments_have_connections_of_their_own(sandbox, key):
     assert sandbox.connection_count == 3
 
 
-def test_new_credentials_take_over_while_the_old_ones_finish(sandbox, key):
+def test_new_credentials_take_over_while_calls_with_the_old_ones_finish(sandbox, key):
     slow = behaving(sandbox, "slow", seconds=0.3)
 
     async def whole():
@@ -163,9 +163,7 @@ def test_new_credentials_take_over_while_the_old_ones_finish(sandbox, key):
     assert len(slow.receipts) == 1
 
 
-def test_connections_of_keys_no_longer_used_are_closed_and_those_in_use_are_not(
-    sandbox, key, monkeypatch
-):
+def test_idle_connections_of_unused_keys_are_closed(sandbox, key, monkeypatch):
     monkeypatch.setattr(apns, "MAX_POOLS", 2)
     monkeypatch.setattr(pool, "CLOSE_SECONDS", 0.0)
     slow = behaving(sandbox, "slow", seconds=0.5)
@@ -189,8 +187,9 @@ def test_connections_of_keys_no_longer_used_are_closed_and_those_in_use_are_not(
 
 
 @pytest.mark.parametrize("mode", ["accept", "slow"])
-def test_a_new_provider_token_has_a_connection_of_its_own(sandbox, key, monkeypatch, mode):
-    """Apple takes no second one within 20 minutes on the same (TooManyProviderTokenUpdates)."""
+def test_a_new_provider_token_gets_a_new_connection(sandbox, key, monkeypatch, mode):
+    """Apple refuses a second one within 20 minutes on the same connection
+    (TooManyProviderTokenUpdates)."""
     monkeypatch.setattr(provider_token, "GRID", 60)
     monkeypatch.setattr(connection, "PROOF_SECONDS", 20.0)
     clock = [time.time()]
@@ -208,7 +207,7 @@ def test_a_new_provider_token_has_a_connection_of_its_own(sandbox, key, monkeypa
             clock[0] += 60
             sends = [client.send(make_message(), target_of(each), credentials) for each in others]
             outcomes = await asyncio.gather(before, *sends)
-            if mode == "accept":  # nothing was under way on the old one
+            if mode == "accept":  # no call was in flight on the old one
                 async with asyncio.timeout(5):
                     while sandbox.open_connection_count > 1:  # noqa: ASYNC110
                         await asyncio.sleep(0.01)  # the sandbox is in another thread
@@ -220,10 +219,10 @@ def test_a_new_provider_token_has_a_connection_of_its_own(sandbox, key, monkeypa
     assert len({*tokens}) == 2
 
 
-# Faults of our own
+# Our own faults
 
 
-def test_faults_of_our_own_send_nothing(sandbox, key):
+def test_our_own_faults_send_nothing(sandbox, key):
     async def whole():
         async with client_of(sandbox) as client:
             device, good = sandbox.register(), credentials_of(key)

@@ -14,7 +14,7 @@ FIELDS = ("project_id", "client_email", "private_key", "private_key_id")
 
 
 def credentials_of(key_file, version=1, **over):
-    """What is stored of the key file that Google's console downloads."""
+    """The credentials to store for the key file that Google's console downloads."""
     stored = {name: key_file[name] for name in FIELDS} | over
     return ServiceAccount.parse(json.dumps(stored), version)
 
@@ -39,7 +39,7 @@ async def client_of(sandbox, **settings):
 
 
 def send(sandbox, credentials, *registration_tokens, message=None, **settings):
-    """The outcomes, one after another over one client."""
+    """The outcomes of messages sent one after another over one client."""
 
     async def deliver():
         async with client_of(sandbox, **settings) as client:

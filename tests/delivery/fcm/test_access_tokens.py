@@ -1,4 +1,4 @@
-"""Access tokens: one for each account, renewed in time, and never at a recipient's cost."""
+"""Access tokens: one for each account, renewed in time, without a message lost."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def credentials(key_file):
 
 @pytest.fixture
 def project(sandbox):
-    """The project, with nothing counted and no behaviour set."""
+    """The project, with counts of zero and no behaviour set."""
     sandbox.reset()
     return sandbox.project(PROJECT)
 
@@ -48,7 +48,7 @@ def test_the_messages_of_a_channel_share_one_token(sandbox, project, credentials
     assert project.tokens.totals().requests == 1
 
 
-def test_many_at_once_wait_for_one_refresh(sandbox, project, credentials, device):
+def test_concurrent_sends_wait_for_one_refresh(sandbox, project, credentials, device):
     async def deliver():
         async with client_of(sandbox) as client:
             return await asyncio.gather(
@@ -74,7 +74,7 @@ def test_each_version_of_the_credentials_has_its_own_token(sandbox, project, key
     assert project.tokens.totals().requests == 2
 
 
-def test_a_send_that_gives_up_takes_nobody_elses_refresh_with_it(
+def test_a_send_that_gives_up_does_not_cancel_the_shared_refresh(
     sandbox, project, credentials, device
 ):
     project.tokens.behave("slow", seconds=0.5, times=1)
@@ -98,7 +98,9 @@ def test_a_send_that_gives_up_takes_nobody_elses_refresh_with_it(
     assert project.tokens.totals().requests == 1
 
 
-def test_an_expired_token_costs_no_recipient_its_message(sandbox, project, credentials, device):
+def test_an_expired_token_is_replaced_and_the_message_is_sent(
+    sandbox, project, credentials, device
+):
     async def deliver():
         async with client_of(sandbox) as client:
             first = await client.send(make_message(), target_of(device.token), credentials)
@@ -114,7 +116,7 @@ def test_an_expired_token_costs_no_recipient_its_message(sandbox, project, crede
     assert sandbox.accepted_count(device.id) == 21
 
 
-def test_a_new_token_that_is_refused_too_is_misconfigured(sandbox, project, credentials, device):
+def test_a_refused_new_token_is_misconfigured(sandbox, project, credentials, device):
     project.messaging.behave("unauthenticated")
     [outcome] = send(sandbox, credentials, device.token)
     assert isinstance(outcome, Misconfigured)
@@ -123,7 +125,9 @@ def test_a_new_token_that_is_refused_too_is_misconfigured(sandbox, project, cred
     assert project.tokens.totals().requests == 2
 
 
-def test_a_token_for_ios_does_not_cost_a_new_access_token(sandbox, project, credentials, device):
+def test_a_device_token_of_ios_does_not_renew_the_access_token(
+    sandbox, project, credentials, device
+):
     device.behave("third_party_auth")
     send(sandbox, credentials, device.token, device.token)
     assert project.tokens.totals().requests == 1
@@ -155,7 +159,7 @@ def test_an_account_revoked_between_two_messages_is_misconfigured(sandbox, devic
     assert second.code == "token_refused"
 
 
-def test_another_accounts_key_is_refused(sandbox, key_file, device):
+def test_a_key_of_another_account_is_misconfigured(sandbox, key_file, device):
     other = sandbox.service_account(PROJECT)
     mixed = credentials_of(key_file, private_key=other["private_key"])
     [outcome] = send(sandbox, mixed, device.token)
@@ -173,7 +177,7 @@ def test_another_accounts_key_is_refused(sandbox, key_file, device):
         ("garbage", {}, 10.0, True),
     ],
 )
-def test_a_refresh_that_fails_is_no_recipients_fault(
+def test_a_failed_refresh_defers_the_recipient(
     sandbox, project, credentials, device, mode, options, retry_after, outage
 ):
     project.tokens.behave(mode, **options)
@@ -192,9 +196,7 @@ def test_the_wait_for_a_token_is_part_of_the_calls_time(sandbox, project, creden
     assert outcome == Deferred("timeout", "", 10.0, outage=True)
 
 
-def test_a_refresh_that_failed_is_not_tried_for_each_recipient(
-    sandbox, project, credentials, device
-):
+def test_a_failed_refresh_is_not_repeated_for_each_recipient(sandbox, project, credentials, device):
     project.tokens.behave("unavailable")
     outcomes = send(sandbox, credentials, *[device.token] * 5)
     assert {outcome.code for outcome in outcomes} == {"token_unavailable"}
@@ -203,7 +205,7 @@ def test_a_refresh_that_failed_is_not_tried_for_each_recipient(
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The monotonic clock as the module sees it, set forward by hand."""
+    """The monotonic clock as the module sees it, set forward by the test."""
     moved = SimpleNamespace(by=0.0)
     seen = SimpleNamespace(monotonic=lambda: time.monotonic() + moved.by, time=time.time)
     monkeypatch.setattr(access_token, "time", seen)
@@ -211,7 +213,7 @@ def clock(monkeypatch):
 
 
 def through_time(sandbox, clock, credentials, device, *steps):
-    """The outcomes of a message at each of the moments; before each something may be done."""
+    """The outcomes of a message at each of the times. An action may come before each."""
 
     async def deliver():
         outcomes = []
@@ -236,7 +238,7 @@ def nothing():
     ("lifetime", "later", "requests"),
     [(3_600, 3_250, 1), (3_600, 3_301, 2), (3_600, 3_700, 2), (100, 40, 1), (100, 51, 2)],
 )
-def test_a_token_is_replaced_five_minutes_before_its_end(
+def test_a_token_is_renewed_five_minutes_before_its_end(
     sandbox, project, credentials, device, clock, lifetime, later, requests
 ):
     project.tokens.lifetime = lifetime
@@ -246,7 +248,7 @@ def test_a_token_is_replaced_five_minutes_before_its_end(
     assert project.tokens.totals().requests == requests
 
 
-def test_an_old_token_serves_while_its_refresh_fails(sandbox, project, credentials, device, clock):
+def test_an_old_token_is_used_while_its_refresh_fails(sandbox, project, credentials, device, clock):
     fail = lambda: project.tokens.behave("unavailable")  # noqa: E731
     steps = [(0, nothing), (3_400, fail), (3_403, nothing), (3_406, nothing), (3_601, nothing)]
     outcomes = through_time(sandbox, clock, credentials, device, *steps)
@@ -254,7 +256,7 @@ def test_an_old_token_serves_while_its_refresh_fails(sandbox, project, credentia
     assert project.tokens.totals().requests == 4
 
 
-def test_nobody_waits_for_a_refresh_while_the_old_token_is_good(
+def test_no_send_waits_for_a_refresh_while_the_old_token_is_valid(
     sandbox, project, credentials, device, clock
 ):
     async def deliver():
@@ -271,9 +273,7 @@ def test_nobody_waits_for_a_refresh_while_the_old_token_is_good(
     assert is_refreshing
 
 
-def test_a_late_refusal_of_the_token_before_does_not_cost_the_new_one(
-    sandbox, project, credentials
-):
+def test_a_late_refusal_of_the_old_token_does_not_drop_the_new_one(sandbox, project, credentials):
     async def ask():
         async with client_of(sandbox) as client:
             tokens = client._tokens
@@ -288,7 +288,7 @@ def test_a_late_refusal_of_the_token_before_does_not_cost_the_new_one(
     assert project.tokens.totals().requests == 2
 
 
-def test_a_refusal_is_asked_again_after_a_rest(sandbox, project, credentials, device, clock):
+def test_a_refused_refresh_is_repeated_after_a_pause(sandbox, project, credentials, device, clock):
     project.tokens.behave("invalid_grant", times=1)
     outcomes = through_time(
         sandbox, clock, credentials, device, (0, nothing), (4, nothing), (6, nothing)
@@ -296,7 +296,7 @@ def test_a_refusal_is_asked_again_after_a_rest(sandbox, project, credentials, de
     assert [type(outcome) for outcome in outcomes] == [Misconfigured, Misconfigured, Accepted]
 
 
-def test_a_client_that_is_closed_gives_up_its_refreshes(credentials):
+def test_closing_a_client_cancels_its_refreshes(credentials):
     async def deliver():
         async with PushService(hang) as google:
             urls = SimpleNamespace(origin=google.origin, token_uri=google.origin)
@@ -310,7 +310,7 @@ def test_a_client_that_is_closed_gives_up_its_refreshes(credentials):
     asyncio.run(deliver())
 
 
-def test_tokens_of_many_channels_are_bounded(monkeypatch, key_file):
+def test_the_number_of_cached_tokens_is_bounded(monkeypatch, key_file):
     monkeypatch.setattr(access_token, "MAX_CACHED", 3)
 
     async def ask():
@@ -326,12 +326,12 @@ def test_tokens_of_many_channels_are_bounded(monkeypatch, key_file):
 
 
 @pytest.mark.parametrize("private_key", ["", "nonsense", "-----BEGIN PRIVATE KEY-----"])
-def test_a_key_that_cannot_be_read_is_misconfigured(sandbox, key_file, device, private_key):
+def test_an_unreadable_key_is_misconfigured(sandbox, key_file, device, private_key):
     [outcome] = send(sandbox, credentials_of(key_file, private_key=private_key), device.token)
     assert outcome == Misconfigured("key_unreadable", "The service account's key cannot be read.")
 
 
-def test_an_account_without_a_key_id_is_given_a_token(sandbox, key_file, device):
+def test_an_account_without_a_key_id_gets_a_token(sandbox, key_file, device):
     [outcome] = send(sandbox, credentials_of(key_file, private_key_id=""), device.token)
     assert isinstance(outcome, Accepted)
 
@@ -342,18 +342,18 @@ def test_an_assertion_needs_a_key():
 
 
 @pytest.mark.parametrize("secret", ["", "{", "[]", "5", "null", '{"project_id": "demo-app"}'])
-def test_stored_credentials_that_are_no_account_are_told(secret):
+def test_stored_text_that_is_no_account_is_refused(secret):
     with pytest.raises(AccountUnreadableError):
         ServiceAccount.parse(secret, 1)
 
 
-def test_credentials_print_no_secret(credentials):
+def test_the_repr_of_credentials_shows_no_secret(credentials):
     assert "PRIVATE" not in repr(credentials)
     assert "ya29" not in repr(Granted("ya29.c", 3_600.0))
 
 
-def test_the_audience_does_not_follow_the_address(credentials):
-    """Google checks it against its own name, whatever proxy the request goes through."""
+def test_the_audience_of_an_assertion_is_googles_own_address(credentials):
+    """Google compares it with its own name, whatever proxy the request goes through."""
     signed = assertion(credentials, 1_700_000_000)
     claims = json.loads(part(signed, 1))
     assert claims == {

@@ -53,7 +53,7 @@ def violations(*fields):
         (b"", ""),
     ],
 )
-def test_success_is_accepted_with_the_messages_own_name(body, provider_id):
+def test_a_success_is_accepted_with_fcms_name_of_the_message(body, provider_id):
     assert answered(200, body) == Accepted(provider_id)
 
 
@@ -124,7 +124,7 @@ def test_success_is_accepted_with_the_messages_own_name(body, provider_id):
         (answered(402), Rejected("refused", "402")),
     ],
 )
-def test_each_answer_means_what_the_table_says(outcome, expected):
+def test_each_answer_has_the_outcome_of_the_table(outcome, expected):
     assert outcome == expected
 
 
@@ -139,7 +139,7 @@ def test_each_answer_means_what_the_table_says(outcome, expected):
         fcm(400, "INVALID_ARGUMENT", "Oops", violations(["message.token"])),
     ],
 )
-def test_an_invalid_argument_that_is_not_the_token_alone_expires_nobody(outcome):
+def test_an_invalid_argument_about_more_than_the_token_expires_nobody(outcome):
     assert isinstance(outcome, Rejected)
 
 
@@ -156,13 +156,13 @@ def test_an_invalid_argument_that_is_not_the_token_alone_expires_nobody(outcome)
     ],
 )
 @pytest.mark.parametrize(("status", "code"), [(401, "unauthenticated"), (403, "permission_denied")])
-def test_a_refusal_without_an_fcm_error_is_about_the_credentials(status, code, body):
+def test_a_refusal_without_an_fcm_error_is_misconfigured(status, code, body):
     outcome = answered(status, body)
     assert isinstance(outcome, Misconfigured)
     assert outcome.code == code
 
 
-def test_the_detail_is_googles_words_made_harmless():
+def test_the_detail_is_googles_text_cleaned():
     assert fcm(400, None, "a\r\n\x00b\ud800" + "c" * 300).detail == f"400 a b{'c' * 193}"
 
 
@@ -171,7 +171,7 @@ def test_every_code_is_explained():
     assert codes <= set(CODES)
 
 
-def test_every_suspicion_is_held_for_the_mass_failure_rule():
+def test_every_suspicious_answer_is_held_for_the_mass_failure_rule():
     codes = {code for answer_class, code in TABLE.values() if answer_class is AnswerClass.SUSPECT}
     assert codes == {"sender_id_mismatch"}
     assert codes <= SUSPECT_CODES
@@ -200,7 +200,7 @@ HEADERS = st.dictionaries(st.just("Retry-After"), st.just("7") | st.text())
 
 
 @given(st.integers(0, 999), HEADERS, BODIES)
-def test_any_answer_has_an_outcome_and_nothing_unknown_is_gone(status, headers, body):
+def test_every_answer_has_an_outcome_and_unknown_ones_are_never_gone(status, headers, body):
     outcome = classify(Response(status, CIMultiDict(headers), body), NOW)
     assert isinstance(outcome, Accepted) or outcome.code in CODES
     if isinstance(outcome, Accepted):

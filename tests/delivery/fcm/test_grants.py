@@ -1,4 +1,4 @@
-"""What each answer of Google's token endpoint means."""
+"""Outcomes of answers of Google's token endpoint."""
 
 import json
 
@@ -48,7 +48,7 @@ def granted(status, body, **headers):
         (granted(503, {"error": "invalid_grant"}), Deferred),
     ],
 )
-def test_each_answer_of_the_token_endpoint_has_its_meaning(answered, expected):
+def test_each_answer_of_the_token_endpoint_has_the_outcome_of_the_table(answered, expected):
     assert answered == expected or type(answered) is expected
     if isinstance(answered, Deferred):
         assert (answered.code, answered.retry_after, answered.outage) == (
@@ -58,6 +58,6 @@ def test_each_answer_of_the_token_endpoint_has_its_meaning(answered, expected):
         )
 
 
-def test_the_token_endpoints_words_are_made_harmless():
+def test_the_token_endpoints_text_is_cleaned():
     said = {"error": "invalid_grant", "error_description": "a\n\x00b" + "c" * 300}
     assert granted(400, said).detail == f"400 invalid_grant: a b{'c' * 178}"

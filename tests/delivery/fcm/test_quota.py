@@ -1,4 +1,4 @@
-"""A project's calls a minute, shared by all processes, with a slow beginning."""
+"""A project's calls a minute, shared by all processes, with a slow start."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ FCM = Quota("fcm", 600_000)
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch):
-    """Redis's, standing still: a bucket fills while a slow machine does nothing."""
+    """Redis's clock stands still: on a slow machine a bucket would fill meanwhile."""
     seconds, microseconds = redis_client().time()
     now = f"{{{seconds}, {microseconds}}}"
     monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
@@ -28,7 +28,7 @@ def project():
 
 
 def pass_seconds(quota, project, seconds):
-    """As if the last call had been that much earlier."""
+    """Makes the last call as much earlier."""
     redis_client().hincrbyfloat(quota._key(project), "at", -seconds)
 
 
@@ -37,7 +37,7 @@ def ramp_of(quota, project):
 
 
 def use(quota, project, seconds, wanted=10**6):
-    """Takes all that there is once a second; what was granted each time."""
+    """Takes everything that is granted once a second; what was granted each time."""
     granted = []
     for _ in range(seconds):
         pass_seconds(quota, project, 1)
@@ -49,13 +49,13 @@ def test_a_small_send_is_granted_at_once(project):
     assert FCM.take(project, 1_000) == Grant(1_000, 0.0)
 
 
-def test_an_idle_project_begins_with_a_tenth_of_its_rate(project):
+def test_an_idle_project_starts_with_a_tenth_of_its_rate(project):
     grant = FCM.take(project, 5_000)
     assert grant.granted == 1_000
     assert 0 < grant.wait_seconds <= 1.0
 
 
-def test_the_rate_grows_to_the_full_one_over_a_minute_and_no_further(project):
+def test_the_rate_grows_to_its_full_value_within_a_minute(project):
     FCM.take(project, 10**6)
     granted = use(FCM, project, 70)
     assert granted == pytest.approx(sorted(granted), rel=0.01)
@@ -71,7 +71,7 @@ def test_a_minute_of_full_use_grants_the_quota(project):
     assert sum(use(FCM, project, 60)) == pytest.approx(600_000, rel=0.01)
 
 
-def test_a_project_that_was_idle_begins_slowly_again(project):
+def test_a_project_that_was_idle_starts_slowly_again(project):
     FCM.take(project, 10**6)
     use(FCM, project, 65)
     pass_seconds(FCM, project, 30)
@@ -80,20 +80,20 @@ def test_a_project_that_was_idle_begins_slowly_again(project):
     assert FCM.take(project, 10**6).granted == 1_000
 
 
-def test_a_pause_between_two_batches_is_not_idleness(project):
+def test_a_pause_between_two_batches_does_not_count_as_idle(project):
     FCM.take(project, 1)
     pass_seconds(FCM, project, 4)
     FCM.take(project, 1)
     assert ramp_of(FCM, project) == pytest.approx(4 / 60, rel=0.1)
 
 
-def test_what_was_not_used_is_kept_for_a_second_only(project):
+def test_unused_calls_are_kept_for_only_a_second(project):
     FCM.take(project, 10**6)
     pass_seconds(FCM, project, 4)
     assert FCM.take(project, 10**6).granted == pytest.approx(1_600, rel=0.2)
 
 
-def test_the_wait_is_until_the_rest_is_there(project):
+def test_the_wait_lasts_until_the_missing_calls_are_available(project):
     quota = Quota("slow", 600, ramp_seconds=0.001)
     quota.take(project, 10**6)
     use(quota, project, 1)
@@ -104,7 +104,7 @@ def test_the_wait_is_until_the_rest_is_there(project):
     assert FCM.take(project, 200).wait_seconds <= 0.15
 
 
-def test_nobody_waits_longer_than_a_second_without_asking_again(project):
+def test_a_wait_lasts_at_most_a_second(project):
     quota = Quota("tiny", 6)
     quota.take(project, 1)
     assert quota.take(project, 1) == Grant(0, 1.0)
@@ -117,13 +117,13 @@ def test_a_small_quota_grants_one_call_at_a_time(project):
     assert use(quota, project, 120, wanted=5).count(1) >= 6
 
 
-def test_projects_and_services_have_buckets_of_their_own(project):
+def test_each_project_and_service_has_its_own_bucket(project):
     FCM.take(project, 10**6)
     assert FCM.take(f"{project}-2", 1_000).granted == 1_000
     assert Quota("other", 600_000).take(project, 1_000).granted == 1_000
 
 
-def test_many_workers_share_one_bucket(project):
+def test_all_workers_share_one_bucket(project):
     quota = Quota("shared", 60_000)
     begin = threading.Barrier(8)
 
@@ -136,17 +136,17 @@ def test_many_workers_share_one_bucket(project):
     assert 100 <= sum(granted) < 300
 
 
-def test_a_forgotten_project_leaves_nothing_behind(project):
+def test_an_unused_project_leaves_no_key(project):
     FCM.take(project, 1)
     assert 0 < redis_client().ttl(FCM._key(project)) <= 600
 
 
-def test_everything_is_granted_while_redis_is_away(project, settings):
+def test_everything_is_granted_while_redis_is_unreachable(project, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert FCM.take(project, 10**6) == Grant(10**6, 0.0)
 
 
-def test_everything_is_granted_when_redis_cannot_do_it(project, caplog):
+def test_everything_is_granted_if_redis_cannot_run_the_script(project, caplog):
     redis_client().set(FCM._key(project), "not a bucket", ex=60)
     with caplog.at_level(logging.ERROR):
         assert FCM.take(project, 10**6) == Grant(10**6, 0.0)

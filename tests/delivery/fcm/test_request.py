@@ -36,7 +36,7 @@ def sent(**over):
     return json.loads(request_for(**over).body)["message"]
 
 
-def test_a_message_with_everything_is_mapped_field_by_field():
+def test_a_full_message_is_mapped_field_by_field():
     message = make_message(
         icon="https://example.com/icon.png",
         url="https://example.com/rain",
@@ -70,7 +70,7 @@ def test_a_message_with_everything_is_mapped_field_by_field():
     }
 
 
-def test_what_was_not_given_is_left_out():
+def test_omitted_content_is_left_out():
     assert sent(title="") == {
         "token": "dEv1ce:APA91bX",
         "notification": {"body": "It rains."},
@@ -86,7 +86,7 @@ def test_the_request_goes_to_the_project_with_the_access_token():
     assert request.headers["Content-Type"] == "application/json; charset=UTF-8"
 
 
-def test_the_icon_stands_in_for_an_image():
+def test_the_icon_replaces_a_missing_image():
     assert sent(icon="https://example.com/i.png")["notification"]["image"] == (
         "https://example.com/i.png"
     )
@@ -116,7 +116,7 @@ def test_the_ttl_is_the_seconds_left_rounded_up(ttl, left, expected):
     assert android["ttl"] == expected
 
 
-def test_our_names_win_over_the_senders():
+def test_our_names_override_the_senders():
     data = dict.fromkeys(["notification_id", "url", "icon", "token"], "theirs")
     assert sent(url="https://example.com/", icon="https://example.com/i.png", data=data)[
         "data"
@@ -128,7 +128,7 @@ def test_our_names_win_over_the_senders():
     }
 
 
-def test_names_that_a_sender_cannot_use_are_told():
+def test_forbidden_names_of_data_are_reported():
     usable = ["city", "From", "gcm", "google", "tokens", "message_types"]
     unusable = [
         "notification_id", "url", "icon", "token",
@@ -149,12 +149,12 @@ def test_the_payload_is_what_the_app_gets():
 
 
 def filled(size):
-    """A message whose payload has that many bytes."""
+    """A message whose payload has this many bytes."""
     empty = len(payload(make_message(data={"a": ""}), TARGET.token))
     return make_message(data={"a": "x" * (size - empty)})
 
 
-def test_the_largest_payload_passes_and_one_byte_more_does_not():
+def test_a_payload_of_exactly_the_limit_is_accepted():
     largest = filled(MAX_PAYLOAD)
     assert len(payload(largest, TARGET.token)) == 4_096
     assert request_for(largest).body
@@ -166,7 +166,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=255)
 
 
 @given(TEXT.filter(bool), TEXT, TEXT, TEXT, st.dictionaries(TEXT, st.text("äx\n", max_size=3_900)))
-def test_what_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, data):
+def test_a_payload_that_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, data):
     message = make_message(body=body, title=title, icon=icon, url=url, data=data)
     if unusable_data_names(data) or len(payload(message, TARGET.token)) > MAX_PAYLOAD:
         return
@@ -175,14 +175,13 @@ def test_what_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, dat
     assert fcm_message.checked(request).token == TARGET.address
 
 
-def test_a_fixed_part_larger_than_the_limit_is_no_payload():
-    """The registration token and the delivery options do not count."""
+def test_token_and_delivery_options_do_not_count_towards_the_payload():
     message = filled(MAX_PAYLOAD)
     long_token = Target(TARGET.subscription_id, "t" * 4_096, TARGET.token)
     assert build_request(message, long_token, URL, "ya29.c", time.monotonic())
 
 
-def test_nothing_secret_is_in_what_is_printed():
+def test_the_repr_shows_no_secret():
     printed = f"{TARGET!r} {request_for()!r}"
     for secret in ("APA91b", "tracking-token", "ya29"):
         assert secret not in printed

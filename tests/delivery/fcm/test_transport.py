@@ -1,4 +1,4 @@
-"""The transport against the FCM sandbox, and against servers that are worse than it."""
+"""The transport against the FCM sandbox, and against servers that misbehave."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ def test_a_message_reaches_its_device(sandbox, credentials, device):
         ({"ttl": 0}, {"ttl": "0s"}),
     ],
 )
-def test_delivery_options_arrive_as_the_sandbox_takes_them(
+def test_delivery_options_arrive_as_the_sandbox_accepts_them(
     sandbox, credentials, device, fields, part
 ):
     [outcome] = send(sandbox, credentials, device.token, message=make_message(**fields))
@@ -101,7 +101,9 @@ def test_delivery_options_arrive_as_the_sandbox_takes_them(
         ),
     ],
 )
-def test_an_error_of_fcm_becomes_its_outcome(sandbox, credentials, device, mode, options, outcome):
+def test_each_error_of_fcm_becomes_its_outcome(
+    sandbox, credentials, device, mode, options, outcome
+):
     device.behave(mode, **options)
     assert send(sandbox, credentials, device.token) == [outcome]
     assert len(sandbox.messages(device.id)) == 1
@@ -114,7 +116,7 @@ def test_a_wait_can_be_a_date(sandbox, credentials, device):
     assert 60 < outcome.retry_after <= 100
 
 
-def test_a_project_over_its_quota_waits_as_it_was_told(sandbox):
+def test_a_project_over_its_quota_waits_for_as_long_as_fcm_says(sandbox):
     project = sandbox.project("full-app")
     project.quota_per_minute = 1
     credentials = credentials_of(sandbox.service_account("full-app"))
@@ -126,14 +128,14 @@ def test_a_project_over_its_quota_waits_as_it_was_told(sandbox):
     assert 0 < second.retry_after <= 60
 
 
-def test_a_token_of_another_project_is_suspect(sandbox, credentials):
+def test_a_token_of_another_project_is_a_suspect(sandbox, credentials):
     foreign = sandbox.register("other-app")
     [outcome] = send(sandbox, credentials, foreign.token)
     assert outcome == Gone("sender_id_mismatch", "403 SenderId mismatch", suspect=True)
 
 
 @pytest.mark.parametrize("mode", ["permission_denied", "service_disabled"])
-def test_an_account_that_may_not_send_is_misconfigured(sandbox, mode):
+def test_an_account_without_the_permission_is_misconfigured(sandbox, mode):
     credentials = credentials_of(sandbox.service_account("closed-app"))
     device = sandbox.register("closed-app")
     sandbox.project("closed-app").messaging.behave(mode, times=1)
@@ -152,7 +154,7 @@ def test_an_account_that_may_not_send_is_misconfigured(sandbox, mode):
         ("close_after_accept", "connection_failed"),
     ],
 )
-def test_no_proper_answer_is_an_outage_and_not_tried_again(
+def test_a_missing_or_broken_answer_is_an_outage_and_not_retried_within_the_call(
     sandbox, credentials, device, mode, code
 ):
     device.behave(mode)
@@ -162,13 +164,13 @@ def test_no_proper_answer_is_an_outage_and_not_tried_again(
     assert len(sandbox.messages(device.id)) == 1
 
 
-def test_an_answer_that_never_ends_still_counts(sandbox, credentials, device):
+def test_an_answer_whose_body_never_ends_counts_by_its_status(sandbox, credentials, device):
     device.behave("endless_body", status=200)
     assert send(sandbox, credentials, device.token) == [Accepted()]
 
 
 async def sent(behave, sandbox, credentials, **settings):
-    """The outcome where FCM behaves so, and how many requests it got."""
+    """The outcome if FCM behaves so, and how many requests it got."""
     async with PushService(behave) as fcm:
         urls = SimpleNamespace(origin=fcm.origin, token_uri=sandbox.token_uri)
         async with client_of(urls, **settings) as client:
@@ -186,7 +188,7 @@ async def sent(behave, sandbox, credentials, **settings):
         (raw(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 100_000), "connection_failed"),
     ],
 )
-def test_a_server_that_speaks_no_http_is_an_outage(sandbox, credentials, behave, code):
+def test_a_server_that_does_not_speak_http_is_an_outage(sandbox, credentials, behave, code):
     seconds = seconds_for(code)
     outcome, requests = asyncio.run(sent(behave, sandbox, credentials, call_timeout=seconds))
     assert isinstance(outcome, Deferred)
@@ -220,7 +222,7 @@ def test_a_refused_connection_is_an_outage(credentials, sandbox, device):
     assert (outcome.code, outcome.outage) == ("connection_failed", True)
 
 
-def test_a_name_that_leads_nowhere_is_an_outage(monkeypatch, credentials, sandbox, device):
+def test_a_name_that_does_not_resolve_is_an_outage(monkeypatch, credentials, sandbox, device):
     def look_up(host, port, *_, **__):
         if host == "127.0.0.1":
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
@@ -231,7 +233,7 @@ def test_a_name_that_leads_nowhere_is_an_outage(monkeypatch, credentials, sandbo
     assert outcome == Deferred("name_not_resolved", "", 10.0, outage=True)
 
 
-def test_a_fault_of_ours_is_an_outcome_and_is_logged_without_the_token(
+def test_our_own_fault_becomes_an_outcome_and_is_logged_without_the_token(
     caplog, sandbox, credentials, device
 ):
     with caplog.at_level(logging.ERROR):
@@ -243,7 +245,7 @@ def test_a_fault_of_ours_is_an_outcome_and_is_logged_without_the_token(
     assert device.token not in caplog.text
 
 
-def test_connections_are_capped_and_shared(sandbox, credentials, device):
+def test_connections_are_limited_and_shared(sandbox, credentials, device):
     async def deliver():
         async with PushService(answer(200)) as fcm:
             urls = SimpleNamespace(origin=fcm.origin, token_uri=sandbox.token_uri)
@@ -286,7 +288,7 @@ def tls_account(tls_sandbox):
     return credentials_of(tls_sandbox.service_account(PROJECT))
 
 
-def test_the_operators_authority_is_trusted_where_given(tls_sandbox, tls_account, certificate):
+def test_the_operators_authority_is_trusted_if_it_is_set(tls_sandbox, tls_account, certificate):
     token = tls_sandbox.register(PROJECT).token
     [outcome] = send(tls_sandbox, tls_account, token, ca_file=str(certificate))
     assert isinstance(outcome, Accepted)

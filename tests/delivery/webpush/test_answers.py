@@ -34,7 +34,7 @@ def wns(status, state, **headers):
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
-def test_success_is_accepted(status):
+def test_a_success_is_accepted(status):
     assert answered(status) == Accepted()
 
 
@@ -49,7 +49,7 @@ def test_success_is_accepted(status):
         ({"apns_id": "a\udc80\x00" + "b" * 300}, "a" + "b" * 199),
     ],
 )
-def test_the_services_own_id_is_kept(headers, provider_id):
+def test_the_push_services_own_id_is_kept(headers, provider_id):
     assert answered(201, **headers) == Accepted(provider_id)
 
 
@@ -65,7 +65,7 @@ def test_the_services_own_id_is_kept(headers, provider_id):
         ("appthrottled", Deferred("throttled", "{} full")),
     ],
 )
-def test_wns_success_counts_only_as_its_status_header_says(status, state, outcome):
+def test_a_success_of_wns_counts_by_its_status_header(status, state, outcome):
     expected = outcome
     if not isinstance(outcome, Accepted):
         expected = type(outcome)(outcome.code, outcome.detail.format(status))
@@ -154,7 +154,7 @@ def test_wns_success_counts_only_as_its_status_header_says(status, state, outcom
         (answered(421), Rejected("refused", "421")),
     ],
 )
-def test_each_answer_means_what_the_table_says(outcome, expected):
+def test_each_answer_has_the_outcome_of_the_table(outcome, expected):
     assert outcome == expected
 
 
@@ -171,7 +171,7 @@ def test_each_answer_means_what_the_table_says(outcome, expected):
         (b"[1]", "400 [1]"),
     ],
 )
-def test_the_detail_is_the_services_words_made_harmless(body, detail):
+def test_the_detail_is_the_push_services_text_cleaned(body, detail):
     assert answered(400, body).detail == detail
 
 
@@ -180,7 +180,7 @@ def test_every_code_is_explained():
     assert codes <= set(CODES)
 
 
-def test_every_suspicion_is_held_for_the_mass_failure_rule():
+def test_every_suspicious_answer_is_held_for_the_mass_failure_rule():
     codes = {code for answer_class, code in TABLE.values() if answer_class is AnswerClass.SUSPECT}
     assert codes
     assert codes <= SUSPECT_CODES
@@ -203,7 +203,7 @@ BODIES = st.binary() | st.dictionaries(
 
 
 @given(st.integers(0, 999), HEADERS, BODIES)
-def test_any_answer_has_an_outcome_and_nothing_unknown_is_gone(status, headers, body):
+def test_every_answer_has_an_outcome_and_unknown_ones_are_never_gone(status, headers, body):
     outcome = classify(Response(status, CIMultiDict(headers), body), NOW)
     assert isinstance(outcome, Accepted) or outcome.code in CODES
     if isinstance(outcome, Accepted):

@@ -47,14 +47,14 @@ class TestRFC8291AppendixA:
     def private(self, text):
         return ec.derive_private_key(int.from_bytes(base64url.decode(text), "big"), ec.SECP256R1())
 
-    def test_its_body_is_what_we_send_given_its_key_and_salt(self, monkeypatch):
+    def test_our_body_equals_the_example_with_its_key_and_salt(self, monkeypatch):
         target = Browser().target(FCM, p256dh=self.receiver_public, auth=self.auth)
         sender, salt = self.private(self.sender_private), base64url.decode(self.salt)
         monkeypatch.setattr("pywebpush.ec.generate_private_key", lambda *_: sender)
         monkeypatch.setattr("http_ece.os.urandom", lambda _: salt)
         assert base64url.encode(encrypt(self.plaintext, target)) == self.body
 
-    def test_its_receiver_reads_what_we_send(self):
+    def test_the_examples_receiver_decrypts_our_body(self):
         target = Browser().target(FCM, p256dh=self.receiver_public, auth=self.auth)
         assert self.read(encrypt(b"melon", target)) == b"melon"
         assert self.read(base64url.decode(self.body)) == self.plaintext
@@ -68,7 +68,7 @@ class TestRFC8291AppendixA:
         )
 
 
-def test_the_browser_reads_every_field_that_was_given():
+def test_the_browser_reads_every_given_field():
     browser = Browser()
     message = make_message(
         icon="https://e.example/i.png",
@@ -88,7 +88,7 @@ def test_the_browser_reads_every_field_that_was_given():
     }
 
 
-def test_what_was_not_given_is_left_out():
+def test_omitted_content_is_left_out():
     message = make_message(title="")
     assert payload(message, "t").decode() == (
         f'{{"notification_id":"{message.notification_id}","body":"It rains.","token":"t"}}'
@@ -106,7 +106,7 @@ def test_the_largest_payload_makes_one_record_of_4096_bytes():
     assert browser.decrypt(body) == b"x" * MAX_PAYLOAD
 
 
-def test_one_byte_more_is_refused():
+def test_a_payload_one_byte_over_the_limit_is_refused():
     with pytest.raises(PayloadTooLargeError):
         encrypt(b"x" * (MAX_PAYLOAD + 1), Browser().target(FCM))
 
@@ -118,7 +118,7 @@ def test_no_two_bodies_share_salt_or_key():
     assert len({body[21:86] for body in bodies}) == 5
 
 
-def test_padded_and_other_keys_from_browsers_are_read():
+def test_keys_with_padding_and_in_the_standard_alphabet_are_read():
     browser = Browser()
     plain = browser.target(FCM)
     padded = browser.target(FCM, p256dh=f"{plain.p256dh}=", auth=f"{plain.auth}==")
@@ -139,7 +139,7 @@ def test_padded_and_other_keys_from_browsers_are_read():
         {"auth": "A"},
     ],
 )
-def test_keys_that_are_no_point_and_16_bytes_are_refused(keys):
+def test_invalid_keys_are_refused(keys):
     with pytest.raises(BadKeysError):
         encrypt(b"x", Browser().target(FCM, **keys))
 
@@ -184,14 +184,14 @@ def test_a_topic_is_passed_on(url):
 
 
 @pytest.mark.parametrize("topic", ["score", "s", "x" * 29])
-def test_apple_gets_a_decodable_topic_in_place_of_one_that_it_refuses(topic):
+def test_a_topic_that_apple_refuses_is_replaced_for_apple_by_a_decodable_one(topic):
     sent = request(make_message(topic=topic), APPLE).headers["Topic"]
     assert len(base64url.decode(sent)) == 24
     assert request(make_message(topic=topic), APPLE).headers["Topic"] == sent
     assert request(make_message(topic=topic), FCM).headers["Topic"] == topic
 
 
-def test_requests_and_targets_show_no_secret_in_a_repr():
+def test_the_repr_of_requests_and_targets_shows_no_secret():
     target = Browser().target(FCM)
     shown = repr(target) + repr(request(make_message()))
     for secret in (FCM, target.p256dh, target.auth, target.token, "vapid t="):

@@ -27,7 +27,7 @@ from tests.delivery.support import (
 
 
 def sent(behave, **settings):
-    """The outcome at a trusted origin that behaves so, and what it received."""
+    """The outcome at a trusted origin that behaves so, and what the origin received."""
 
     async def once():
         async with PushService(behave) as service:
@@ -69,7 +69,7 @@ def test_the_messages_of_a_batch_share_a_connection():
     assert (service.connections, len(service.received)) == (1, 3)
 
 
-def test_connections_to_an_origin_are_capped():
+def test_connections_to_an_origin_are_limited():
     async def deliver():
         async with PushService(answer()) as service:
             client = make_client(service.origin, connections_per_origin=2)
@@ -95,11 +95,11 @@ ENDLESS = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n"
         (raw(ENDLESS, b"1\r\nx\r\n" * 1_000), Accepted()),
     ],
 )
-def test_an_answer_becomes_its_outcome(behave, outcome):
+def test_each_answer_becomes_its_outcome(behave, outcome):
     assert sent(behave)[0] == outcome
 
 
-def test_a_redirect_to_the_inside_is_refused_and_not_followed():
+def test_a_redirect_to_a_private_address_is_refused_and_not_followed():
     async def redirect():
         async with PushService(answer()) as inside:
             location = f"Location: {inside.origin}/"
@@ -123,7 +123,7 @@ def test_a_redirect_to_the_inside_is_refused_and_not_followed():
         (raw(b"HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n"), "connection_failed"),
     ],
 )
-def test_no_proper_answer_is_an_outage(behave, code):
+def test_a_missing_or_broken_answer_is_an_outage(behave, code):
     outcome, received = sent(behave, call_timeout=seconds_for(code))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage) == (code, True)
@@ -140,7 +140,8 @@ def test_a_refused_connection_is_an_outage():
 
 @pytest.fixture
 def names(monkeypatch):
-    """Where host names lead, instead of the system's own answer; nowhere at first."""
+    """Replaces the system's resolver; the test sets where names lead, and at first they do not
+    resolve."""
     addresses = {}
 
     def look_up(host, port, *_, **__):
@@ -154,7 +155,7 @@ def names(monkeypatch):
 
 
 @pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
-def test_a_public_name_that_leads_inside_is_refused(names, host):
+def test_a_public_name_that_resolves_to_a_private_address_is_refused(names, host):
     names[host] = "127.0.0.1"
     outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
     assert outcome == Rejected("endpoint_not_allowed", "The host's address is not public.")
@@ -162,12 +163,12 @@ def test_a_public_name_that_leads_inside_is_refused(names, host):
 
 @pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
 @pytest.mark.usefixtures("names")
-def test_a_name_that_leads_nowhere_is_an_outage(host):
+def test_a_name_that_does_not_resolve_is_an_outage(host):
     outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
     assert outcome == Deferred("name_not_resolved", outage=True)
 
 
-def test_unknown_hosts_whose_names_are_not_resolved_do_not_delay_a_known_service(names):
+def test_unknown_hosts_with_unresolved_names_do_not_delay_a_known_push_service(names):
     leave = threading.Event()
 
     def never():
@@ -206,7 +207,7 @@ def test_an_endpoint_that_is_no_longer_allowed_is_refused(endpoint):
     assert outcome.code == "endpoint_not_allowed"
 
 
-def test_a_host_that_was_taken_off_the_list_is_refused():
+def test_a_host_that_was_removed_from_the_list_is_refused():
     target = Browser().target("https://push.example.org/1")
     outcome = asyncio.run(send(target, allowed_hosts=("example.net",)))
     assert outcome == Rejected(
@@ -238,12 +239,12 @@ def test_a_payload_that_is_too_large_is_refused_unsent():
     "credentials",
     [{}, {KEY_ID: VapidKey("damaged", "mailto:push@example.com")}],
 )
-def test_a_vapid_key_that_cannot_be_read_is_tried_again_later(credentials):
+def test_an_unreadable_vapid_key_defers_the_recipient(credentials):
     outcome = refused_unsent(credentials=credentials)
     assert outcome == (Deferred("vapid_key_unreadable"), 0)
 
 
-def test_a_fault_of_ours_is_an_outcome_and_is_logged_without_the_endpoint(caplog):
+def test_our_own_fault_becomes_an_outcome_and_is_logged_without_the_endpoint(caplog):
     with caplog.at_level(logging.ERROR):
         outcome, requests = refused_unsent(message=make_message(topic="a\r\nX-Evil: 1"))
     assert isinstance(outcome, Deferred)
@@ -279,7 +280,7 @@ def over_tls(certificate, **settings):
     return asyncio.run(once())
 
 
-def test_the_operators_authority_is_trusted_where_given(certificate):
+def test_the_operators_authority_is_trusted_if_it_is_set(certificate):
     assert over_tls(certificate, ca_file=str(certificate)) == Accepted()
 
 

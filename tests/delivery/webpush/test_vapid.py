@@ -52,7 +52,7 @@ def test_a_process_that_starts_later_presents_the_same_token():
     assert authorization(VAPID_KEY, ORIGIN, begin + WINDOW) != first
 
 
-def test_origins_keys_and_subjects_have_tokens_of_their_own():
+def test_each_origin_key_and_subject_has_its_own_token():
     other_key = VapidKey("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw", VAPID_KEY.subject)
     other_subject = VapidKey(VAPID_KEY.private_key, "mailto:other@example.com")
     headers = {
@@ -65,10 +65,10 @@ def test_origins_keys_and_subjects_have_tokens_of_their_own():
 
 
 @pytest.mark.parametrize("text", ["", "x", "AAAA", "A" * 43, "_" * 43, "ü" * 43, "A" * 86])
-def test_a_key_that_is_none_is_unreadable(text):
+def test_an_invalid_key_is_unreadable(text):
     with pytest.raises(VapidKeyUnreadableError):
         authorization(VapidKey(text, "mailto:push@example.com"), ORIGIN, NOW)
 
 
-def test_a_private_key_does_not_show_in_a_repr():
+def test_the_repr_does_not_show_the_private_key():
     assert VAPID_KEY.private_key not in repr(VAPID_KEY)
