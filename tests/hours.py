@@ -4,7 +4,7 @@ import time
 
 
 def stay_in_one_hour(seconds=20):
-    """Waits for the next hour if fewer than these seconds are left of this one."""
+    """Waits for the next hour if fewer than this many seconds are left of the current one."""
     left = -time.time() % 3600
     if left < seconds:
         time.sleep(left)

@@ -44,7 +44,8 @@ def _watcher():
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         bufsize=0,
-        start_new_session=True,  # what kills pytest's group leaves the watcher
+        # A signal that kills pytest's process group does not reach the watcher.
+        start_new_session=True,
     )
     atexit.register(watcher.communicate)
     return watcher

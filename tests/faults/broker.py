@@ -1,4 +1,4 @@
-"""What can happen to the broker and to the messages in it."""
+"""Faults of the broker and of the messages in it."""
 
 import signal
 import time
@@ -13,21 +13,21 @@ def empty(system):
 
 
 def kill(system):
-    """It comes back after a moment, empty."""
+    """Redis comes back after a moment, empty."""
     system.kill_redis()
     wait_at_random(system, 2.0)
     system.revive_servers()
 
 
 def silence(system, seconds):
-    """It is there and says nothing."""
+    """The broker accepts connections and answers nothing."""
     system.signal_redis(signal.SIGSTOP)
     time.sleep(seconds)
     system.signal_redis(signal.SIGCONT)
 
 
 def slow_down(system, seconds):
-    """It answers for a moment now and then."""
+    """The broker answers only for a moment now and then."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         silence(system, system.random.uniform(0.1, 0.4))
@@ -35,8 +35,8 @@ def slow_down(system, seconds):
 
 
 def meddle(system, held):
-    """Once over all queues: some messages are doubled, some taken away, some of those taken away
-    before put back, all in another order. `held`: the messages taken away, by queue."""
+    """Once over all queues: some messages are doubled, some are taken away, some that were taken
+    away earlier are put back, all in another order. `held`: the messages taken away, by queue."""
     for queue in QUEUES:
         waiting = system.redis.lrange(queue, 0, -1) if system.redis.exists(queue) else []
         for message in waiting:

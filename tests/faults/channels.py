@@ -16,7 +16,7 @@ _TOO_LONG = 90.0
 
 
 class Channel:
-    """`devices`: those subscribed, by subscription id, in the order of these ids."""
+    """`devices`: the subscribed devices by subscription id, in the order of these ids."""
 
     def __init__(self, system, id, api_key):
         self.system = system
@@ -29,13 +29,13 @@ class Channel:
     # Devices
 
     def subscribe(self, count, platform="web", *, sandbox=None, push_service=None):
-        """New devices. `sandbox`: another push service; `push_service`: as which one the rows
-        name it, `other` for an unknown host."""
+        """Subscribes new devices. `sandbox`: another push service. `push_service`: the name that
+        the rows give it; `other` is an unknown host."""
         made = [self._made(platform, sandbox) for _ in range(count)]
         return self.add(made, platform, push_service=push_service)
 
     def add(self, devices, platform="web", *, push_service=None):
-        """The rows that subscribing would write, all at once; [(subscription id, device)]."""
+        """Writes the rows of many subscriptions at once; [(subscription id, device)]."""
         ids = sorted(uuid7() for _ in devices)
         addresses = [_address(platform, device) for device in devices]
         is_web = platform == "web"
@@ -74,7 +74,7 @@ class Channel:
         return sandboxes.apns.register()
 
     def subscribe_again(self, subscription_id):
-        """As the device does at its next visit; through the HTTP interface."""
+        """Subscribes as the device does at its next visit, through the API."""
         device = self.devices[subscription_id]
         platform = self.platform_of[subscription_id]
         body = {"platform": platform}
@@ -87,7 +87,8 @@ class Channel:
         assert reply.body["subscriptionId"] == str(subscription_id)
 
     def subscribe_endpoint(self, endpoint):
-        """As anybody may who knows the channel's id: an endpoint that is no device's of ours."""
+        """Subscribes an endpoint that belongs to no device of ours, as anybody who knows the
+        channel's id can."""
         keys = self.system.sandboxes.web.subscribe().subscription["keys"]
         body = {"platform": "web", "endpoint": endpoint, "keys": keys}
         reply = self._public("/subscribe", body)
@@ -104,7 +105,7 @@ class Channel:
     # Credentials
 
     def store_google(self):
-        """A new service account; returns it, so that it can be revoked."""
+        """Stores a new service account and returns it, so that it can be revoked."""
         account = self.system.sandboxes.fcm.service_account(self.project)
         self.store(fcm_service_account=json.dumps(account))
         return account
@@ -119,7 +120,7 @@ class Channel:
         assert reply.status == 200, reply
 
     def pause(self, platform):
-        """(code, the push service's words) for which the platform is paused, or None."""
+        """(code, the push service's words) of the platform's pause, or None."""
         paused = self.system.rows(
             "SELECT paused_code, paused_detail FROM channels_app_providercredential"
             " WHERE channel_id = %s AND platform = %s AND paused_at IS NOT NULL",
@@ -130,7 +131,7 @@ class Channel:
     # Notifications
 
     def send(self, *platforms, **fields):
-        """As a careful client does: with an idempotency key, again until it is answered."""
+        """Sends with an idempotency key, and repeats the request until it is answered."""
         body = {"target_platforms": list(platforms) or ["web"], **fields}
         key = str(uuid7())
         end = time.monotonic() + patience(_TOO_LONG)

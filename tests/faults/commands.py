@@ -1,4 +1,4 @@
-"""What the suite does through Django: in a process of its own, with the system's environment."""
+"""What the suite does through Django: in a separate process, with the system's environment."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ def migrate():
 
 
 def make_channels(count):
-    """Prints the ids and keys of as many new channels."""
+    """Creates so many channels and prints their ids and keys."""
     from tests.factories import make_channel, make_key
 
     channels = [make_channel(f"Alice's shop {number}") for number in range(int(count))]

@@ -41,7 +41,7 @@ def _system():
 
 @pytest.fixture
 def seed():
-    """Of everything that the test leaves to chance; the same again with FAULTS_SEED."""
+    """The seed of everything that a test leaves to chance. FAULTS_SEED repeats a run."""
     given = os.environ.get("FAULTS_SEED")
     seed = int(given) if given else random.SystemRandom().randrange(2**32)
     print(f"FAULTS_SEED={seed}")  # noqa: T201 (pytest shows it where a test failed)
@@ -50,7 +50,8 @@ def seed():
 
 @pytest.fixture
 def system(_system, seed, request):
-    # The tests' waits have limits of their own. The run's limit would end it at once, and leave
+    # The tests' waits have limits of their own. The limit of the run would end it at once, and
+    # leave
     # workers and servers behind.
     faulthandler.cancel_dump_traceback_later()
     _system.begin_test(seed)

@@ -1,4 +1,4 @@
-"""The one judge of the suite: what the database says against what the sandboxes received."""
+"""The only judge of the suite: compares the database with what the sandboxes received."""
 
 import json
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ ENDED = ("sent", "failed")
 
 
 def wait_ended(channel, notification_ids, *, seconds=90):
-    """Until these notifications are sent or failed, and their plans are done."""
+    """Waits until these notifications are sent or failed, and their plans are done."""
     ids = list(notification_ids)
 
     def have_ended():
@@ -42,13 +42,14 @@ def stuck(channel):
 
 
 def assert_exact(channel, notification_ids, *, zombies=False):
-    """Waits until the notifications have ended; then every sum agrees with the rows, every row has
+    """Waits until the notifications have ended. Then every sum agrees with the rows, every row has
     its outcome, and the sandboxes received what the rows say.
 
-    More than once: only what was in flight or unwritten when a worker was killed, once more for
-    each kill (`system.unclean_ends`). After its outcome was written nobody is sent it again;
-    `zombies`: but by a worker that was paused with the call half made. A connection that is cut
-    excuses nothing: what the sandboxes say they answered has arrived before they cut it.
+    A recipient may get a message more than once only if its call was in flight or its outcome
+    unwritten when a worker was killed, and only once more for each kill (`system.unclean_ends`). No
+    recipient gets a message after its outcome was written, except from a worker that was paused in
+    the middle of the call (`zombies`). A cut connection is no excuse: the sandboxes cut it only
+    after their answers have arrived.
     """
     ids = list(notification_ids)
     wait_ended(channel, ids)
@@ -71,8 +72,8 @@ def outcomes(channel, notification_id):
 
 
 def called_again(channel, notification_id):
-    """The ids of those who were called and are to be called again; None while somebody's first
-    call is not over."""
+    """The ids of recipients who were called and will be called again; None while a first call is
+    not over."""
     waiting = {
         id_: row for id_, row in outcomes(channel, notification_id).items() if row[0] == WAITING
     }
@@ -85,7 +86,7 @@ def codes(channel, notification_id):
 
 
 def got(channel):
-    """{notification id: {subscription id: when each message was answered 2xx completely}}"""
+    """{notification id: {subscription id: times of its complete 2xx answers}}"""
     received = defaultdict(lambda: defaultdict(list))
     for subscription_id, device in channel.devices.items():
         for receipt in list(device.receipts):
@@ -114,7 +115,7 @@ def active(channel):
 
 
 def _assert_counts_of(channel, notification_id):
-    """Notification = batches = plans = deliveries, and nothing is left to do."""
+    """Notification = batches = plans = deliveries, and no work is left."""
     rows = Counter(status for status, *_ in outcomes(channel, notification_id).values())
     assert rows[WAITING] == 0
     expected = (rows.total(), rows[DELIVERED], rows[BOUNCED])
@@ -138,7 +139,8 @@ def _assert_counts_of(channel, notification_id):
 
 
 def _assert_sums(channel):
-    """Of all the channel's notifications: totals and hourly rows; and of its subscriptions."""
+    """The sums over the channel's notifications: totals and hourly rows; and those of its
+    subscriptions."""
     recipients, delivered, bounced, sent = channel.system.rows(
         "SELECT coalesce(sum(recipient_count), 0)::int, coalesce(sum(delivered_count), 0)::int,"
         " coalesce(sum(bounced_count), 0)::int, count(*) FILTER (WHERE status = 'sent')"

@@ -1,7 +1,7 @@
-"""Faults of ours that a certain answer of a push service would meet, put into workers on purpose.
+"""Faults of our own, put into workers on purpose, that a certain answer of a push service triggers.
 
-An answer whose body says so ends the worker's process, as a crash in a library would, or becomes an
-outcome that breaks what reads it. Only `test_poison.py` has such answers.
+An answer with certain words ends the worker's process, as a crash in a library would, or becomes an
+outcome that breaks the code that reads it. Only `test_poison.py` has such answers.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How much larger a run is than `make test`, and how much longer its waits may be for it."""
+"""How much larger a run is than `make test`, and how much longer its waits may be."""
 
 import os
 
@@ -6,5 +6,5 @@ SCALE = int(os.environ.get("FAULTS_SCALE", "1"))
 
 
 def patience(seconds):
-    """The limit of a wait for what never happens: what is done for many takes longer."""
+    """The limit of a wait for something that never happens: larger runs take longer."""
     return seconds * SCALE

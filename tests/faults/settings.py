@@ -1,6 +1,8 @@
-"""The service's settings with smaller portions and shorter waits, for the processes that the fault
-suite starts: a thousand devices are many batches then. A lease is as long as the service's, so that
-none ends while a busy machine is slow; tests end those of dead workers (`System.end_leases`)."""
+"""The service's settings with smaller portions and shorter waits, for the fault suite's processes.
+
+A thousand devices are many batches then. A lease is as long as the service's, so that none ends
+while a busy machine is slow; tests end the leases of dead workers (`System.end_leases`).
+"""
 
 import os
 

@@ -1,11 +1,11 @@
-"""`make soak`: the fault suite with five times the devices, whole times and many random faults.
+"""`make soak`: the fault suite with five times the devices, full waits and many random faults.
 
     make soak ARGS="--seed 7 --count 100"
     make soak ARGS="--seed 7 --count 40 -k random"
 
-`--count` random faults are made, one after another. The same seed makes the same choices; when they
-meet the processes is up to the machine. Other arguments are pytest's. `--scale` times the devices
-are given `--scale` times as long.
+`--count` is the number of random faults, made one after another. The same seed makes the same
+choices; the moment at which a fault meets the processes depends on the machine. Other arguments are
+pytest's. With `--scale` times the devices, waits are `--scale` times as long.
 """
 
 import argparse

@@ -13,17 +13,17 @@ from tests.faults.system import PLATFORMS, until
 
 
 def many(count):
-    """More of them in `make soak`."""
+    """A larger number in `make soak`."""
     return count * SCALE
 
 
 def lasting(short, whole):
-    """Seconds: the whole time in `make soak`, a part of it in `make test`."""
+    """Seconds: the full time in `make soak`, a part of it in `make test`."""
     return whole if os.environ.get("FAULTS_LONG") else short
 
 
 def audience(channel, count, platforms=PLATFORMS):
-    """As many devices on each platform, with good credentials; [(subscription id, device)]."""
+    """So many devices on each platform, with valid credentials; [(subscription id, device)]."""
     if "android" in platforms:
         channel.store_google()
     if "ios" in platforms:
@@ -41,7 +41,8 @@ def requests(channel, platforms=PLATFORMS):
 
 
 def await_part(channel, part, *, since=0):
-    """Until so much of the audience was sent something, after the first `since` requests."""
+    """Waits until this part of the audience was sent something, after the first `since`
+    requests."""
     wanted = since + part * len(channel.devices)
     until(lambda: requests(channel) >= wanted, f"{wanted:.0f} requests came")
 
@@ -51,7 +52,7 @@ def each_in_the_middle(channel, platforms, act):
     """`act(platform)` for each platform in the middle of its calls: see `tests.calls`. A tenth to
     three tenths of its devices were called before.
 
-    Sends inside the block; its end waits until all have acted, and raises what they raised.
+    Send inside the block. Its end waits until all have acted, and raises what they raised.
     """
     part = channel.system.random.uniform(0.1, 0.3)
     acts = {}
@@ -67,7 +68,7 @@ def each_in_the_middle(channel, platforms, act):
 
 
 def end_time(channel, notification_id):
-    """The notification's deadline is over."""
+    """Moves the notification's deadline into the past."""
     channel.system.rows(
         "UPDATE notifications_app_notification SET deadline_at = now() - '1 s'::interval"
         " WHERE id = %s AND deadline_at IS NOT NULL",
@@ -76,19 +77,19 @@ def end_time(channel, notification_id):
 
 
 def pass_waits(channel):
-    """What waits to be tried again is due, as if the time had passed."""
+    """Makes recipients that wait for another attempt due, as if the time had passed."""
     channel.system.rows(_PASS_WAITS, [channel.id])
 
 
 def send_later(channel, *platforms):
-    """A notification that is not due before `fall_due`: however long it takes to accept it."""
+    """A notification that is not due before `fall_due`, however long its acceptance takes."""
     system = channel.system
     moment = system.value("SELECT now() + '1 hour'::interval").astimezone(UTC)
     return channel.send(*platforms, scheduled_at=moment.isoformat())
 
 
 def fall_due(system, notification_ids, *, seconds):
-    """Each at a moment of its own, within so many seconds from now."""
+    """Makes each notification due at its own moment within so many seconds from now."""
     system.rows(_FALL_DUE, {"ids": list(notification_ids), "seconds": seconds})
 
 
@@ -123,7 +124,7 @@ def seconds_taken(channel, notification_id):
 
 @contextmanager
 def meanwhile(act, *, times=None):
-    """Calls `act()` in a thread: again and again until the block ends, or so many times."""
+    """Calls `act()` in a thread, so many times or until the block ends."""
     over = threading.Event()
     failures = []
 

@@ -1,7 +1,7 @@
 """A whole pushsvc of the suite's own: PostgreSQL, Redis, sandboxes, and the Procfile's processes.
 
-The test's process serves the sandboxes, so what devices received is at hand. Everything else is a
-process of its own, started as in production, and may be killed, paused or told to stop.
+The test's process serves the sandboxes, so it sees what devices received. Everything else is a
+separate process, started as in production, and may be killed, paused or told to stop.
 """
 
 import contextlib
@@ -43,14 +43,14 @@ _HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
 
 
 class System:
-    """`unclean_ends`: names of processes that were killed or lost their lease since `begin_test`,
-    once for each time: what the duplicates of a test are measured by."""
+    """`unclean_ends`: the names of processes that were killed or lost their lease since
+    `begin_test`, once for each time. They bound the duplicates that a test may see."""
 
     def __init__(self, home, sandboxes):
         self.home = home
         self.sandboxes = sandboxes
         leftovers.end_home_with_us(home)
-        self.servers = embedded.start(home, durable=False)  # nobody cuts the power
+        self.servers = embedded.start(home, durable=False)  # the machine loses no power
         self.port = free_port()
         self.service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
         self.environment = self._environment()
@@ -69,7 +69,7 @@ class System:
     # A test
 
     def begin_test(self, seed):
-        """All processes run, nothing is left of the test before."""
+        """All processes run, and nothing of earlier tests is left."""
         self.random.seed(seed)
         self.unclean_ends = []
         self._log.flush()
@@ -83,7 +83,7 @@ class System:
             self.redis.delete(key)
 
     def end_test(self, *, has_failed):
-        """Shows the last that the processes said if the test failed."""
+        """Shows the processes' latest output if the test failed."""
         for name in EVERYTHING:
             self.wake(name)
         self.signal_redis(signal.SIGCONT)
@@ -91,14 +91,14 @@ class System:
             print("\n".join(self.logged("")[-60:]))  # noqa: T201 (for who reads why)
 
     def logged(self, event):
-        """The lines of all processes, since the test began, that tell of the event."""
+        """The lines of all processes about the event since the test began."""
         with self._log_path.open("rb") as log:
             log.seek(self._log_begins)
             text = log.read().decode(errors="replace")
         return [line for line in text.splitlines() if event in line]
 
     def channel(self):
-        """A new channel with a key for everything."""
+        """A new channel with a key that has all scopes."""
         if not self._channels:
             self._channels = json.loads(self._command("make_channels", _CHANNELS_AT_ONCE))
         return Channel(self, **self._channels.pop())
@@ -113,7 +113,7 @@ class System:
     def start(self, name, **changed):
         """One more process of this name; `changed`: variables of its environment."""
         command = _commands()[name]
-        if self._running[name]:  # nodes of one kind on one host need names of their own
+        if self._running[name]:  # Nodes of one kind on one host need different names.
             command = command.replace("@%h", f"{len(self._running[name]) + 1}@%h")
         process = subprocess.Popen(
             ["/bin/sh", "-c", f"exec {command}"],
@@ -142,14 +142,14 @@ class System:
                 process.wait()
 
     def tell_to_stop(self, *names):
-        """SIGTERM to the processes themselves, as a deploy does; their exit codes."""
+        """SIGTERM to the processes themselves, as at a deploy; their exit codes."""
         processes = [process for name in names for process in self.alive(name)]
         for process in processes:
             self._terminate(process)
         return self.exit_codes(processes)
 
     def begin_to_stop(self, name):
-        """The same for a worker, which has heard it and not ended when this returns it."""
+        """SIGTERM to a worker. On return it has received it and has not ended."""
         (process,) = self.alive(name)
         with self._one_stop_at_a_time:
             before = len(self.logged(_HEARD_SIGTERM))
@@ -162,7 +162,7 @@ class System:
         return [process.wait(timeout=patience(_STOP_SECONDS)) for process in processes]
 
     def pause(self, name):
-        """Returns when none of them moves any more."""
+        """Stops the processes; on return no thread of theirs runs."""
         for process in self.alive(name):
             self._signal(process, signal.SIGSTOP)
             until(lambda pid=process.pid: _is_stopped(pid), f"{name} has stopped")
@@ -172,10 +172,10 @@ class System:
             self._signal(process, signal.SIGCONT)
 
     def replace(self, *names):
-        """A deploy: old processes finish while new ones begin."""
+        """A deploy: old processes finish while new ones start."""
         for name in names:
             old = self.alive(name)
-            if name != "web":  # its port is taken as long as it lives
+            if name != "web":  # its port is in use for as long as it runs
                 self.start(name)
             for process in old:
                 self._terminate(process)
@@ -189,7 +189,7 @@ class System:
 
     @staticmethod
     def _terminate(process):
-        """SIGTERM; one that is still being loaded would just die of it."""
+        """SIGTERM. A process that is still being loaded would die of it, so this waits."""
         until(lambda: process.poll() is not None or _catches_sigterm(process.pid), "it has begun")
         process.send_signal(signal.SIGTERM)
 
@@ -201,7 +201,7 @@ class System:
     # Servers
 
     def restart_postgres(self, how=signal.SIGINT):
-        """SIGINT ends sessions and writes a checkpoint; SIGQUIT is a crash, and is recovered."""
+        """SIGINT ends sessions and writes a checkpoint; SIGQUIT is a crash with recovery."""
         server = self.servers.servers["DATABASE_URL"]
         server.stop_signals = (how, signal.SIGQUIT)  # type: ignore[misc]
         server.stop(seconds=20)
@@ -211,7 +211,7 @@ class System:
         self.servers.servers["DATABASE_URL"].stop(seconds=20)
 
     def kill_redis(self):
-        """It comes back empty."""
+        """Redis comes back empty."""
         server = self.servers.servers["REDIS_URL"]
         self.signal_redis(signal.SIGKILL)
         until(lambda: not server.is_alive(), "Redis is dead")
@@ -229,7 +229,7 @@ class System:
         self.servers.revive()
 
     def rows(self, statement, parameters=None):
-        """Rows of one committed statement; while the database is away it is tried again."""
+        """The rows of one committed statement. It is repeated while the database is away."""
         end = time.monotonic() + patience(_TOO_LONG)
         while True:
             try:
@@ -253,8 +253,8 @@ class System:
         return psycopg.connect(self.environment["DATABASE_URL"])
 
     def end_leases(self, *platforms):
-        """The leases of dead workers end, as if their time had passed. Only where all workers of
-        the platform are dead: a live one goes by its own clock, which nobody moves."""
+        """Ends the leases of dead workers, as if their time had passed. All workers of the
+        platform must be dead: a live one uses its own clock, which no test moves."""
         for platform in platforms:
             assert not self.alive(f"worker-{platform}")
         self.rows(
@@ -271,7 +271,7 @@ class System:
             " WHERE status = 'planning' AND lease_until IS NOT NULL"
         )
 
-    # Beginning and end
+    # Start and end
 
     def migrate(self):
         self._command("migrate")
@@ -289,7 +289,7 @@ class System:
         self.servers.stop()
 
     def _do_workers_hear(self):
-        """Each of them said so in Redis since it was started."""
+        """Each worker has reported itself in Redis since it was started."""
         return all(
             any(
                 float(said.partition(":")[0]) > self._started_at[f"worker-{queue}"]
@@ -299,7 +299,8 @@ class System:
         )
 
     def are_sandboxes_left(self):
-        """Whether they have seen all connections end: what dead workers sent last is read then."""
+        """Whether all connections to the sandboxes have ended: then the last requests of dead
+        workers have been read."""
         boxes = self.sandboxes
         addresses = (boxes.web.origin, boxes.other_web.origin, boxes.fcm.origin, boxes.apns.server)
         ports = {int(address.rpartition(":")[2]) for address in addresses}
@@ -307,7 +308,7 @@ class System:
         return not any(c.laddr.port in ports and c.status != psutil.CONN_LISTEN for c in ours)
 
     def do_beats_tick(self):
-        """Each beat has dialled Redis, as it does to send its first tick."""
+        """Each beat has connected to Redis, as it does to send its first tick."""
         port = urlsplit(self.environment["REDIS_URL"]).port
         return all(
             any(
@@ -324,7 +325,7 @@ class System:
             return False
 
     def _command(self, *arguments):
-        """What `tests.faults.commands` prints, run over this system's database."""
+        """The output of `tests.faults.commands`, run over this system's database."""
         command = [sys.executable, "-m", "tests.faults.commands", *map(str, arguments)]
         done = subprocess.run(
             command,
@@ -371,8 +372,8 @@ def until(is_so, what, *, seconds=_TOO_LONG):
 
 
 def most_repeats(kills):
-    """How many messages may be sent once more when a worker's processes die: what they had in
-    flight or not yet written."""
+    """How many messages may be sent again when a worker's processes die: those in flight or with
+    unwritten outcomes."""
     return kills * CONCURRENCY * shortened.UNWRITTEN_OUTCOMES
 
 
@@ -383,7 +384,7 @@ def _catches_sigterm(pid):
 
 
 def _is_stopped(leader):
-    """Whether every thread of the process group is; proc_pid_stat(5)."""
+    """Whether every thread of the process group is stopped; proc_pid_stat(5)."""
     members = ProcessRecord.of(leader).group()
     stats = [each for m in members for each in Path(f"/proc/{m.pid}/task").glob("*/stat")]
     return all(each.read_text().rpartition(") ")[2].startswith("T") for each in stats)

@@ -1,4 +1,4 @@
-"""Subscriptions that come, go and come back while a send to them runs."""
+"""Subscriptions that are made, end and return while a send to them runs."""
 
 import time
 
@@ -36,8 +36,8 @@ def test_a_device_that_subscribes_during_a_send_gets_it_at_most_once(system, cha
     assert many(900) <= channel.read(notification)["recipient_count"] <= many(1000)
 
 
-def test_a_device_that_registers_again_is_not_expired_by_an_old_gone(system, channel):
-    """At the moment when the push service says Gone the device is already back."""
+def test_a_device_that_registered_again_is_not_expired_by_an_old_gone(system, channel):
+    """The device registers again at the moment at which the push service answers Gone."""
     audience(channel, many(100))
     old = int((time.time() - 3600) * 1000)
     gone = {"web": ("gone", {}), "android": ("unregistered", {}), "ios": ("unregistered", {})}
@@ -50,7 +50,7 @@ def test_a_device_that_registers_again_is_not_expired_by_an_old_gone(system, cha
             channel.devices[subscription_id].behave(mode, **options)
     before = system.random.sample([id_ for id_ in channel.devices if id_ not in chosen], 10)
     iphones = [id_ for id_ in before if channel.platform_of[id_] == "ios"]
-    for subscription_id in iphones:  # Apple's Gone is of a moment before the registration
+    for subscription_id in iphones:  # Apple's Gone has a timestamp before the registration.
         channel.devices[subscription_id].behave("unregistered", timestamp=old)
 
     notification = channel.send(*PLATFORMS)
@@ -69,7 +69,7 @@ def test_a_device_that_registers_again_is_not_expired_by_an_old_gone(system, cha
 
 
 def _delete(channel, subscription_id):
-    """As retention does it, and whoever deletes a device's data by hand."""
+    """As retention does it, and staff who delete a device's data."""
     channel.unsubscribe(subscription_id)
     channel.system.rows(
         "DELETE FROM subscriptions_app_subscription WHERE id = %s", [subscription_id]

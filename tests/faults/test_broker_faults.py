@@ -1,4 +1,4 @@
-"""The broker loses, doubles and delays: it only wakes workers up, so nothing is lost."""
+"""The broker loses, doubles and delays messages. They only wake workers up, so nothing is lost."""
 
 from tests.faults import broker
 from tests.faults.exactness import assert_exact
@@ -14,7 +14,7 @@ from tests.faults.support import (
 from tests.faults.system import PLATFORMS, WORKERS, until
 
 
-def test_a_broker_emptied_and_killed_again_and_again_loses_nothing(system, channel):
+def test_a_broker_that_is_emptied_and_killed_repeatedly_loses_nothing(system, channel):
     audience(channel, many(300))
     notifications = [channel.send(*PLATFORMS)]
     for act in (broker.empty, broker.kill, broker.empty):
@@ -23,16 +23,16 @@ def test_a_broker_emptied_and_killed_again_and_again_loses_nothing(system, chann
         notifications.append(channel.send(*PLATFORMS))
     assert set(system.tell_to_stop(*WORKERS)) == {0}
     notifications.append(channel.send(*PLATFORMS))
-    broker.empty(system)  # no planner has heard of the last one
+    broker.empty(system)  # no planner has been woken up for the last one
     system.start("worker-plan")
     until(lambda: is_planned(channel, notifications[-1]), "it is planned")
     until(lambda: all(map(system.redis.llen, PLATFORMS)), "its batches are rung for")
-    broker.empty(system)  # and no worker of its batches
+    broker.empty(system)  # and no worker for its batches
     system.run_all()
     assert_exact(channel, notifications)
 
 
-def test_while_the_broker_is_away_sends_are_accepted_and_go_out_when_it_is_back(system, channel):
+def test_sends_accepted_while_the_broker_is_away_are_sent_when_it_is_back(system, channel):
     audience(channel, many(300))
     notifications = [channel.send(*PLATFORMS)]
     await_part(channel, system.random.uniform(0.0, 0.5))
@@ -43,7 +43,7 @@ def test_while_the_broker_is_away_sends_are_accepted_and_go_out_when_it_is_back(
     assert_exact(channel, notifications)
 
 
-def test_messages_doubled_late_and_out_of_order_change_nothing(system, channel):
+def test_doubled_late_and_reordered_messages_change_nothing(system, channel):
     audience(channel, many(300))
     held = {}
     with meanwhile(lambda: broker.meddle(system, held)):

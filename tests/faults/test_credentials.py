@@ -1,4 +1,4 @@
-"""Credentials that are refused in the middle of a send, or are not those of the audience."""
+"""Credentials that are refused in the middle of a send, or that do not fit the audience."""
 
 import pytest
 
@@ -11,7 +11,8 @@ PHONES = ("android", "ios")
 
 @pytest.fixture
 def revoked(system, channel):
-    """Of a send to Androids and iPhones, Google's and Apple's credentials end in the middle."""
+    """A send to Androids and iPhones, in the middle of which Google's and Apple's credentials
+    are revoked."""
 
     def send():
         account, key = channel.store_google(), channel.store_apple()
@@ -28,7 +29,7 @@ def revoked(system, channel):
     return send
 
 
-def test_credentials_revoked_in_the_middle_park_the_rest_until_there_are_new_ones(
+def test_credentials_revoked_during_a_send_park_the_rest_until_they_are_replaced(
     system, channel, revoked
 ):
     notification = revoked()
@@ -45,7 +46,7 @@ def test_credentials_revoked_in_the_middle_park_the_rest_until_there_are_new_one
     assert active(channel) == channel.devices.keys()
 
 
-def test_credentials_that_nobody_replaces_end_the_rest_as_refused(system, channel, revoked):
+def test_the_rest_bounces_if_nobody_replaces_the_credentials(system, channel, revoked):
     notification = revoked()
     until(lambda: _open(channel) == {"parked"}, "what is left is parked")
     end_time(channel, notification)
@@ -56,7 +57,7 @@ def test_credentials_that_nobody_replaces_end_the_rest_as_refused(system, channe
     assert active(channel) == channel.devices.keys()
 
 
-def test_a_whole_audience_of_a_foreign_project_or_environment_stays(system, channel):
+def test_an_audience_of_another_project_or_environment_stays_active(system, channel):
     audience(channel, many(20), PHONES)
     fcm, apns = system.sandboxes.fcm, system.sandboxes.apns
     foreign = [fcm.register("somebody-elses") for _ in range(many(100))]
@@ -75,7 +76,7 @@ def test_a_whole_audience_of_a_foreign_project_or_environment_stays(system, chan
         "bad_device_token": many(100),
     }
     assert active(channel) == channel.devices.keys()
-    for platform in PHONES:  # staff see why
+    for platform in PHONES:  # staff see the reason
         said = [line for line in system.logged("expiry.withheld") if f"platform={platform}" in line]
         assert len(said) == 1
         assert f"devices={many(100)}" in said[0]

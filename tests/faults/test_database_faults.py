@@ -1,4 +1,4 @@
-"""PostgreSQL is away, cuts connections, or makes everybody wait."""
+"""PostgreSQL restarts, cuts connections, or blocks writes."""
 
 import pytest
 
@@ -21,8 +21,8 @@ def test_workers_keep_their_outcomes_while_postgresql_restarts(act, system, chan
 
 
 def test_connections_cut_at_any_moment_double_nothing(system, channel):
-    """After each cut the send goes on: where they followed one another by the clock, a busy machine
-    finished no transaction between two."""
+    """After each cut the send makes progress first. Cuts by the clock would let a busy machine
+    finish no transaction between two."""
     audience(channel, many(300))
     with meanwhile(lambda: (wait_at_random(system, 0.3), database.cut(system)), times=5):
         notifications = [channel.send(*PLATFORMS) for _ in range(2)]
@@ -32,8 +32,8 @@ def test_connections_cut_at_any_moment_double_nothing(system, channel):
     assert_exact(channel, notifications)
 
 
-def test_a_lock_on_the_deliveries_makes_everybody_wait_and_nothing_more(system, channel):
-    """20 s in `make soak`, 5 s in `make test`: a sixth of a lease and more, either way."""
+def test_a_lock_on_the_deliveries_delays_the_send_and_loses_nothing(system, channel):
+    """20 s in `make soak`, 5 s in `make test`: more than a sixth of a lease in both."""
     audience(channel, many(300))
     notification = channel.send(*PLATFORMS)
     await_part(channel, system.random.uniform(0.1, 0.5))

@@ -17,7 +17,7 @@ def test_a_deploy_under_load_doubles_nothing(system, channel):
     assert requests(channel) == len(notifications) * 3 * many(400)
 
 
-def test_workers_told_to_stop_hand_back_what_they_have_not_sent(system, channel):
+def test_workers_that_are_told_to_stop_hand_back_unsent_recipients(system, channel):
     pairs = audience(channel, many(200))
     for _, device in pairs:
         device.behave("slow", seconds=0.5)

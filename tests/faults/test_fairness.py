@@ -5,14 +5,14 @@ from tests.faults.support import each_in_the_middle, is_planned, many, seconds_t
 from tests.faults.system import until
 
 
-def test_a_small_send_waits_for_a_batch_of_a_large_one_not_for_all_of_it(system, channel):
+def test_a_small_send_waits_for_one_batch_of_a_large_send_and_not_for_all(system, channel):
     devices = [device for _, device in channel.subscribe(many(2_400))]
     for device in devices:
         device.behave("slow", seconds=0.3)
     small = system.channel()
     small.subscribe(20)
 
-    # In the middle of the large one the worker stands still, until the small one waits beside it.
+    # The worker stands still in the middle of the large send until the small one waits beside it.
     with each_in_the_middle(channel, ["web"], lambda _: system.pause("worker-web")):
         large_one = channel.send()
     until(lambda: is_planned(channel, large_one), "the large one is planned")
@@ -23,7 +23,7 @@ def test_a_small_send_waits_for_a_batch_of_a_large_one_not_for_all_of_it(system,
     until(lambda: status(small, small_one) == "sent", "the small one is sent")
     left = _unclaimed(channel, large_one)
     assert left > 0
-    for device in devices:  # how long the rest takes says nothing
+    for device in devices:  # how long the rest takes does not matter
         device.behave("accept")
     assert_exact(small, [small_one])
     assert_exact(channel, [large_one])

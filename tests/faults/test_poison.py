@@ -1,4 +1,4 @@
-"""Recipients whose answer breaks the flush or the worker, every time."""
+"""Recipients whose answers break the flush or the worker every time."""
 
 import pytest
 
@@ -12,7 +12,7 @@ UNWRITABLE = "cannot be stored"
 
 @pytest.fixture
 def poisonable(system):
-    """A database that takes no row with certain words."""
+    """A database that refuses rows with certain words."""
     system.rows(_REFUSE)
     system.rows(_WHERE.format(words=UNWRITABLE))
     yield system
@@ -23,7 +23,7 @@ def answers(device, words):
     device.behave("error", status=400, body=words)
 
 
-def test_an_answer_that_breaks_the_flush_costs_its_batch_nothing(poisonable, channel):
+def test_an_answer_that_breaks_a_flush_does_not_affect_its_batch(poisonable, channel):
     pairs = channel.subscribe(many(600))
     for words in (UNWRITABLE, poison.BREAKS):
         answers(poisonable.random.choice(pairs)[1], words)
@@ -47,7 +47,7 @@ def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poi
     notification = channel.send()
 
     def waiting():
-        pass_waits(channel)  # each is twice as long as the one before
+        pass_waits(channel)  # each wait is twice as long as the one before
         return [id_ for id_, row in outcomes(channel, notification).items() if row[0] == WAITING]
 
     until(lambda: waiting() == [poisoned_id], "all others have their outcome")
@@ -59,12 +59,10 @@ def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poi
     pass_waits(channel)
     assert_exact(channel, [notification])
     assert codes(channel, notification)[""] == many(300) - 1
-    assert len(poisoned.receipts) == 2  # once more, now that it can be noted
+    assert len(poisoned.receipts) == 2  # once more, now that its attempt can be written
 
 
-def test_an_answer_that_crashes_the_worker_delays_no_other_recipient_and_is_given_up(
-    poisonable, channel
-):
+def test_a_recipient_that_crashes_workers_delays_no_other_and_is_given_up(poisonable, channel):
     pairs = channel.subscribe(many(400))
     poisoned_id, poisoned = poisonable.random.choice(pairs)
     answers(poisoned, poison.KILLS)

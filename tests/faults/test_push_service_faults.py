@@ -1,4 +1,4 @@
-"""Push services that fail in every way that they can."""
+"""Push services that fail in every way that a push service can."""
 
 import time
 
@@ -8,7 +8,7 @@ from tests.faults.support import audience, end_time, many, meanwhile, seconds_ta
 from tests.faults.system import PLATFORMS, until
 
 OPEN = "pushsvc:breaker:open"
-# Once each, then all is well again: (mode, options) by sandbox.
+# Each fault happens once, then the push service works again: (mode, options) by sandbox.
 WEB = [
     ("throttled", {"retry_after": 1}),
     ("error", {"status": 500}),
@@ -45,7 +45,7 @@ IOS = [
     ("header_only", {"status": 503}),
     ("streams", {"streams": 2}),
 ]
-# For ever: each is a bounce of that one recipient.
+# Permanent faults: each bounces only its recipient.
 FINAL = {
     "web": [("redirect", {"location": "https://push.example/"}), ("error", {"status": 418})],
     "android": [("error", {"status": 418}), ("invalid_argument", {})],
@@ -53,8 +53,8 @@ FINAL = {
 }
 
 
-def test_every_fault_of_a_push_service_is_made_good_or_is_a_bounce_of_that_one(system, channel):
-    count = many(150)  # enough that those that fail are few, and no breaker opens
+def test_every_fault_of_a_push_service_is_retried_or_bounces_only_its_recipient(system, channel):
+    count = many(150)  # enough devices that the failing ones open no breaker
     audience(channel, count)
     by_platform = {platform: _devices(channel, platform) for platform in PLATFORMS}
     failing = {}
@@ -74,14 +74,14 @@ def test_every_fault_of_a_push_service_is_made_good_or_is_a_bounce_of_that_one(s
     for subscription_id in bounced:
         answered = [receipt.complete for receipt in channel.devices[subscription_id].receipts]
         assert sum(answered) == 1
-    # Taken twice only where the answer was lost on the way, and then no more than twice.
+    # Taken twice only if the answer was lost, and then at most twice.
     taken = {id_: sum(r.taken for r in each.receipts) for id_, each in channel.devices.items()}
     twice = [channel.devices[id_].behaviour.mode for id_, times in taken.items() if times > 1]
     assert set(twice) == {"close_after_accept"}
     assert max(taken.values()) == 2
 
 
-def test_an_outage_of_one_push_service_leaves_the_others_as_they_were(system, channel):
+def test_an_outage_of_one_push_service_does_not_affect_the_others(system, channel):
     count = many(200)
     audience(channel, count)
     healthy = channel.send(*PLATFORMS)
@@ -96,8 +96,9 @@ def test_an_outage_of_one_push_service_leaves_the_others_as_they_were(system, ch
     (breaker,) = system.redis.zrange(OPEN, 0, -1)
 
     def keep_open():
-        """So that others who wait for it are seen. Never for longer than it opens by itself: a
-        pass that meets it hands its batch back for as long."""
+        """Keeps the breaker open, so that recipients who wait for it can be observed. Never
+        longer than it stays open by itself: a pass that meets it hands its batch back for that
+        time."""
         till = system.redis.time()[0] + breakers.WAIT_SECONDS
         system.redis.zadd(OPEN, {breaker: till * 1000})
         time.sleep(0.5)
@@ -122,7 +123,7 @@ def test_an_outage_of_one_push_service_leaves_the_others_as_they_were(system, ch
     )
 
 
-def test_a_deadline_that_passes_while_recipients_wait_is_their_end(system, channel):
+def test_recipients_that_wait_bounce_at_the_deadline(system, channel):
     pairs = channel.subscribe(many(100))
     waiting = dict(system.random.sample(pairs, many(10)))
     for device in waiting.values():
@@ -138,7 +139,7 @@ def test_a_deadline_that_passes_while_recipients_wait_is_their_end(system, chann
     assert all(len(device.receipts) == ended[id_][2] for id_, device in waiting.items())
 
 
-def test_a_deadline_that_passes_without_a_worker_ends_every_delivery(system, channel):
+def test_the_deadline_ends_every_delivery_without_a_worker(system, channel):
     audience(channel, many(50))
     names = [f"worker-{platform}" for platform in PLATFORMS]
     assert set(system.tell_to_stop(*names)) == {0}

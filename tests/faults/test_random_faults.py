@@ -1,4 +1,4 @@
-"""One fault after another, whichever chance takes, while notifications go out."""
+"""Random faults, one after another, while notifications are sent."""
 
 import os
 
@@ -35,7 +35,7 @@ def deploy(system):
 
 
 def pause_a_worker(system):
-    """Shorter than a call may take, so nothing is lost by it."""
+    """For less time than a call may take, so that nothing is lost."""
     name = system.random.choice(EVERYTHING[1:])
     system.pause(name)
     wait_at_random(system, 3.0)
@@ -72,7 +72,7 @@ FAULTS = [
 ]
 
 
-def test_any_faults_one_after_another_leave_everything_exact(system, channel):
+def test_random_faults_leave_every_sum_exact(system, channel):
     audience(channel, many(200))
     notifications = []
     for _ in range(int(os.environ.get("FAULTS_ROUNDS", "3"))):

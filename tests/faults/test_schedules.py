@@ -1,4 +1,4 @@
-"""Schedules: beats too many and too few, and cancels at the last moment."""
+"""Scheduled sends: two beats, no beat, and cancels at the last moment."""
 
 import time
 
@@ -15,7 +15,7 @@ from tests.faults.support import (
 from tests.faults.system import PLATFORMS, until
 
 
-def test_two_beats_at_once_start_nothing_twice(system, channel):
+def test_two_beats_start_no_notification_twice(system, channel):
     audience(channel, many(100))
     system.start("beat")
     until(system.do_beats_tick, "both tick")
@@ -25,7 +25,7 @@ def test_two_beats_at_once_start_nothing_twice(system, channel):
     assert len(system.alive("beat")) == 2
 
 
-def test_what_falls_due_while_beat_is_away_goes_out_when_it_is_back(system, channel):
+def test_a_notification_due_while_beat_is_stopped_is_sent_when_it_is_back(system, channel):
     """A minute in `make soak`, five seconds in `make test`."""
     audience(channel, many(100))
     notification = send_later(channel, *PLATFORMS)
@@ -38,11 +38,11 @@ def test_what_falls_due_while_beat_is_away_goes_out_when_it_is_back(system, chan
     assert_exact(channel, [notification])
 
 
-def test_a_cancel_that_races_with_the_tick_wins_or_loses_and_never_both(system, channel):
+def test_a_cancel_at_the_moment_of_the_tick_either_wins_or_loses(system, channel):
     channel.subscribe(many(20))
     notifications = [send_later(channel) for _ in range(many(30))]
     answers = {}
-    # One after another while they are cancelled: to accept them all may take longer than that.
+    # One after another while they are cancelled: accepting them all may take longer than that.
     fall_due(system, notifications, seconds=many(2))
     for notification in system.random.sample(notifications, many(30)):
         answers[notification] = channel.cancel(notification)
@@ -59,7 +59,8 @@ def test_a_cancel_that_races_with_the_tick_wins_or_loses_and_never_both(system, 
 
 
 def _hear_the_last_tick(system):
-    """A planner that was told to stop has ended its task; what still waits in its queue goes."""
+    """Lets the planner finish its tick, as it does when it is told to stop, and deletes the
+    ticks that still wait."""
     assert system.tell_to_stop("worker-plan") == [0]
     system.redis.delete("tick")
     system.start("worker-plan")

@@ -1,6 +1,6 @@
-"""Endpoints at hosts that are no known push service, and that answer as they like.
+"""Endpoints at hosts that are no known push service, and that answer anything.
 
-A worker dials no unknown host on the loopback, so no unknown host can run here. Instead the rows
+A worker calls no unknown host on the loopback, so no unknown host can run here. Instead the rows
 say `other`, which makes their batches those of unknown hosts, and the endpoints are the second
 sandbox's. The transport takes that sandbox for a trusted origin, so the worker is started with an
 unknown host's time limit for every call. `tests/delivery/webpush/test_transport.py` shows that the
@@ -29,7 +29,7 @@ ANSWERS = [
 
 @pytest.fixture
 def brief(system):
-    """Each call of the web worker may take as long as one to an unknown host."""
+    """Each call of the web worker has the time limit of a call to an unknown host."""
     assert set(system.tell_to_stop("worker-web")) == {0}
     system.start("worker-web", FAULTS_CALL_SECONDS=str(shortened.STRANGER_CALL_SECONDS))
     yield system
@@ -85,7 +85,7 @@ def test_invented_hosts_under_a_push_services_name_delay_no_delivery_there(syste
     wait_ended(other, [theirs])
 
 
-def test_a_channel_whose_calls_all_fail_holds_up_no_other_at_the_same_push_service(system, channel):
+def test_a_channel_whose_calls_all_fail_delays_no_other_at_the_same_push_service(system, channel):
     other = system.channel()
     pairs = other.subscribe(many(100))
     for _, device in pairs:

@@ -1,4 +1,4 @@
-"""Processes that are killed, or wake when their time is over."""
+"""Workers, planners and web processes that are killed, or paused past their lease."""
 
 import signal
 import time
@@ -19,13 +19,14 @@ QUICK = {"FAULTS_LEASE_SECONDS": "8", "FAULTS_CALL_SECONDS": "3"}
 
 @pytest.fixture
 def stopped(system):
-    """No delivering worker runs; those that the test starts, with waits of its own, end with it."""
+    """No delivering worker runs. Workers that the test starts, with waits of its own, end with
+    it."""
     yield from _stopped(system, DELIVERING)
 
 
 @pytest.fixture
 def web_stopped(system):
-    """The same of the worker for web alone."""
+    """The same for the web worker alone."""
     yield from _stopped(system, ["worker-web"])
 
 
@@ -35,7 +36,7 @@ def _stopped(system, names):
     system.kill(*names)
 
 
-def test_workers_killed_again_and_again_repeat_only_what_was_not_written(system, channel):
+def test_workers_killed_repeatedly_repeat_only_unwritten_outcomes(system, channel):
     count = many(600)
     audience(channel, count)
     notification = channel.send(*PLATFORMS)
@@ -47,14 +48,14 @@ def test_workers_killed_again_and_again_repeat_only_what_was_not_written(system,
         unwritten = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == 0}
         system.end_leases(*PLATFORMS)
         system.run_all()
-        kills.append((unwritten, time.time()))  # the new ones take a while to begin
+        kills.append((unwritten, time.time()))  # the new workers take a while to start
     assert_exact(channel, [notification])
     _assert_repeats_were_unwritten(channel, notification, kills)
 
 
 def _assert_repeats_were_unwritten(channel, notification_id, kills):
-    """Each message beyond the one was taken before a kill that found its recipient without an
-    outcome; and no kill found more of them than its processes may have unwritten."""
+    """Each message beyond the first was taken before a kill that found its recipient without an
+    outcome. No kill found more such recipients than its processes may have unwritten."""
     lost = [Counter() for _ in kills]
     for subscription_id, times in got(channel)[notification_id].items():
         for at in times[:-1]:
@@ -67,7 +68,7 @@ def _assert_repeats_were_unwritten(channel, notification_id, kills):
 
 @pytest.fixture
 def gate(system):
-    """`gate(count)`: plans go on until they have so many recipients, and wait there."""
+    """`gate(count)`: planning continues until there are so many recipients, and waits there."""
 
     def open_to(recipients):
         system.rows("UPDATE faults_gate SET recipients = %s", [recipients])
@@ -78,10 +79,8 @@ def gate(system):
     system.rows("DROP FUNCTION faults_gate CASCADE; DROP TABLE faults_gate")
 
 
-def test_a_planner_killed_during_a_plan_leaves_no_recipient_out_and_none_twice(
-    system, channel, gate
-):
-    assert set(system.tell_to_stop("worker-web")) == {0}  # so that nobody but the planner counts
+def test_a_planner_killed_during_planning_omits_and_doubles_no_recipient(system, channel, gate):
+    assert set(system.tell_to_stop("worker-web")) == {0}  # so that only the planner counts
     channel.subscribe(many(2_400))
     notification = channel.send()
     places = system.random.sample(_COUNTED_LAST, 2)
@@ -90,7 +89,7 @@ def test_a_planner_killed_during_a_plan_leaves_no_recipient_out_and_none_twice(
         gate(count)
         until(lambda count=count: planned(channel, notification) == count, "windows follow")
         with system.connect() as connection:
-            # A window's transaction ends with counting: here it is held up half done.
+            # A window's transaction ends with counting: it is held up there, half done.
             connection.execute(f"LOCK {table} IN SHARE MODE")
             gate(_ALL)
             until(lambda table=table: system.value(_HELD_UP, [table]), "a window is held up")
@@ -112,7 +111,7 @@ def planned(channel, notification_id):
     )
 
 
-def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(stopped, channel):
+def test_a_paused_worker_writes_nothing_after_its_lease_ended(stopped, channel):
     system = stopped
     for _, device in audience(channel, many(500)):
         device.behave("slow", seconds=0.3)
@@ -141,11 +140,10 @@ def test_a_worker_paused_past_its_lease_writes_nothing_when_it_wakes(stopped, ch
 
 
 def _called_and_unwritten(channel, notification_id):
-    """{batch id: platform}, while no worker moves: of these a worker has an outcome to write, even
-    if its lease is over by now. What it does with a batch of which it has called nobody yet is not
-    seen."""
+    """{batch id: platform}, while no worker runs: batches for which a worker has an outcome to
+    write, even if its lease is over. Batches of which no recipient was called are left out."""
     with channel.system.connect() as connection:
-        # What was being written when they stopped is written then, or undone.
+        # What was being written when the workers stopped is either written then, or undone.
         connection.execute("LOCK notifications_app_delivery IN SHARE MODE")
         waiting = connection.execute(_WAITING, [notification_id]).fetchall()
     return {
@@ -155,17 +153,15 @@ def _called_and_unwritten(channel, notification_id):
     }
 
 
-def test_a_worker_paused_for_longer_than_its_calls_may_take_reads_what_was_answered(
-    stopped, channel
-):
+def test_a_worker_paused_for_longer_than_a_calls_timeout_reads_the_answers(stopped, channel):
     system = stopped
     for _, device in audience(channel, many(500)):
-        device.behave("slow", seconds=0.3)  # so that calls are under way
+        device.behave("slow", seconds=0.3)  # so that calls are in flight
     for name in DELIVERING:
         system.start(name, FAULTS_CALL_SECONDS="5", FAULTS_LEASE_SECONDS="300")
     with each_in_the_middle(channel, PLATFORMS, lambda of: system.pause(f"worker-{of}")):
         notification = channel.send(*PLATFORMS)
-    time.sleep(6.0)  # past the time of every call
+    time.sleep(6.0)  # past the timeout of every call
     for name in DELIVERING:
         system.wake(name)
 
@@ -173,7 +169,7 @@ def test_a_worker_paused_for_longer_than_its_calls_may_take_reads_what_was_answe
     assert system.logged("batch.lease_lost") == []
 
 
-def test_one_process_of_a_worker_killed_costs_only_its_own_batch(web_stopped, channel):
+def test_killing_one_process_of_a_worker_affects_only_its_batch(web_stopped, channel):
     system = web_stopped
     channel.subscribe(many(1_000))
     worker = system.start("worker-web", **QUICK)
@@ -190,7 +186,7 @@ def test_one_process_of_a_worker_killed_costs_only_its_own_batch(web_stopped, ch
 
 @pytest.fixture
 def held_commit(system):
-    """A connection that holds up the commit of any notification until it is closed."""
+    """A connection that delays the commit of every notification until it is closed."""
     system.rows(_HOLD_COMMITS)
     with system.connect() as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_COMMIT_LOCK])
@@ -198,7 +194,9 @@ def held_commit(system):
     system.rows("DROP FUNCTION faults_commit CASCADE")
 
 
-def test_a_web_server_killed_between_commit_and_wakeup_has_accepted(system, channel, held_commit):
+def test_a_send_is_delivered_if_its_web_process_is_killed_between_commit_and_wakeup(
+    system, channel, held_commit
+):
     channel.subscribe(many(300))
     stored = "SELECT id FROM notifications_app_notification WHERE channel_id = %s"
     with ThreadPoolExecutor(1) as pool:
@@ -211,7 +209,7 @@ def test_a_web_server_killed_between_commit_and_wakeup_has_accepted(system, chan
         held_commit.close()
         until(lambda: system.rows(stored, [channel.id]), "the notification is committed")
         system.kill("web")
-        assert asked.result() is None  # the client does not know
+        assert asked.result() is None  # the client does not know that the send was stored
     system.run_all()
     until(system.is_up, "the web server is back")
     notification = UUID(channel.ask("the same again").body["notification_id"])

@@ -1,4 +1,4 @@
-"""What a client may know: keys, ids and tokens that are good, mixed with some that are not."""
+"""What a client may know: valid keys, ids and tokens, mixed with invalid ones."""
 
 import json
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Cast:
         return self.random.random() < share
 
     def headers(self) -> dict[str, str]:
-        """The API key and the channel's id are the right ones, mostly."""
+        """Mostly the correct API key and channel id."""
         key = self.good_key if self.mostly(0.93) else self.random.choice(self.odd_keys)
         channel = self.own.id if self.mostly(0.95) else self.random.choice([self.other.id, "", "x"])
         return {"Authorization": key, "X-Channel-ID": str(channel)}
@@ -55,7 +55,7 @@ class Cast:
 
 
 def make_cast(seed: int) -> Cast:
-    """Committed to the database, so that a server that runs beside the test knows it."""
+    """Committed to the database, so that a server beside the test sees it."""
     limits: dict[str, Any] = {"subscribes_per_minute": _MANY, "sends_per_second": _MANY}
     own = make_channel(android_enabled=True, ios_enabled=True, **limits)
     other = make_channel(name="Bob's news")
@@ -82,7 +82,7 @@ def _odd_keys(own: Channel, other: Channel) -> list[str]:
 
 
 def likely_body(cast: Cast, operation_id: str, body: dict) -> dict:
-    """The generated body with some values that no generator finds: what it names is known here."""
+    """The generated body with some values that exist here and that no generator could guess."""
     change = _CHANGES.get(operation_id)
     return {**body, **change(cast, body)} if change and cast.mostly(0.7) else body
 
@@ -106,7 +106,7 @@ def _events(cast, body):
 
 
 def _device(cast, body):
-    """One of a few devices, so that they meet again."""
+    """One of a few devices, so that requests meet the same device again."""
     number = cast.random.randrange(len(cast.browsers))
     match cast.random.choice(("web", "web", "android", "ios")):
         case "web":

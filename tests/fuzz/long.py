@@ -1,8 +1,8 @@
-"""`make fuzz`: 100,000 requests of a web process on a socket, as the OpenAPI document allows them.
+"""`make fuzz`: 100,000 requests, as the OpenAPI document allows them, to a web process on a socket.
 
     make fuzz ARGS="--cases 20000 --seed 7"
 
-It prints how many requests each operation got and how they were answered, and fails for an answer
+It prints how many requests each operation got and how they were answered. It fails for an answer
 that the document does not name: a 5xx, another status, content type, header or body. Other
 arguments are pytest's.
 """
@@ -12,7 +12,7 @@ import os
 import random
 import sys
 
-_TEST = "tests/fuzz/test_stateful.py::test_every_answer_of_a_web_process_is_one_the_document_names"
+_TEST = "tests/fuzz/test_stateful.py::test_every_answer_of_a_web_process_is_named_by_the_document"
 
 
 def main():

@@ -1,6 +1,6 @@
-"""Flows of requests that the OpenAPI document allows; each answer is held against the document.
+"""Flows of requests that the OpenAPI document allows. Each answer is compared with the document.
 
-A fault does not end a flow: all are gathered, so that one that is met often hides no other.
+A fault does not end a flow. All faults are collected, so that a frequent one hides no other.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from schemathesis.generation.stateful.state_machine import StepInput
 from tests.api.document import CHECKS
 from tests.fuzz.cast import likely_body
 
-# Ids in the answers to these, for requests to come.
+# Ids in the answers to these, for later requests.
 _TOLD = {"notification_send": "notification_id", "segment_create": "segment_id"}
 _FLOWS = 10
 _STEPS = 20
@@ -25,7 +25,7 @@ _STEPS = 20
 
 @dataclass
 class Tally:
-    """What was asked and answered. `faults`: what is wrong, once, with the first case of it."""
+    """Requests and their answers. `faults`: each fault once, with its first case."""
 
     answers: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     faults: dict[str, str] = field(default_factory=dict)
@@ -49,16 +49,14 @@ class Tally:
 
 def machine_of(schema, cast, tally, between=lambda: None):
     """The state machine of schemathesis, with requests of our own choice among its links.
-
-    `between` is called after each flow.
-    """
+    `between` is called after each flow."""
     operations = [found.ok() for found in schema.get_all_operations()]
-    operations.sort(key=lambda each: each.method != "post")  # the first is drawn most
+    operations.sort(key=lambda each: each.method != "post")  # the first is drawn most often
 
     class Flow(schema.as_state_machine()):  # type: ignore[misc]
         @rule(data=st.data())
         def call_any(self, data):
-            """What no link leads to is reached too; ids are known ones, mostly."""
+            """Reaches operations that no link leads to; mostly with known ids."""
             case = data.draw(data.draw(st.sampled_from(operations)).as_strategy())
             for name in case.path_parameters:
                 if cast.mostly(0.9):
@@ -101,9 +99,10 @@ def machine_of(schema, cast, tally, between=lambda: None):
 
 
 def run(machine, *, number):
-    """Some flows of `machine`, others for each number."""
+    """Some flows of `machine`; each number gives other flows."""
     seed(number)(machine)
-    with suppress(FlakyStrategyDefinition):  # what may follow hangs on answers: they did differ
+    # What may follow depends on answers, and these did differ.
+    with suppress(FlakyStrategyDefinition):
         machine.run(
             settings=settings(
                 max_examples=_FLOWS,

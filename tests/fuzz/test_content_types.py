@@ -1,4 +1,4 @@
-"""Whatever a Content-Type says, a request is made of it, and its query is read."""
+"""With any Content-Type a request is made and its query is read."""
 
 import socket
 from io import BytesIO
@@ -37,7 +37,7 @@ def request_of(content_type):
 @example("a/b; charset=zlib")
 @example("a/b; a*=nothing''b")
 @example("a/b; a*=undefined''%41")
-def test_any_content_type_makes_a_request_with_its_query(text):
+def test_a_request_with_any_content_type_has_its_query(text):
     request = request_of(plain_content_type(text))
 
     assert request.GET.dict() == {"a": "\N{LATIN SMALL LETTER E WITH ACUTE}"}
@@ -47,7 +47,7 @@ def test_any_content_type_makes_a_request_with_its_query(text):
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=200))
 @example('a"b\\c')
 @example("a; charset=zlib")
-def test_a_boundary_is_handed_on_as_it_was(boundary):
+def test_a_boundary_is_passed_on_unchanged(boundary):
     quoted = boundary.replace("\\", r"\\").replace('"', r"\"")
     sent = f'multipart/form-data; charset=zlib; boundary="{quoted}"'
 
@@ -58,7 +58,7 @@ def test_a_boundary_is_handed_on_as_it_was(boundary):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_web_process_answers_every_content_type(tmp_path):
+def test_a_web_process_answers_requests_with_any_content_type(tmp_path):
     lines = ["GET /healthz?a=%41", "POST /events?a=%41", "POST /admin/login/?next=%2Fadmin%2F"]
     with running_web(tmp_path / "web.log") as address:
         port = urlsplit(address).port

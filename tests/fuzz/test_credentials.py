@@ -1,4 +1,5 @@
-"""Any service account and any .p8 key is taken and then works, or is refused with its faults."""
+"""Any service account and any .p8 key is either accepted and works, or is refused with its
+faults."""
 
 import json
 from base64 import b64encode
@@ -81,7 +82,7 @@ _JSON = st.recursive(
 
 @st.composite
 def damaged(draw, texts):
-    """One of the texts, as editors, copying and malice leave it."""
+    """One of the texts, damaged as editors, copying and attackers would."""
     text = draw(st.sampled_from(texts))
     cut = draw(st.integers(0, len(text)))
     return draw(
@@ -113,7 +114,7 @@ pems = damaged(KEYS) | st.binary(max_size=300).map(block) | st.text()
 
 
 def changed(good, keys):
-    """The good object with some fields replaced, missing or added."""
+    """The valid object with some fields replaced, missing or added."""
     values = {
         name: st.one_of(st.just(value), st.just(value), st.text(), _JSON)
         for name, value in good.items()
@@ -131,7 +132,7 @@ def texts_of(good, **keys):
 
 
 def read(parse, text, path):
-    """What was read, or None where it was refused as documented."""
+    """The key or account that was read, or None if it was refused as documented."""
     try:
         return parse(text)
     except Invalid as error:
@@ -178,7 +179,7 @@ def test_a_p8_key_works_or_is_refused(text):
 
 @pytest.mark.parametrize("spell", [str, str.strip, lambda text: text.replace("\n", "\r\n")])
 @pytest.mark.parametrize("number", range(len(KEYS)))
-def test_only_the_kind_that_is_needed_is_taken_however_editors_left_it(number, spell):
+def test_only_keys_of_the_needed_kind_are_accepted_in_any_editors_format(number, spell):
     key = KEYS[number]
     account = json.dumps(GOOGLE | {"private_key": spell(key)})
     path = "providers_config"
@@ -187,8 +188,8 @@ def test_only_the_kind_that_is_needed_is_taken_however_editors_left_it(number, s
     assert (read(parse_p8, spell(key), path) is not None) == (key in APPLES)
 
 
-def test_a_key_is_measured_before_it_is_loaded():
-    """It would take half a minute of a processor."""
+def test_the_size_of_a_key_is_checked_before_it_is_loaded():
+    """Loading it would take half a minute of a processor."""
     huge = block(b"\x30" * 48_000)
 
     with pytest.raises(Invalid) as refusal:
@@ -201,12 +202,12 @@ def test_a_key_is_measured_before_it_is_loaded():
 @example("[" * 60_000)
 @example(json.dumps(GOOGLE | {"project_id": {}}))
 @settings(max_examples=200, deadline=None)
-def test_what_is_stored_is_read_whole_or_called_unreadable(text):
-    """Both of a transport's readers, of whatever the database may hold."""
+def test_stored_text_is_read_completely_or_called_unreadable(text):
+    """By both transports' readers, whatever the database holds."""
     for kind in (fcm.ServiceAccount, apns.AppKey):
         try:
             credentials = kind.parse(text, 1)
         except ValueError:
             continue
         assert credentials.version == 1
-        assert hash(credentials) is not None  # caches are keyed by it
+        assert hash(credentials) is not None  # caches use it as their key

@@ -1,4 +1,5 @@
-"""Pages of lists and of the log: any position is a page or a fault, and together they are all."""
+"""Pages of lists and of the log: any position gives a page or a fault, and all pages together
+give every row."""
 
 from urllib.parse import urlencode
 from uuid import UUID
@@ -31,7 +32,7 @@ def request_of(query):
 
 
 def page_of(header):
-    """The page that the one address in a Link header leads to."""
+    """The page at the only address in a Link header."""
     _, _, query = header.removeprefix("<").partition("?")
     return page_from(request_of(query.partition(">")[0]))
 
@@ -39,7 +40,7 @@ def page_of(header):
 @given(st.dictionaries(st.sampled_from(["limit", "offset"]), NUMBERS | ODD))
 @example({"limit": "0"})
 @example({"offset": "\N{ARABIC-INDIC DIGIT THREE}"})
-def test_any_position_is_a_page_within_bounds_or_a_fault(query):
+def test_any_position_gives_a_page_within_bounds_or_a_fault(query):
     faults, page = [], Page(DEFAULT_LIMIT, 0)
     try:
         page = page_from(request_of(urlencode(query, errors="replace")))
@@ -58,7 +59,7 @@ def test_any_position_is_a_page_within_bounds_or_a_fault(query):
 
 
 @given(st.integers(1, MAX_LIMIT), st.integers(0, 10**18 - MAX_LIMIT), st.booleans())
-def test_links_lead_to_the_pages_on_both_sides(limit, offset, is_last):
+def test_links_lead_to_the_neighbouring_pages(limit, offset, is_last):
     links = link_header(request_of(""), Page(limit, offset), is_last=is_last).get("Link", "")
     around = {link.rpartition('"')[0][-4:]: page_of(link) for link in links.split(", ") if link}
 
@@ -103,7 +104,7 @@ def test_a_list_is_cut_where_the_query_says(owner, limit, offset):
 
 @pytest.fixture
 def recipients(db):
-    """Of one notification, with those of another one among them."""
+    """The recipients of one notification, among those of another."""
     channel = make_channel()
     rows = add_subscriptions(channel, 23)
     first, second = make_notification(channel), make_notification(channel)
@@ -114,7 +115,7 @@ def recipients(db):
 
 @SETTINGS
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
-def test_the_logs_pages_of_any_size_are_every_recipient_once(recipients, sizes):
+def test_the_logs_pages_of_any_size_hold_every_recipient_once(recipients, sizes):
     notification, ids = recipients
     after, read = UUID(int=0), []
     for _ in range(len(ids) + 1):
@@ -128,7 +129,7 @@ def test_the_logs_pages_of_any_size_are_every_recipient_once(recipients, sizes):
 
 @SETTINGS
 @given(st.uuids())
-def test_a_log_goes_on_behind_any_id(recipients, after):
+def test_a_log_continues_after_any_id(recipients, after):
     notification, ids = recipients
 
     page = log_after(notification.id, after=after, limit=100)

@@ -1,6 +1,6 @@
-"""Flows of requests, as clients may make them of the OpenAPI document, each answer as it says.
+"""Flows of requests that the OpenAPI document allows get answers that it names.
 
-`make test` makes a few hundred requests in this process. `make fuzz` makes many of a web process on
+`make test` makes a few hundred requests in this process. `make fuzz` makes many to a web process on
 a socket (tests/fuzz/long.py).
 """
 
@@ -23,8 +23,8 @@ SHORT_CASES = 250
 
 
 def work(cast):
-    """Due notifications are started and ended, so that some are too late to cancel. Nobody is
-    called: what was subscribed is made up. Limits are reached, but not for long."""
+    """Starts and ends due notifications, so that some are too late to cancel. No device is
+    called: the subscriptions are made up. Limits that were reached are lifted."""
     planning.work(seconds=1)
     tasks.tick()
     if cast.mostly(0.02):
@@ -56,12 +56,12 @@ def assert_no_fault(tally):
 
 @pytest.fixture(autouse=True)
 def _no_leftovers():
-    """Limits of other tests."""
+    """Removes limits of other tests."""
     redis_client().flushdb()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_answer_in_a_flow_is_one_the_document_names():
+def test_every_answer_in_a_flow_is_named_by_the_document():
     tally = fuzz(from_wsgi("/openapi.json", get_wsgi_application()), SHORT_CASES)
 
     assert_no_fault(tally)
@@ -69,7 +69,7 @@ def test_every_answer_in_a_flow_is_one_the_document_names():
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(not CASES, reason="many requests, over sockets: make fuzz")
-def test_every_answer_of_a_web_process_is_one_the_document_names(tmp_path):
+def test_every_answer_of_a_web_process_is_named_by_the_document(tmp_path):
     with running_web(tmp_path / "web.log") as address:
         tally = fuzz(from_url(f"{address}/openapi.json"), CASES)
 

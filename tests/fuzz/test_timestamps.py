@@ -1,4 +1,4 @@
-"""Any text that looks like ISO 8601 is a moment of the years 1 to 9999, or a ValueError."""
+"""Any text like ISO 8601 is read as a time of the years 1 to 9999, or is a ValueError."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -28,7 +28,7 @@ def is_in_range(moment, offset):
 @given(MOMENTS)
 @example(FIRST)
 @example(LAST)
-def test_what_we_write_we_read_again(moment):
+def test_a_written_time_is_read_back_unchanged(moment):
     text = format_timestamp(moment)
 
     assert SPELT.fullmatch(text)
@@ -36,14 +36,14 @@ def test_what_we_write_we_read_again(moment):
 
 
 @given(MOMENTS, OFFSETS, st.sampled_from(["T", "t", " "]))
-def test_every_offset_names_the_same_moment(moment, offset, separator):
+def test_every_offset_gives_the_same_time(moment, offset, separator):
     if is_in_range(moment, offset):
         text = moment.astimezone(offset).isoformat(sep=separator)
         assert parse_timestamp(text) == moment
 
 
 @given(MOMENTS, OFFSETS, st.sampled_from(["calendar", "week", "ordinal"]), st.booleans())
-def test_every_form_of_a_date_names_the_same_moment(moment, offset, form, is_basic):
+def test_every_form_of_a_date_gives_the_same_time(moment, offset, form, is_basic):
     moment = moment.replace(microsecond=0)
     if not is_in_range(moment, offset):
         return
@@ -56,7 +56,7 @@ def test_every_form_of_a_date_names_the_same_moment(moment, offset, form, is_bas
         "week": f"{year:04}-W{week:02}-{day}",
         "ordinal": f"{local.year:04}-{local.timetuple().tm_yday:03}",
     }[form]
-    # isoformat: strftime leaves out the colon of an offset, and zeros of a year.
+    # isoformat, because strftime omits the colon of an offset and the zeros of a year
     text = f"{date}T{local.timetz().isoformat()}"
     if is_basic:
         sign = "-" if local.utcoffset() < timedelta() else "+"
@@ -93,7 +93,7 @@ SIMILAR = st.lists(_DIGITS | _PIECES, max_size=14).map("".join)
 @example("T" * 60_000)
 @example("2026-11-20T00:00:00." + "9" * 60_000)
 @example("1" * 60_000 + "T")
-def test_any_text_is_a_moment_in_range_or_refused(text):
+def test_any_text_is_a_time_in_range_or_refused(text):
     try:
         moment = parse_timestamp(text)
     except ValueError:
@@ -115,6 +115,6 @@ def test_any_text_is_a_moment_in_range_or_refused(text):
         "2026-11-20T24:01Z",
     ],
 )
-def test_what_names_no_moment_is_refused(text):
+def test_a_text_that_names_no_time_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 (its words differ)
         parse_timestamp(text)

@@ -9,7 +9,7 @@ from tests.isolation.witness import watching
 
 @pytest.fixture(scope="module")
 def _estates(django_db_setup, django_db_blocker: DjangoDbBlocker):
-    """Made once for each file, and undone with it: what a test does is undone by the test."""
+    """Made once for each file and deleted with it. A test undoes its own changes."""
     with (
         django_db_blocker.unblock(),
         pytest.MonkeyPatch.context() as patched,

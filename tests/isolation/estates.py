@@ -1,6 +1,6 @@
-"""Two accounts that have one of everything, and what each of them can be asked for by name.
+"""Two accounts with one row of every kind, and the names under which each can be asked for.
 
-Whatever is Bob's is called zebra. Nobody of Alice's may read that word.
+Everything of Bob's is called zebra. No member of Alice's account may read that word.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.pipeline.support import plan
 WORD = "zebra"
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/"
 
-# What nobody has, by what it is.
+# Values that nobody has, by kind.
 MISSING = {
     "id": "0192f0c1-0000-7000-8000-00000000dead",
     "number": "798765",
@@ -44,15 +44,15 @@ MISSING = {
 
 
 def nobodys(kind: str, like: str) -> str:
-    """What nobody has, as long as what somebody has."""
+    """A value that nobody has, as long as the given one."""
     return MISSING[kind][: len(like)].ljust(len(like), "0")
 
 
 @dataclass
 class Estate:
-    """`ids`: what stands in the paths of its own routes. `things`: what else it is known by.
+    """`ids`: the ids in the paths of its own routes. `things`: its other identifiers.
 
-    Both are what its own people may send. What others may make up of it is `guesses`.
+    The estate's own people may send both. `guesses` is what others can make up from them.
     """
 
     house: House
@@ -72,12 +72,12 @@ class Estate:
 
     @property
     def guesses(self) -> dict[str, list[str]]:
-        """Who knows a token may use it; who knows the ids in it cannot make one."""
+        """Whoever knows a token may use it. Whoever knows the ids in it cannot make one."""
         forged = [token[:43] + MISSING["token"][43:] for token in self.things["token"]]
         return self.things | {"token": forged}
 
     def named(self, name: str, kind: str) -> str:
-        """Its own thing of the kind, the one that a route means by the name."""
+        """Its own thing of the kind that a route means by the name."""
         return self.ids.get(name.removeprefix("previous_")) or self.things[kind][0]
 
 
@@ -111,7 +111,7 @@ def make_estate(name: str, word: str) -> Estate:
 
 
 def add_channel(estate: Estate) -> Estate:
-    """A second channel of the same account, with a segment and a notification of its own."""
+    """A second channel of the same account, with its own segment and notification."""
     channel = Channel.objects.create(account=estate.account, name="second")
     channel.vapid_keys.create(public_key=browser_keys()["p256dh"], private_key_encrypted="x")
     segment = Segment.objects.create(channel=channel, name="second", rule=_rule("second"))
@@ -125,7 +125,7 @@ def add_channel(estate: Estate) -> Estate:
 
 
 def number_from(first: int) -> None:
-    """Keys of the packages' tables begin there, so that none is part of another number."""
+    """Keys of the packages' tables start there, so that no key is part of another number."""
     for table in ("auth_user", "channels_app_membership", "auditlog_logentry"):
         with connection.cursor() as cursor:
             cursor.execute(f"ALTER TABLE {table} ALTER COLUMN id RESTART WITH {first}")

@@ -1,7 +1,7 @@
-"""Every method of every route that the URL configuration has, and what each may be asked about.
+"""Every method of every route of the URL configuration, and what each may be asked about.
 
-Routes come from the configuration, names of parameters from the OpenAPI document, which is made of
-the same code. A route or a name that is new has to be told here what it is.
+Routes come from the configuration. Names of parameters come from the OpenAPI document, which is
+made from the same code. A new route or name must be classified here.
 """
 
 import json
@@ -15,7 +15,7 @@ from pushsvc.pages import _openapi
 from tests.api.credentials import GOOGLE
 from tests.factories import browser_keys
 
-# Routes that know nothing of any channel; /demo shows the one that `make run` notes, to its own
+# Routes that belong to no channel. /demo shows the channel that `make run` recorded, to its own
 # machine (tests/ops/test_run.py).
 OF_NOBODY = {
     "",
@@ -33,7 +33,7 @@ OF_NOBODY = {
     "readyz",
     "metrics",
 }
-# Names of parameters that say whose something is, with the kind of thing that each names.
+# Parameters that name something of an owner, with its kind.
 KINDS = {
     "channel_id": "id",
     "notification_id": "id",
@@ -49,9 +49,9 @@ KINDS = {
     "vapid_public_key": "vapid_key",
     "token": "token",
 }
-# Names that mean nothing without another.
+# Parameters that mean nothing alone.
 NEEDS = {"previous_auth": "previous_endpoint", "previous_subscription_id": "previous_endpoint"}
-# Names of parameters whose values are the sender's own words.
+# Parameters whose values are the sender's own text.
 _PLAIN = """
 limit offset Link Location title body icon url image data ttl urgency topic target_platforms
 scheduled_at dry_run name rule platform keys p256dh auth attributes events event providers_config
@@ -59,7 +59,7 @@ fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environmen
 """
 PLAIN = frozenset(_PLAIN.split())
 _RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
-# What a route takes besides what its path says, where it is the sender's own.
+# Bodies for routes whose path names the sender's own things.
 _BODIES = {
     ("PUT", "channel/<id:channel_id>/providers"): {
         "providers_config": {"fcm_service_account": json.dumps(GOOGLE)}
@@ -119,7 +119,7 @@ class Operation:
 
     @property
     def names(self):
-        """Every parameter, header and field that the document gives it."""
+        """Every parameter, header and field that the document lists for it."""
         described = self._described()
         parameters = {each["name"] for each in described.get("parameters", [])}
         content = described.get("requestBody", {}).get("content", {})
@@ -134,7 +134,7 @@ class Operation:
         return _openapi()["paths"][path][method]
 
     def request(self, own, **named):
-        """Of an estate's own things, but for those that are `named`."""
+        """A request about an estate's own things, except for those that are `named`."""
         values = own.ids | named
         parts = [
             values[part.strip("<>").rpartition(":")[2]] if "<" in part else part
@@ -157,7 +157,7 @@ def _filled(body, fields):
 
 
 def _properties(schema):
-    """Names of an object's fields, and of those within."""
+    """Names of an object's fields, and of the fields within."""
     schema = _resolved(schema)
     found = set(schema.get("properties", {}))
     for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
@@ -172,7 +172,7 @@ def _resolved(schema):
 
 
 def operations():
-    """All of them; a GET is a HEAD, too."""
+    """All operations; each GET is a HEAD, too."""
     for pattern in get_resolver().url_patterns:
         view = getattr(getattr(pattern, "callback", None), "cls", None)
         if isinstance(pattern, URLPattern) and view is not None:

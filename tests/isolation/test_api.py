@@ -1,8 +1,8 @@
-"""No key opens anything of another channel, and none is told whether there is such a thing.
+"""No key opens anything of another channel, and no answer discloses whether such a thing exists.
 
-Each request is made twice: about what is Bob's, and about what nobody has. Both must get the same
-answer by the same statements and the same commands to Redis. Every operation of the URL
-configuration is asked with every credential that is not Bob's, about everything that is.
+Each request is made twice: about a thing of Bob's, and about one that does not exist. Both must get
+the same answer with the same statements and the same commands to Redis. Every operation of the URL
+configuration is asked with every credential that is not Bob's, about everything that is his.
 """
 
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 EVERY = tuple(Scope.values)
 LONG_AGO = datetime(2001, 2, 3, tzinfo=UTC)
 ALL_SCOPES = "all scopes"
-PUBLIC = ["X-Channel-ID"]  # that a channel is there may be known: devices send its id
+PUBLIC = ["X-Channel-ID"]  # The existence of a channel is public: devices send its id.
 PUBLIC_ROUTES = [each for each in OF_SOMEBODY if not each.is_keyed]
 
 
@@ -31,7 +31,7 @@ def accepted(estate):
 
 
 def refused(estate):
-    """By name, what is no API key, or none any more."""
+    """By name, values that are not or no longer an API key."""
     _, expired = api_key_issue(channel=estate.channel, expires_at=LONG_AGO)
     row, revoked = api_key_issue(channel=estate.channel)
     api_key_revoke(api_key=row)
@@ -42,7 +42,7 @@ def refused(estate):
 
 
 def places(operation):
-    """What of a request may name a thing: names that are given together."""
+    """The parts of a request that may name a thing: names that are given together."""
     for name in sorted(operation.names & KINDS.keys()):
         yield [name, NEEDS[name]] if name in NEEDS else [name]
     if len(operation.path_names) > 1:
@@ -56,37 +56,37 @@ PLACES = [
 ]
 
 
-def test_every_route_is_told_apart():
-    """A new one is in the OpenAPI document, or says in OF_NOBODY that it knows nobody's things."""
+def test_every_route_is_classified():
+    """A new one is in the OpenAPI document, or OF_NOBODY says that it concerns no channel."""
     assert {each.route for each in ALL} >= OF_NOBODY
     for operation in OF_SOMEBODY:
         assert set(operation.path_names) <= operation.names
 
 
 @pytest.mark.parametrize("operation", OF_SOMEBODY, ids=str)
-def test_every_name_that_a_request_may_hold_is_told_apart(operation):
-    """A new one says in KINDS what it names, or in PLAIN that it names nothing."""
+def test_every_name_in_a_request_is_classified(operation):
+    """KINDS says what a new name refers to, or PLAIN that it refers to nothing."""
     assert operation.names <= KINDS.keys() | PLAIN
 
 
 def meant(estate, names):
-    """The estate's own things that these names mean."""
+    """The estate's own things that these names refer to."""
     return [estate.named(name, KINDS[name]) for name in names]
 
 
 def all_of(estate, names):
-    """Whatever of the estate's may be put there: also what is of another sort."""
+    """Everything of the estate's that fits there, also things of another kind."""
     if len(names) > 1:
         return [meant(estate, names)]
     return [[thing] for thing in estate.guesses[KINDS[names[0]]]]
 
 
 def tried(alice, second, bob, operation, names):
-    """(who asks, with what, about which of Bob's)"""
+    """(who asks, with what, about which of Bob's things)"""
     others = all_of(bob, names)
     if names == PUBLIC:
         others.remove([bob.ids["channel_id"]])
-    if operation.method == "HEAD":  # is GET, but for what is sent
+    if operation.method == "HEAD":  # is GET, except for its body
         yield alice, accepted(alice)[ALL_SCOPES], others[:1]
         return
     for credential, headers in (accepted(alice) | refused(alice)).items():
@@ -95,9 +95,12 @@ def tried(alice, second, bob, operation, names):
 
 
 @pytest.mark.parametrize(("operation", "names"), PLACES)
-def test_what_is_another_s_is_as_if_it_were_not(witness, alice, second, bob, operation, names):
+def test_another_channels_thing_is_answered_like_a_missing_one(
+    witness, alice, second, bob, operation, names
+):
     nothing = [MISSING[KINDS[name]] for name in names]
-    witness.of(operation.request(alice, **about(names, nothing)))  # what processes keep, is kept
+    # Processes keep what they have cached.
+    witness.of(operation.request(alice, **about(names, nothing)))
     for own, headers, others in tried(alice, second, bob, operation, names):
         expected = witness.of(operation.request(own, **about(names, nothing)), nothing, headers)
         for things in others:
@@ -107,8 +110,8 @@ def test_what_is_another_s_is_as_if_it_were_not(witness, alice, second, bob, ope
 
 
 @pytest.mark.parametrize(("operation", "names"), PLACES)
-def test_what_is_one_s_own_is_found(witness, alice, operation, names):
-    """Else two answers would be alike because nothing is ever found there."""
+def test_the_owners_own_things_are_found(witness, alice, operation, names):
+    """Otherwise the answers would be alike because nothing is ever found."""
     headers = accepted(alice)[ALL_SCOPES]
     own, nothing = meant(alice, names), [MISSING[KINDS[name]] for name in names]
 
@@ -121,7 +124,7 @@ def test_what_is_one_s_own_is_found(witness, alice, operation, names):
 
 @pytest.mark.parametrize("operation", PUBLIC_ROUTES, ids=str)
 def test_no_credential_changes_what_a_public_route_does(witness, alice, bob, operation):
-    """Whoever knows Bob's channel, or holds a token of his, is anybody, Alice and Bob included."""
+    """Anybody may know Bob's channel or hold a token of his."""
     own = {name: bob.named(name, KINDS[name]) for name in operation.names & KINDS.keys()}
     request = operation.request(bob, **own)
     alone = witness.of(request)

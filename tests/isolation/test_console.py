@@ -1,7 +1,7 @@
-"""No page of the console opens anything of another account, or tells whether there is such a thing.
+"""No page of the console opens anything of another account, or discloses whether it exists.
 
-As in `test_api.py` each request is made about what is Bob's and about what nobody has. Addresses
-come from the site itself, so that a page that is added is asked too.
+As in `test_api.py`, each request is made about a thing of Bob's and about one that does not exist.
+Addresses come from the site itself, so that new pages are asked too.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ LESSER_ROLES = [role for role in Role.values if role != Role.OWNER]
 # Refused to every member of an account, whatever they name.
 FIND_NOTHING = ("view_on_site", *SUPERUSERS_ONLY)
 KINDS = ("id", "number", "name", "digest", "endpoint", "android_token", "once")
-# What pages that are no lists read of a query.
+# Query parameters of pages that are not lists.
 QUERIES = {
     "index": {"channel": "id"},
     "dashboard_live": {"channel": "id"},
@@ -68,7 +68,8 @@ def pages(estate):
 
 
 def routes(alice, bob):
-    """(name, Alice's address, [(the same about Bob's, about nobody's, what these name)])"""
+    """(name, Alice's address, [(the same about Bob's thing, about a missing one, what they
+    name)])"""
     theirs = pages(bob)
     for name, path in pages(alice).items():
         parts, others = path.split("/"), theirs[name].split("/")
@@ -99,10 +100,10 @@ FORM = {"do": "remove", "post": "yes", "action": "clear"}
 
 @pytest.mark.parametrize("method", METHODS)
 def test_another_accounts_address_is_answered_like_a_missing_one(witness, alice, bob, method):
-    """For an owner, who may do most."""
+    """For an owner, the role with most rights."""
     session = session_of(alice, Role.OWNER)
     for _, own, pairs in routes(alice, bob):
-        witness.of(Visit(session, method, own, FORM))  # what processes keep, is kept
+        witness.of(Visit(session, method, own, FORM))  # processes keep what they have cached
         for theirs, missing in pairs:
             assert_alike(witness, session, method, theirs, missing, FORM)
 
@@ -121,7 +122,9 @@ def with_ids(alice, bob):
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_it_is_refused_for_every_other_role_too(witness, alice, with_ids, data):
+def test_another_accounts_address_is_refused_for_every_other_role_too(
+    witness, alice, with_ids, data
+):
     session = session_of(alice, data.draw(st.sampled_from(LESSER_ROLES)))
     method = data.draw(st.sampled_from(METHODS))
     _, own, pairs = data.draw(st.sampled_from(with_ids))
@@ -130,7 +133,7 @@ def test_it_is_refused_for_every_other_role_too(witness, alice, with_ids, data):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_anonymous_visitor_learns_nothing_either(witness, alice, bob, method):
+def test_an_anonymous_visitor_gets_the_same_answer_for_both(witness, alice, bob, method):
     for _, own, pairs in routes(alice, bob):
         witness.of(Visit(SimpleCookie(), method, own))
         for theirs, missing in pairs:
@@ -142,8 +145,8 @@ def is_path_alike(witness, session, method, *paths):
     return one == other
 
 
-def test_the_owner_s_own_are_found(witness, alice, bob):
-    """Else two answers would be alike because nothing is ever found there."""
+def test_the_owners_own_things_are_found(witness, alice, bob):
+    """Otherwise the answers would be alike because nothing is ever found."""
     session, missed = session_of(alice, Role.OWNER), set()
     for name, own, pairs in routes(alice, bob):
         for _, (path, _) in pairs:
@@ -154,7 +157,7 @@ def test_the_owner_s_own_are_found(witness, alice, bob):
 
 
 def lists():
-    """(name of the list, its parameter, kind of thing to ask it for)"""
+    """(name of the list, its parameter, the kind of thing to ask it for)"""
     for model, admin in site._registry.items():
         name = f"{model._meta.app_label}_{model._meta.model_name}_changelist"
         asked = [getattr(each, "parameter_name", each) for each in admin.list_filter]
@@ -167,7 +170,7 @@ def lists():
 
 
 @pytest.mark.parametrize("name", sorted({name for name, *_ in lists()}))
-def test_a_list_that_is_asked_for_another_s_finds_nothing(witness, alice, bob, name):
+def test_a_list_finds_nothing_of_another_account(witness, alice, bob, name):
     session, path = session_of(alice, Role.OWNER), reverse(f"admin:{name}")
     witness.of(Visit(session, "GET", path))
     for _, parameter, kind in [each for each in lists() if each[0] == name]:
@@ -180,7 +183,7 @@ def test_a_list_that_is_asked_for_another_s_finds_nothing(witness, alice, bob, n
 
 
 def forms(alice):
-    """(page, form, what of Bob's it names); None is where it is named."""
+    """(page, form, the field that names a thing of Bob's); None marks its place."""
     draft = written(alice.channel)
     for page in ("notification_compose", "notification_compose_check", "notification_compose_test"):
         for step in ("review", "send"):

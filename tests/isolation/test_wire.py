@@ -1,4 +1,5 @@
-"""The same over sockets, to the web process of the Procfile: all that is sent, byte for byte."""
+"""The same over sockets, against the Procfile's web process: the answers are compared byte for
+byte."""
 
 import socket
 from urllib.parse import urlsplit
@@ -22,8 +23,8 @@ def web(transactional_db, tmp_path):
 
 
 def heard(port, request, named, **headers):
-    """Every byte of the answer but its date, in lines."""
-    redis_client().flushdb()  # so that both have as much left of each limit
+    """Every byte of the answer except its date, in lines."""
+    redis_client().flushdb()  # so that both have the same left of each limit
     lines = [
         f"{request.method} {request.path} HTTP/1.1",
         "Host: localhost",
@@ -41,7 +42,7 @@ def heard(port, request, named, **headers):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_byte_tells_whether_another_has_it(web, settings):
+def test_no_byte_of_an_answer_discloses_whether_another_has_the_thing(web, settings):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     alice, bob = make_estate("Alice", "lion"), make_estate("Bob", WORD)
     key = {"Authorization": f"Key {alice.key(*Scope.values)}"}

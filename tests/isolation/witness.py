@@ -1,7 +1,7 @@
-"""All that a request shows: its answer, the statements it makes and the commands it gives Redis.
+"""Everything that a request shows: its answer, its statements and its commands to Redis.
 
 Two requests that show the same are the same to whoever sends them, and take the same path. Each is
-undone afterwards, so that every one begins at the same state.
+undone afterwards, so that every one starts from the same state.
 """
 
 import difflib
@@ -19,7 +19,7 @@ from django.utils.html import escape
 
 from pushsvc.common.store.redis_client import redis_client
 
-_OWN_OF_EACH = [  # what no two answers share: savepoints, new ids, the time, what guards forms
+_OWN_OF_EACH = [  # what differs between any two answers: savepoints, new ids, the time, CSRF tokens
     (re.compile(r'"?s\d+_x\d+"?'), "<savepoint>"),
     (re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?"), "<moment>"),
@@ -32,7 +32,7 @@ _OWN_OF_EACH = [  # what no two answers share: savepoints, new ids, the time, wh
 
 
 class Trace(NamedTuple):
-    """`told`: what the next page would say. `statements`: each with how many rows it met."""
+    """`told`: what the next page would say. `statements`: each with the number of its rows."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -43,7 +43,7 @@ class Trace(NamedTuple):
 
 
 def difference(one, other):
-    """Lines of the one trace that the other has not, and the other way round; none of two alike."""
+    """Lines of one trace that the other lacks, in both directions; equal lines cancel out."""
     if one == other:
         return []
     before, after = (
@@ -56,7 +56,7 @@ def _lines(part):
     return part if isinstance(part, list) else str(part).splitlines()
 
 
-# Any process's: a connection begins in database 0, whichever it is for.
+# Any process's: a connection starts in database 0, whichever it will use.
 _OF_A_NEW_CONNECTION = ("HELLO ", "AUTH ", "CLIENT ", "SELECT ")
 
 
@@ -65,7 +65,7 @@ class Witness:
         self._monitor = monitor
 
     def of(self, request, named=(), headers=None):
-        """The trace of a request; each of the texts that it names is <named>."""
+        """The trace of a request; each of the texts that it names becomes <named>."""
         redis_client().flushdb()
         self._commands()
         with _undone(), _statements() as made:
@@ -81,7 +81,7 @@ class Witness:
         )
 
     def _commands(self):
-        """What this database of Redis was told since the last time."""
+        """The commands to this database of Redis since the last call."""
         end = uuid4().hex
         redis_client().echo(end)
         return list(self._until(end))
@@ -107,7 +107,7 @@ def watching():
 
 
 def plain(text, *named):
-    """The text without what is new in each, and without what was asked for."""
+    """The text without what is new in each answer, and without what was asked for."""
     for each in named:
         for spelling in _spellings(each):
             text = text.replace(spelling, "<named>")

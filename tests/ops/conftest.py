@@ -6,6 +6,6 @@ import pytest
 
 @pytest.fixture
 def home():
-    """A home of its own, not yet there; what runs in it is the test's to stop."""
+    """A home that does not exist yet. The test must stop what it starts in it."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder:
         yield Path(folder) / "home"

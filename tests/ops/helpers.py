@@ -60,7 +60,7 @@ def kill(pid: int) -> None:
 
 
 def running(home: Path) -> list[str]:
-    """Command lines of the processes that show this home in theirs or in their environment."""
+    """Command lines of the processes that name this home in theirs or in their environment."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -82,7 +82,7 @@ def eventually(is_so: Callable[[], object], *, seconds: float = 60) -> None:
 
 
 def eventually_none_running(home: Path) -> list[str]:
-    """Those that still run after a while: none, it is hoped."""
+    """The processes that still run after a while; a test expects none."""
     with contextlib.suppress(AssertionError):
         eventually(lambda: not running(home), seconds=30)
     return running(home)

@@ -1,4 +1,4 @@
-"""The supervisor's children: what is started again, what is given up, what is killed."""
+"""The supervisor's children: which it starts again, gives up, and kills."""
 
 import json
 
@@ -33,14 +33,14 @@ def is_running(pid):
 
 
 def start_family(children, home):
-    """A child and a child of its own; returns their pids."""
+    """A process and a child of it; returns their pids."""
     file = home / "grandchild"
     children.start("parent", WITH_A_GRANDCHILD.format(file=file))
     eventually(lambda: file.exists() and file.read_text().endswith("\n"))
     return pid_of(home, "parent"), int(file.read_text())
 
 
-def test_one_that_was_killed_is_started_again_without_its_orphans(children, home):
+def test_a_killed_child_is_started_again_without_its_orphans(children, home):
     parent, orphan = start_family(children, home)
     kill(parent)
     eventually(children.ended)
@@ -50,7 +50,7 @@ def test_one_that_was_killed_is_started_again_without_its_orphans(children, home
     assert is_running(pid_of(home, "parent"))
 
 
-def test_the_next_supervisor_ends_the_orphans_of_a_leader_that_is_gone(children, home):
+def test_the_next_supervisor_ends_orphans_whose_leader_is_gone(children, home):
     parent, orphan = start_family(children, home)
     kill(parent)
     assert Children(Home(home), CHECKOUT).end_leftovers() == 1
@@ -66,7 +66,7 @@ def test_records_of_processes_that_ended_long_ago_end_nothing(children, home):
     assert not children.ended()
 
 
-def test_one_that_ends_time_and_again_is_given_up_with_the_end_of_its_log(children):
+def test_a_child_that_ends_repeatedly_is_given_up_with_the_end_of_its_log(children):
     children.start("broken", "sh -c 'echo the reason; exit 7'")
     for _ in range(3):
         eventually(children.ended)
@@ -76,7 +76,7 @@ def test_one_that_ends_time_and_again_is_given_up_with_the_end_of_its_log(childr
         children.revive()
 
 
-def test_one_that_does_not_hear_is_killed_when_its_time_is_over(children, home):
+def test_a_child_that_ignores_sigterm_is_killed_after_its_time(children, home):
     children.start("deaf", DEAF)
     eventually(lambda: (home / "log" / "deaf.log").read_text() == "deaf\n")
     deaf = pid_of(home, "deaf")
@@ -84,7 +84,7 @@ def test_one_that_does_not_hear_is_killed_when_its_time_is_over(children, home):
     assert not is_running(deaf)
 
 
-def test_one_that_drains_is_given_its_time(children, home):
+def test_a_child_that_drains_gets_its_time(children, home):
     done = home / "done"
     children.start(
         "slow", f"sh -c 'trap \"sleep 0.5; touch {done}; exit\" TERM; echo up; sleep 9 & wait'"
@@ -94,7 +94,7 @@ def test_one_that_drains_is_given_its_time(children, home):
     assert done.exists()
 
 
-def test_the_log_of_the_start_before_is_kept_beside_the_new_one(children, home):
+def test_the_log_of_the_previous_start_is_kept(children, home):
     children.start("speaker", "echo first")
     eventually(children.ended)
     children.stop(["speaker"], seconds=1)

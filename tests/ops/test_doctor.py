@@ -1,4 +1,4 @@
-"""`manage.py doctor` names each fault, and what to do about it."""
+"""`manage.py doctor` names each fault and its remedy."""
 
 import json
 import os
@@ -28,12 +28,12 @@ from tests.pipeline.processes import CHECKOUT
 
 pytestmark = pytest.mark.django_db
 
-# The test server gives up safety on power loss for speed.
+# The test server trades safety on power loss for speed.
 OF_THE_TEST_SERVER = {f"The setting {name} is off" for name in database._HARMFUL}
 
 
 def report(*arguments):
-    """What it found, and its exit status."""
+    """Its findings, and its exit status."""
     output, status = StringIO(), 0
     try:
         call_command("doctor", "--json", *arguments, stdout=output)
@@ -43,7 +43,7 @@ def report(*arguments):
 
 
 def faults(*arguments):
-    """{title: remedy} of everything that is not well, but for the test server's own settings."""
+    """{title: remedy} of every finding that is not good, except the test server's own settings."""
     found, _ = report(*arguments)
     return {
         each["title"]: each["remedy"]
@@ -54,7 +54,7 @@ def faults(*arguments):
 
 @pytest.fixture
 def healthy(settings):
-    """Nothing is wrong that a test can prevent."""
+    """Every fault that a test can prevent is absent."""
     everything_lives()
     settings.PUBLIC_BASE_URL = "https://push.example.com"
     settings.VAPID_SUBJECT = "mailto:root@example.org"
@@ -67,7 +67,7 @@ def healthy(settings):
     return make_channel()
 
 
-def test_where_all_is_well_each_part_has_a_line_that_says_so(healthy):
+def test_a_healthy_installation_has_a_line_for_each_part(healthy):
     found, _ = report()
 
     assert faults() == {}
@@ -76,7 +76,7 @@ def test_where_all_is_well_each_part_has_a_line_that_says_so(healthy):
     assert ("work", "Nothing is late or failing (1 channels)") in lines
 
 
-def test_for_people_each_finding_is_a_line_with_its_remedy_below(healthy, settings):
+def test_each_finding_is_a_line_with_its_remedy_below(healthy, settings):
     settings.TRUSTED_PROXIES = 0
     output = StringIO()
     with pytest.raises(SystemExit):
@@ -88,7 +88,7 @@ def test_for_people_each_finding_is_a_line_with_its_remedy_below(healthy, settin
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_the_exit_status_tells_bad_from_well(healthy, settings, monkeypatch):
+def test_the_exit_status_is_nonzero_only_for_bad_findings(healthy, settings, monkeypatch):
     monkeypatch.setattr(database, "_HARMFUL", {})
     assert report()[1] == 0
 
@@ -96,8 +96,8 @@ def test_the_exit_status_tells_bad_from_well(healthy, settings, monkeypatch):
     assert report()[1] == 1
 
 
-def test_a_database_that_is_away_is_the_only_thing_said_of_it():
-    """In a process of its own: this one's connection is the test's."""
+def test_an_unreachable_database_is_the_only_finding_about_it():
+    """In a process of its own, because this one's connection is the test's."""
     environment = {**os.environ, "DATABASE_URL": f"postgresql://127.0.0.1:{free_port()}/away"}
     command = [sys.executable, "manage.py", "doctor", "--json"]
     ended = subprocess.run(
@@ -170,14 +170,14 @@ def test_clocks_that_differ_are_named(healthy, monkeypatch):
     assert finding["title"].endswith("differ by 90 s")
 
 
-def test_too_few_connections_are_told_before_they_are_used_up(healthy, settings):
+def test_few_remaining_connections_are_a_finding(healthy, settings):
     settings.WEB_CONCURRENCY = 200
 
     (remedy,) = [text for title, text in faults().items() if title.startswith("max_connections")]
     assert "PgBouncer" in remedy
 
 
-def test_redis_and_a_broker_that_are_away_are_told_apart(healthy, settings):
+def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
     port = free_port()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
     found = faults()
@@ -198,14 +198,14 @@ def test_no_password_is_printed(healthy, settings):
     assert [each for each in found if each["subject"] == "broker" and each["tone"] == "bad"]
 
 
-def test_what_the_dashboard_says_is_said_of_all_channels(healthy):
+def test_the_dashboards_concerns_are_reported_for_all_channels(healthy):
     Channel.objects.update(android_enabled=True)
 
     remedy = faults()["Android has no credentials (Alice's shop)"]
     assert "Google" in remedy
 
 
-def test_a_paused_credential_is_told_in_the_providers_words(healthy):
+def test_a_paused_credential_is_reported_in_the_push_services_words(healthy):
     ProviderCredential.objects.create(
         channel=healthy,
         platform="ios",
@@ -220,7 +220,7 @@ def test_a_paused_credential_is_told_in_the_providers_words(healthy):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_credentials_are_tried_only_when_asked(healthy, settings, fcm):
+def test_credentials_are_checked_only_on_request(healthy, settings, fcm):
     account = phones.store_google(fcm, healthy)
     accepted = {"tone": "ok", "title": "The Android credentials of Alice's shop are accepted"}
     assert accepted.items() <= report("--send")[0][-1].items()
@@ -239,7 +239,7 @@ def test_a_credential_that_cannot_be_decrypted_is_named(healthy):
 
 @contextmanager
 def web_server(answer, tmp_path, monkeypatch, name="127.0.0.1"):
-    """The address of a server over TLS that answers once; this process trusts its authority."""
+    """The address of a TLS server that answers once; this process trusts its authority."""
     chain, authority = server_chain(name)
     (tmp_path / "chain.pem").write_bytes(chain)
     (tmp_path / "authority.pem").write_text(authority)
@@ -271,14 +271,14 @@ def test_the_public_address_is_called_as_a_browser_would(healthy, tmp_path, monk
     assert found[-1]["title"] == "127.0.0.1 answers over TLS"
 
 
-def test_a_proxy_in_the_way_is_quoted(healthy, tmp_path, monkeypatch):
+def test_the_answer_of_a_proxy_is_quoted(healthy, tmp_path, monkeypatch):
     with web_server(answered("502 Bad Gateway", "nobody"), tmp_path, monkeypatch) as url:
         found = faults("--url", url)
 
     assert "It said: nobody" in found["127.0.0.1 answers 502 to GET /healthz"]
 
 
-def test_a_certificate_that_nobody_signed_is_refused(healthy, tmp_path, monkeypatch):
+def test_a_self_signed_certificate_is_refused(healthy, tmp_path, monkeypatch):
     with web_server(answered("200 OK"), tmp_path, monkeypatch) as url:
         monkeypatch.delenv("SSL_CERT_FILE")
         found = faults("--url", url)
@@ -295,6 +295,6 @@ def test_a_certificate_that_nobody_signed_is_refused(healthy, tmp_path, monkeypa
         ("https://push.example.com:99999", "is not an https address"),
     ],
 )
-def test_an_address_that_cannot_be_is_told(healthy, url, said):
+def test_an_invalid_public_address_is_a_finding(healthy, url, said):
     (title,) = [title for title in faults("--url", url) if title.startswith(url)]
     assert said in title

@@ -1,4 +1,4 @@
-"""Embedded servers: who starts, shares and stops them, and what survives what."""
+"""Embedded servers: which process starts, shares and stops them, and which data survives."""
 
 import json
 import os
@@ -75,7 +75,7 @@ def ports(servers):
     return [urlsplit(url).port for url in servers.environment.values()]
 
 
-def test_both_servers_answer_and_stop_leaves_no_process(home):
+def test_both_servers_answer_and_a_stop_leaves_no_process(home):
     with started(home) as servers:
         with psycopg.connect(servers.environment["DATABASE_URL"]) as connection:
             assert connection.execute("SELECT current_database()").fetchone() == ("pushsvc",)
@@ -87,7 +87,7 @@ def test_both_servers_answer_and_stop_leaves_no_process(home):
     assert not eventually_none_running(home)
 
 
-def test_a_server_that_is_not_wanted_is_not_started(home):
+def test_an_unneeded_server_is_not_started(home):
     with started(home, postgres=False) as servers:
         assert set(servers.environment) == {"REDIS_URL"}
         assert not (home / "postgres").exists()
@@ -117,7 +117,7 @@ def test_a_durable_home_keeps_its_data_over_a_restart(home):
             assert client.get("kept") == b"yes"
 
 
-def test_a_second_process_joins_and_the_last_to_leave_stops(home):
+def test_a_second_process_joins_and_the_last_one_stops_the_servers(home):
     with used_by_another_process(home) as other:
         theirs = pids(home)
         servers = start(home, durable=False)
@@ -128,7 +128,7 @@ def test_a_second_process_joins_and_the_last_to_leave_stops(home):
     assert not eventually_none_running(home)
 
 
-def test_servers_of_a_killed_process_are_joined_and_stopped(home):
+def test_a_process_joins_and_stops_the_servers_of_a_killed_one(home):
     with used_by_another_process(home) as other:
         other.send_signal(signal.SIGKILL)
         other.communicate()
@@ -138,7 +138,7 @@ def test_servers_of_a_killed_process_are_joined_and_stopped(home):
     assert not eventually_none_running(home)
 
 
-def test_killed_servers_come_back_at_the_same_addresses(home):
+def test_killed_servers_start_again_at_the_same_addresses(home):
     with started(home, durable=True) as servers:
         ask(servers, "CREATE TABLE kept (x int)")
         before = servers.environment
@@ -149,7 +149,7 @@ def test_killed_servers_come_back_at_the_same_addresses(home):
         ask(servers, "SELECT x FROM kept")
 
 
-def test_a_record_that_names_another_live_process_is_not_believed(home):
+def test_a_record_that_names_another_live_process_is_ignored(home):
     with started(home):
         pass
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
@@ -166,7 +166,7 @@ def test_a_record_that_names_another_live_process_is_not_believed(home):
         bystander.wait()
 
 
-def test_a_pid_file_that_names_another_live_process_does_not_stop_postgresql(home):
+def test_a_pid_file_that_names_another_live_process_does_not_prevent_the_start(home):
     with started(home) as servers:
         kill(pids(home)[0])
         servers.servers["DATABASE_URL"].stop(seconds=1)
@@ -185,7 +185,7 @@ def test_a_pid_file_that_names_another_live_process_does_not_stop_postgresql(hom
         bystander.wait()
 
 
-def test_a_home_deeper_than_a_socket_path_can_be_works(home):
+def test_a_home_deeper_than_a_socket_path_may_be_works(home):
     deep = home.joinpath(*["a-rather-long-folder-name"] * 6)
     with started(deep) as servers:
         ask(servers, "SELECT 1")
@@ -210,7 +210,7 @@ def test_data_of_another_version_is_refused_in_one_line(home, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
-def test_root_opens_closed_folders_for_passing_only_and_says_so(home):
+def test_root_opens_closed_folders_only_for_passing_through_and_says_so(home):
     home.mkdir(mode=0o700)
     said = []
     with started(home, say=said.append):
@@ -223,7 +223,7 @@ def test_root_opens_closed_folders_for_passing_only_and_says_so(home):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can write into somebody else's home")
-def test_what_root_writes_into_somebodys_home_is_theirs(home):
+def test_files_that_root_writes_into_a_users_home_belong_to_the_user(home):
     home.mkdir()
     shutil.chown(home, "nobody", "nogroup")
     with started(home) as servers:
@@ -232,7 +232,7 @@ def test_what_root_writes_into_somebodys_home_is_theirs(home):
     assert [path for path in home.rglob("*") if path.stat().st_uid != theirs] == []
 
 
-def test_what_a_command_generates_is_private_and_kept(home):
+def test_generated_secrets_are_private_and_kept(home):
     show = (
         "from pushsvc.common.env import Env;"
         "from pushsvc.local.embedded import prepare_environment;"
@@ -247,7 +247,7 @@ def test_what_a_command_generates_is_private_and_kept(home):
     assert not eventually_none_running(home)
 
 
-def test_an_empty_secret_is_none_and_the_kept_one_is_used(home):
+def test_an_empty_secret_counts_as_unset_and_the_kept_one_is_used(home):
     show = (
         "from pushsvc.common.env import Env;"
         "from pushsvc.local.embedded import prepare_environment;"
@@ -257,13 +257,13 @@ def test_an_empty_secret_is_none_and_the_kept_one_is_used(home):
     assert finish(spawn(["-c", show], home, SECRET_KEY="")) == "kept\n"
 
 
-def test_the_settings_that_the_documentation_calls_secret_are_treated_so():
+def test_settings_that_the_documentation_calls_secret_are_treated_so():
     rows = (CHECKOUT / "docs" / "configuration.md").read_text().splitlines()
     said = [row.split("`")[1] for row in rows if "| *Secret.* " in row]
     assert sorted(said) == sorted(SECRETS)
 
 
-def test_a_command_that_is_terminated_stops_what_it_started(home):
+def test_a_terminated_command_stops_what_it_started(home):
     wait = (
         "import sys, time; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']); print('ready', flush=True); time.sleep(60)"
@@ -275,7 +275,7 @@ def test_a_command_that_is_terminated_stops_what_it_started(home):
     assert not eventually_none_running(home)
 
 
-def test_the_environment_wins_over_what_is_saved(home):
+def test_the_environment_overrides_saved_settings(home):
     home.mkdir()
     (home / "settings.env").write_text("PUBLIC_BASE_URL=saved\nWEBPUSH_TRUSTED_ORIGINS=saved\n")
     show = (
@@ -286,7 +286,7 @@ def test_the_environment_wins_over_what_is_saved(home):
     assert finish(spawn(["-c", show], home, PUBLIC_BASE_URL="given")) == "given saved\n"
 
 
-def test_with_both_servers_given_nothing_is_made_and_no_wheel_is_imported(home):
+def test_nothing_is_made_or_imported_if_both_servers_are_given(home):
     show = (
         "import sys; from pushsvc.local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'migrate']);"

@@ -1,4 +1,4 @@
-"""What a run of the tests leaves behind when it is killed."""
+"""What a killed test run leaves behind."""
 
 import json
 
@@ -23,7 +23,7 @@ sys.stdin.readline()
 """
 
 
-def test_servers_and_processes_of_a_killed_run_end_and_its_home_goes(home):
+def test_a_killed_runs_servers_and_processes_end_and_its_home_is_deleted(home):
     run = spawn(["-c", _RUN, str(home)], home)
     read_until(run, "started")
     server = ProcessRecord.of(json.loads((home / "run" / "redis.json").read_text())["pid"])

@@ -1,4 +1,5 @@
-"""`make run` itself, with real processes: what it shows, refuses, revives, and leaves behind."""
+"""`make run` with real processes: its output, its refusals, its restarts, and what it leaves
+behind."""
 
 import http.cookiejar
 import json
@@ -66,7 +67,7 @@ class Run:
 
     @property
     def control_ports(self):
-        """Of the sandbox's HTTP interfaces, by platform."""
+        """The ports of the sandbox's HTTP interfaces, by platform."""
         ports = json.loads((self.home / "run" / "sandbox.json").read_text())
         return {"web": ports["web"], "android": ports["fcm"], "ios": ports["apns_control"]}
 
@@ -90,7 +91,7 @@ def make_run(home, **more):
 
 @pytest.fixture(scope="module")
 def killed_run():
-    """The first in its home. Its processes were left behind."""
+    """The first run in its home. Its processes were left behind."""
     with (
         tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder,
         make_run(Path(folder) / "home", METRICS_TOKEN=GIVEN) as run,
@@ -103,7 +104,7 @@ def killed_run():
 
 @pytest.fixture(scope="module")
 def run(killed_run):
-    """The next in the same home."""
+    """The next run in the same home."""
     with make_run(killed_run.home, METRICS_TOKEN=GIVEN) as run:
         yield run
 
@@ -131,7 +132,7 @@ def notification_of_start(run):
     return as_owner(run, f"/notifications/{run.shown('Channel')}")[-2]
 
 
-def test_the_demo_notification_was_delivered_by_the_word_of_the_interface(run):
+def test_the_api_reports_the_demo_notification_as_delivered(run):
     assert "delivered 3 of 3." in run.screen
     shown = notification_of_start(run)
     assert shown["target_platforms"] == ["web", "android", "ios"]
@@ -152,7 +153,7 @@ def test_the_demo_notification_reached_one_sandbox_device_of_each_platform(run):
         assert received["accepted"], platform
 
 
-def test_the_banner_says_that_phones_go_to_the_sandbox(run):
+def test_the_banner_says_that_phones_are_sent_to_the_sandbox(run):
     assert re.search(r"^  Android +the sandbox, http://127.0.0.1:\d+, not Google$", *in_screen(run))
     assert re.search(r"^  iOS +the sandbox, http://127.0.0.1:\d+, not Apple$", *in_screen(run))
 
@@ -161,18 +162,18 @@ def in_screen(run):
     return run.screen, re.MULTILINE
 
 
-def test_what_leads_to_the_sandbox_is_saved_for_later_commands(run):
+def test_the_sandboxes_addresses_are_saved_for_later_commands(run):
     assert set(run.settings) == {"PUBLIC_BASE_URL", "WEBPUSH_TRUSTED_ORIGINS", *PHONE_SETTINGS}
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_shown_curl_command_sends_as_pasted(run):
+def test_the_printed_curl_command_sends(run):
     command = run.screen[run.screen.index("  curl ") :]
     pasted = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=60)
     assert json.loads(pasted.stdout)["success"] is True
 
 
-def test_the_shown_login_opens_the_console(run):
+def test_the_printed_login_opens_the_console(run):
     jar = http.cookiejar.CookieJar()
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
     url = f"http://127.0.0.1:{run.port}/admin/login/?next=/admin/"
@@ -185,7 +186,7 @@ def test_the_shown_login_opens_the_console(run):
         assert "Log out" in page.read().decode()
 
 
-def test_the_shown_demo_page_is_of_the_demo_channel_and_holds_no_key(run):
+def test_the_printed_demo_page_is_that_of_the_demo_channel_and_holds_no_key(run):
     with urllib.request.urlopen(run.shown("Demo"), timeout=60) as page:
         text = page.read().decode()
     assert run.shown("Channel") in text
@@ -193,30 +194,30 @@ def test_the_shown_demo_page_is_of_the_demo_channel_and_holds_no_key(run):
 
 
 def secrets(run):
-    """What `make run` made: keys, passwords, the URLs that hold passwords, the demo's API key."""
+    """What `make run` generated: keys, passwords, URLs with passwords, and the demo's API key."""
     kept = [path.read_text().strip() for path in (run.home / "secrets").iterdir()]
     return [*kept, run.shown("API key")]
 
 
 def processes(run):
-    """The supervisor and everything below it, and the servers, which the run before may have
-    started: the Procfile's, the sandbox, PostgreSQL, Redis."""
+    """The supervisor, everything below it, and the servers, which the run before may have
+    started: the Procfile's processes, the sandbox, PostgreSQL, Redis."""
     servers = [json.loads((run.home / f"run/{name}.json").read_text()) for name in SERVERS]
     leaders = map(psutil.Process, (run.process.pid, *(server["pid"] for server in servers)))
     return [each for leader in leaders for each in (leader, *leader.children(recursive=True))]
 
 
-def test_no_process_shows_a_secret_in_its_environment_or_on_its_command_line(run):
+def test_no_process_shows_a_secret_in_its_environment_or_command_line(run):
     names = set()
     for process in processes(run):
-        with suppress(psutil.NoSuchProcess):  # PostgreSQL's come and go
+        with suppress(psutil.NoSuchProcess):  # PostgreSQL's processes come and go
             shown = "\n".join([*process.cmdline(), *process.environ().values()])
             assert [secret for secret in secrets(run) if secret in shown] == [], process
             names.add(process.name())
     assert {"postgres", "redis-server", "celery", "granian"} <= names
 
 
-def test_a_secret_that_is_given_reaches_those_that_read_it_and_nobody_else(run):
+def test_a_given_secret_reaches_only_the_processes_that_read_it(run):
     readers = {run.child(name) for name in READERS}
     for process in processes(run)[1:]:
         with suppress(psutil.NoSuchProcess):
@@ -224,18 +225,18 @@ def test_a_secret_that_is_given_reaches_those_that_read_it_and_nobody_else(run):
             assert (GIVEN in process.environ().values()) == is_reader, process
 
 
-def test_every_file_that_holds_a_secret_is_private(run):
+def test_every_file_with_a_secret_is_private(run):
     held = [secret.encode() for secret in [*secrets(run), GIVEN]]
     private = [run.home / "settings.env"]
     for path in run.home.rglob("*"):
-        with suppress(FileNotFoundError):  # PostgreSQL's come and go
+        with suppress(FileNotFoundError):  # PostgreSQL's files come and go
             if path.is_file() and any(secret in path.read_bytes() for secret in held):
                 private.append(path)
     assert {run.home / "demo.json", *run.home.glob("secrets/*")} <= set(private)
     assert {path: oct(path.stat().st_mode) for path in private if path.stat().st_mode & 0o177} == {}
 
 
-def test_a_second_start_of_the_same_home_is_refused_in_one_line(run):
+def test_a_second_start_in_the_same_home_is_refused_in_one_line(run):
     second = spawn(["-m", "pushsvc.local.run"], run.home, PORT=str(free_port()))
     said = finish(second)
     assert second.returncode == 1
@@ -251,7 +252,7 @@ def test_a_command_uses_the_running_servers_and_leaves_them_running(run):
     assert shown["channel_info"]["name"] == "Another"
 
 
-def test_demo_devices_that_did_not_all_get_the_last_notification_are_replaced(run):
+def test_demo_devices_are_replaced_if_the_last_notification_did_not_reach_all(run):
     demo = Demo.open(Home(run.home), origin(run.port), None)
     sandboxes = {platform: origin(port) for platform, port in run.control_ports.items()}
     before = run.demo
@@ -294,7 +295,7 @@ def test_a_port_in_use_is_refused_in_one_line_before_anything_starts(home):
 
 
 @pytest.mark.parametrize("port", ["eighty", "0", "70000", "-1", "٨٠"])
-def test_a_port_that_is_none_is_refused_in_one_line(home, port):
+def test_an_invalid_port_is_refused_in_one_line(home, port):
     start = spawn(["-m", "pushsvc.local.run"], home, PORT=port)
     said = finish(start)
     assert start.returncode == 1
@@ -302,14 +303,14 @@ def test_a_port_that_is_none_is_refused_in_one_line(home, port):
     assert "PORT is" in said
 
 
-def test_a_killed_run_is_cleared_up_by_the_next_on_the_same_devices(killed_run, run):
+def test_the_next_run_ends_what_a_killed_one_left_and_keeps_the_devices(killed_run, run):
     assert "ended processes that an earlier run had left behind" in run.screen
     assert run.shown("API key") == killed_run.shown("API key")
     assert "delivered 3 of 3." in run.screen
     assert run.demo_at_start == killed_run.demo_at_start
 
 
-def test_a_stopped_run_leaves_nothing_and_without_the_sandbox_nothing_is_sent_to_its_devices(home):
+def test_a_stopped_run_leaves_nothing_and_without_the_sandbox_its_devices_are_sent_nothing(home):
     with make_run(home) as run:
         assert set(run.settings) > PHONE_SETTINGS
         assert subscriber_count(run) == 3

@@ -1,4 +1,4 @@
-"""What `make run` chooses to lead the platforms to its sandbox, and what it leaves as given."""
+"""Which settings `make run` chooses for its sandbox, and which it leaves as given."""
 
 import shlex
 import socket
@@ -28,14 +28,14 @@ def sandbox_of(home, taken=0):
     return Sandbox.of(Home(home), taken=taken)
 
 
-def test_every_platform_goes_to_the_sandbox_where_nothing_is_given(home):
+def test_every_platform_uses_the_sandbox_by_default(home):
     sandbox = sandbox_of(home)
     assert tuple(sandbox.settings()) == NAMES
     assert list(sandbox.controls) == ["web", "android", "ios"]
 
 
 @pytest.mark.parametrize("given", ["FCM_API_BASE", "GOOGLE_TOKEN_URI", "FCM_API_BASE_FILE"])
-def test_android_is_left_alone_as_a_whole_where_a_part_is_given(given, home, monkeypatch):
+def test_a_given_part_of_androids_settings_keeps_all_of_them_as_given(given, home, monkeypatch):
     monkeypatch.setenv(given, "http://a.test")
     sandbox = sandbox_of(home)
     assert list(sandbox.controls) == ["web", "ios"]
@@ -43,26 +43,26 @@ def test_android_is_left_alone_as_a_whole_where_a_part_is_given(given, home, mon
 
 
 @pytest.mark.parametrize("given", ["APNS_SERVER", "PROVIDER_CA_FILE"])
-def test_ios_is_left_alone_as_a_whole_where_a_part_is_given(given, home, monkeypatch):
+def test_a_given_part_of_ios_settings_keeps_all_of_them_as_given(given, home, monkeypatch):
     monkeypatch.setenv(given, "given")
     sandbox = sandbox_of(home)
     assert list(sandbox.controls) == ["web", "android"]
     assert sandbox.settings().keys() == {*NAMES} - {"APNS_SERVER", "PROVIDER_CA_FILE"}
 
 
-def test_an_empty_value_is_none(home, monkeypatch):
+def test_an_empty_value_counts_as_unset(home, monkeypatch):
     monkeypatch.setenv("APNS_SERVER", "")
     assert "ios" in sandbox_of(home).controls
 
 
-def test_trusted_origins_that_are_given_stay_beside_the_sandbox(home, monkeypatch):
+def test_given_trusted_origins_stay_beside_the_sandboxs(home, monkeypatch):
     monkeypatch.setenv("WEBPUSH_TRUSTED_ORIGINS", "http://a.test, http://b.test,")
     sandbox = sandbox_of(home)
     own = sandbox.controls["web"].public_url
     assert sandbox.settings()["WEBPUSH_TRUSTED_ORIGINS"] == f"http://a.test,http://b.test,{own}"
 
 
-def test_ports_stay_those_of_the_last_start_unless_they_are_taken(home):
+def test_ports_stay_those_of_the_last_start_unless_they_are_in_use(home):
     before = sandbox_of(home).ports
     assert sandbox_of(home).ports == before
     with socket.create_server(("127.0.0.1", before["fcm"])):
@@ -76,7 +76,7 @@ def test_the_port_of_the_service_is_not_used(home):
     assert before["apns"] not in sandbox_of(home, taken=before["apns"]).ports.values()
 
 
-def test_the_command_names_every_port_and_where_things_are_kept(home):
+def test_the_command_names_every_port_and_where_data_is_stored(home):
     sandbox = sandbox_of(home.parent / "a home")
     words = shlex.split(sandbox.command)
     options = dict(zip(words[3::2], words[4::2], strict=True))

@@ -1,4 +1,4 @@
-"""What is installed: pinned and hashed, from nowhere in particular, and audited."""
+"""Installed packages are pinned, hashed, free of addresses, and audited."""
 
 import json
 import re
@@ -21,7 +21,7 @@ audited = pytest.mark.skipif(
 
 
 def requirements(file):
-    """Each with all of its lines in one, comments left out."""
+    """Each with all of its lines in one, without comments."""
     text = file.read_text().replace("\\\n", " ")
     return [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
 
@@ -39,11 +39,11 @@ def test_every_requirement_is_one_version_with_its_hashes(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_no_requirement_says_where_it_comes_from(file):
+def test_no_requirement_names_an_index(file):
     assert re.findall(r"index-url|find-links|trusted-host|://", file.read_text()) == []
 
 
-def test_the_tools_of_the_audit_are_not_installed_with_the_service():
+def test_the_audits_tools_are_not_installed_with_the_service():
     tools = {"pip-audit", "pip-licenses", "cyclonedx-bom"}
     assert tools <= names("audit.txt")
     for file in ("base.txt", "run.txt", "dev.txt"):
