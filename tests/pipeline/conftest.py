@@ -10,13 +10,13 @@ from tests.pipeline.processes import Processes
 
 @pytest.fixture(autouse=True)
 def _no_leftovers():
-    """Breakers, limits and wakeups of other tests."""
+    """Removes breakers, limits and wakeups of other tests."""
     redis_client().flushdb()
 
 
 @pytest.fixture
 def channel(transactional_db):
-    """Whatever a test does, every sum is exact when it ends."""
+    """Checks at the end of each test that every sum is exact."""
     channel = make_channel("Alice's shop")
     yield channel
     support.assert_exact(channel)
@@ -31,7 +31,7 @@ def other_channel(transactional_db):
 
 @pytest.fixture
 def tampered_channel(transactional_db):
-    """For tests that break sums, or delete what was summed."""
+    """For tests that break sums, or delete the rows that were summed."""
     return make_channel("Charlie's")
 
 
@@ -44,7 +44,7 @@ def _other_sandbox():
 @pytest.fixture
 def sandbox(sandbox, _other_sandbox, settings):
     settings.WEBPUSH_TRUSTED_ORIGINS = frozenset({sandbox.origin, _other_sandbox.origin})
-    connections.client("web")  # made here, so that threads of a test do not each make one
+    connections.client("web")  # made here, so that not every thread of a test makes one
     return sandbox
 
 
@@ -57,7 +57,7 @@ def other_sandbox(sandbox, _other_sandbox):
 
 @pytest.fixture
 def processes(channel, tmp_path):
-    """Those of the Procfile, to be started; they end with the test."""
+    """The Procfile's processes, which the test starts; they are stopped with it."""
     with (tmp_path / "processes.log").open("w+") as log:
         processes = Processes(log)
         yield processes

@@ -1,4 +1,4 @@
-"""Android phones and iPhones of the sandboxes, subscribed to a channel with good credentials."""
+"""Android phones and iPhones of the sandboxes, subscribed to a channel with valid credentials."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from tests.pipeline import support
 
 
 def store_google(fcm, channel, project=GOOGLE_PROJECT):
-    """A new service account of the project, stored for the channel; `fcm.revoke` ends it."""
+    """Stores a new service account of the project for the channel; `fcm.revoke` revokes it."""
     account = fcm.service_account(project)
     provider_credentials_store(channel=channel, fcm_service_account=json.dumps(account))
     _ready("android", channel)
@@ -27,7 +27,7 @@ def store_google(fcm, channel, project=GOOGLE_PROJECT):
 
 
 def store_apple(apns, channel, *, topic=DEFAULT_TOPIC, team=DEFAULT_TEAM, key=None, **changed):
-    """A key, new where none is given, stored for the channel; `key.behave` ends it."""
+    """Stores a key for the channel, a new one if none is given; `key.behave` revokes it."""
     key = key or apns.key(team, topic)
     provider_credentials_store(channel=channel, apns_key=json.dumps(key.credential | changed))
     _ready("ios", channel)
@@ -36,7 +36,7 @@ def store_apple(apns, channel, *, topic=DEFAULT_TOPIC, team=DEFAULT_TEAM, key=No
 
 def _ready(platform, channel):
     channel.refresh_from_db()
-    connections.client(platform)  # made here, so that threads of a test do not each make one
+    connections.client(platform)  # made here, so that not every thread of a test makes one
 
 
 def credential(channel):
@@ -44,15 +44,15 @@ def credential(channel):
 
 
 def prove(fcm, channel, project=GOOGLE_PROJECT):
-    """FCM takes a message of the channel's service account for the project, to a phone that then
-    leaves: from now on the account is granted what the project has."""
+    """FCM accepts a message of the channel's service account for the project, to a phone that
+    then unsubscribes. From now on the account is granted the project's full rate."""
     ((device, _),) = factories.subscribe_androids(fcm, channel, 1, project)
     assert send(channel, "android").delivered_count == 1
     subscription_unsubscribe(channel=channel, platform="android", address=device.token)
 
 
 def plan(channel, *platforms, **fields):
-    """A notification that is planned, and not yet delivered to anybody."""
+    """A notification that is planned, and not yet delivered to any recipient."""
     notification = factories.make_notification(channel, target_platforms=list(platforms), **fields)
     support.plan(notification)
     return notification
@@ -65,20 +65,20 @@ def deliver(notification, *platforms):
 
 
 def send(channel, *platforms, **fields):
-    """Plans and delivers as far as it goes at once."""
+    """Plans and delivers as far as possible at once."""
     notification = plan(channel, *platforms, **fields)
     deliver(notification, *platforms)
     return notification
 
 
 def send_again(notification, *platforms):
-    """Once the waits of deferred recipients are over."""
+    """Delivers after the waits of deferred recipients."""
     support.make_due(notification)
     deliver(notification, *platforms)
 
 
 def deliver_to_the_end(notification, platform, seconds=60):
-    """As worker and beat do between them, until the notification is sent or failed."""
+    """Delivers as worker and beat do together, until the notification is sent or failed."""
     end = time.monotonic() + seconds
     while notification.status == "processing":
         assert time.monotonic() < end, "it did not end"
@@ -89,8 +89,8 @@ def deliver_to_the_end(notification, platform, seconds=60):
 
 @contextlib.contextmanager
 def meanwhile(call):
-    """Makes the call in another thread, on a database connection of its own, until the block and
-    the call have both ended."""
+    """Makes the call in another thread, on its own database connection, until both the block and
+    the call have ended."""
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(support.closing_connection(call))
@@ -100,19 +100,19 @@ def meanwhile(call):
 
 @contextlib.contextmanager
 def held(row):
-    """Nobody else writes the row before the block ends; then what the block did is committed."""
+    """Locks the row until the block ends; then the block's changes are committed."""
     with transaction.atomic():
         type(row).objects.select_for_update().get(pk=row.pk)
         yield
 
 
 def received(devices):
-    """How many messages each device was given."""
+    """How many messages each device was sent."""
     return [device.totals().taken for device, _ in devices]
 
 
 class Provider:
-    """Google or Apple, by what both can do."""
+    """Google or Apple, with what both can do."""
 
     def __init__(self, platform, service):
         self.platform = platform

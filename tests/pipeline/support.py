@@ -1,4 +1,4 @@
-"""The pipeline's parts, called as the workers call them, and reads of what they wrote."""
+"""The parts of the pipeline, called as workers call them, and reads of what they wrote."""
 
 import threading
 import time
@@ -38,7 +38,7 @@ def until(condition, seconds=60):
 
 
 def waiting_sessions():
-    """How many sessions of this database wait for a lock; also seen from inside a transaction."""
+    """How many sessions of this database wait for a lock; visible inside a transaction, too."""
     sql.rows("SELECT pg_stat_clear_snapshot()", {})
     waiting = (
         "SELECT count(*) FROM pg_stat_activity"
@@ -48,7 +48,7 @@ def waiting_sessions():
 
 
 def cut_other_connections():
-    """Ends every other session of the database, as a restart of it would."""
+    """Ends every other session of the database, as its restart would."""
     sql.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -57,7 +57,7 @@ def cut_other_connections():
 
 
 def in_threads(*calls):
-    """Makes the calls at once, each on a database connection of its own; their results."""
+    """Makes the calls at once, each on its own database connection; their results."""
     start = threading.Barrier(len(calls))
 
     def run(call):
@@ -70,7 +70,7 @@ def in_threads(*calls):
 
 
 def closing_connection(call):
-    """The call, for a thread that makes nothing else: it leaves no database connection open."""
+    """The call, for a thread that does nothing else: it leaves no database connection open."""
 
     def run(*arguments):
         try:
@@ -98,7 +98,7 @@ def deliver(notification=None, seconds=30):
 
 
 def send(channel, **fields):
-    """Plans and delivers as far as it goes at once."""
+    """Plans and delivers as far as possible at once."""
     notification = factories.make_notification(channel, **fields)
     plan()
     deliver(notification)
@@ -110,7 +110,7 @@ def tick():
 
 
 def make_due(notification):
-    """Lets the waits of deferred recipients pass."""
+    """Ends the waits of deferred recipients."""
     Delivery.objects.filter(notification_id=notification.id, status=0).update(due_at=None)
     Batch.objects.filter(notification=notification, status="ready").update(due_at=Now())
 
@@ -122,13 +122,13 @@ def age(notification, **by):
 
 
 def end_time(notification):
-    """The notification's deadline is over."""
+    """Moves the notification's deadline into the past."""
     past = Now() - timedelta(seconds=1)
     Notification.objects.filter(pk=notification.pk).update(deadline_at=past)
 
 
 def lose_lease(batch_id):
-    """The lease ends, as if its worker had died two minutes ago."""
+    """Ends the lease, as if its worker had died two minutes ago."""
     Batch.objects.filter(pk=batch_id).update(lease_until=Now() - timedelta(seconds=1))
     batches.free_lost()
 
@@ -185,7 +185,7 @@ def assert_exact(channel):
 
 
 def assert_outcomes_exact(channel):
-    """The sums of what became of recipients."""
+    """The sums of outcomes agree with the delivery rows."""
     for notification in Notification.objects.filter(channel=channel):
         rows = Delivery.objects.filter(notification_id=notification.id)
         delivered = rows.filter(status=DeliveryStatus.DELIVERED).count()
@@ -225,7 +225,7 @@ def assert_outcomes_exact(channel):
 
 
 def _assert_events_exact(channel):
-    """What devices reported is counted as it stands in the delivery rows."""
+    """The sums of events agree with the delivery rows."""
     clicked = 0
     for notification in Notification.objects.filter(channel=channel):
         rows = deliveries(notification)
@@ -246,7 +246,7 @@ def _assert_events_exact(channel):
 
 
 def minutes(notification):
-    """How many ended so, by (platform, code), as the roll-up has it."""
+    """The outcomes by (platform, code), from the rows of minutes."""
     ended = Counter()
     for row in OutcomeMinute.objects.filter(notification=notification):
         ended[row.platform, row.code] += row.count

@@ -1,4 +1,4 @@
-"""What each answer of a push service makes of the recipient, its subscription and every count."""
+"""What each answer of a push service changes: the recipient, its subscription and every count."""
 
 from datetime import timedelta
 
@@ -53,7 +53,9 @@ def transition(notification, subscription, outcome, **limits):
         ("wns_dropped", {}, "dropped"),
     ],
 )
-def test_a_rejected_message_bounces_and_the_device_stays(sandbox, channel, mode, options, code):
+def test_a_rejected_message_bounces_and_the_device_stays_active(
+    sandbox, channel, mode, options, code
+):
     (device, subscription), _ = factories.subscribe_browsers(sandbox, channel, 2)
     device.behave(mode, **options)
 
@@ -90,7 +92,7 @@ def test_a_dead_endpoint_bounces_and_its_subscription_expires(sandbox, channel, 
         ("garbage", {}, "connection_failed"),
     ],
 )
-def test_what_may_pass_is_tried_again_later_and_then_delivered(
+def test_a_temporary_failure_is_retried_later_and_then_delivered(
     sandbox, channel, mode, options, code
 ):
     ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
@@ -113,7 +115,7 @@ def test_what_may_pass_is_tried_again_later_and_then_delivered(
 
 
 @pytest.mark.parametrize("as_date", [False, True])
-def test_retry_after_is_waited_for_in_seconds_or_as_a_date(sandbox, channel, as_date):
+def test_retry_after_is_obeyed_in_seconds_and_as_a_date(sandbox, channel, as_date):
     ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled", retry_after=900, as_date=as_date)
 
@@ -126,7 +128,7 @@ def test_retry_after_is_waited_for_in_seconds_or_as_a_date(sandbox, channel, as_
     assert batch.status == "ready"
 
 
-def test_deferred_recipients_of_a_batch_come_due_together(sandbox, channel):
+def test_deferred_recipients_of_a_batch_become_due_together(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 12)
     for device, _ in devices:
         device.behave("throttled", retry_after=900)
@@ -137,7 +139,7 @@ def test_deferred_recipients_of_a_batch_come_due_together(sandbox, channel):
     assert len(moments) <= 2
 
 
-def test_ttl_zero_is_one_attempt(sandbox, channel):
+def test_ttl_zero_means_one_attempt(sandbox, channel):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("error", status=503)
 
@@ -148,7 +150,7 @@ def test_ttl_zero_is_one_attempt(sandbox, channel):
     assert len(device.receipts) == 1
 
 
-def test_handing_over_ends_after_twelve_attempts(sandbox, channel):
+def test_a_recipient_is_given_up_after_twelve_attempts(sandbox, channel):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled")
 
@@ -164,7 +166,7 @@ def test_handing_over_ends_after_twelve_attempts(sandbox, channel):
     assert row.detail.startswith("throttled")
 
 
-def test_handing_over_ends_an_hour_after_the_first_attempt(sandbox, channel):
+def test_a_recipient_is_given_up_an_hour_after_its_first_attempt(sandbox, channel):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("throttled")
     notification = support.send(channel)
@@ -178,7 +180,7 @@ def test_handing_over_ends_an_hour_after_the_first_attempt(sandbox, channel):
     assert support.counts(notification) == ("sent", 1, 0, 1)
 
 
-def test_nothing_is_handed_over_after_the_deadline(sandbox, channel):
+def test_no_call_is_made_after_the_deadline(sandbox, channel):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     notification = factories.make_notification(channel)
     support.plan()
@@ -203,9 +205,7 @@ def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
     assert support.codes(notification) == ["expired"]
 
 
-def test_a_recipient_that_unsubscribed_or_was_deleted_meanwhile_bounces_without_a_call(
-    sandbox, channel
-):
+def test_an_unsubscribed_or_deleted_recipient_bounces_without_a_call(sandbox, channel):
     (left, subscription), (deleted, row), (stays, _) = factories.subscribe_browsers(
         sandbox, channel, 3
     )
@@ -223,7 +223,7 @@ def test_a_recipient_that_unsubscribed_or_was_deleted_meanwhile_bounces_without_
     assert support.delivery(notification, subscription).attempts == 0
 
 
-def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel):
+def test_a_device_that_registers_again_during_its_call_stays_active(sandbox, channel):
     ((device, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
     late = transition(notification, subscription, Gone("endpoint_gone"))
@@ -235,7 +235,7 @@ def test_a_device_that_registers_again_while_it_is_called_stays(sandbox, channel
     assert support.is_active(subscription)
 
 
-def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, channel):
+def test_a_gone_from_before_the_registration_expires_nothing(sandbox, channel):
     ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
     as_of = subscription.registered_at - timedelta(seconds=1)
@@ -246,7 +246,7 @@ def test_a_gone_from_before_the_device_registered_expires_nothing(sandbox, chann
     assert support.is_active(subscription)
 
 
-def test_a_gone_with_a_later_time_expires_who_has_not_moved(sandbox, channel):
+def test_a_gone_with_a_later_time_expires_a_subscription_that_has_not_moved(sandbox, channel):
     ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification, lease = _planned_and_claimed(channel)
     as_of = sql.now() + timedelta(hours=1)
@@ -262,7 +262,7 @@ def _planned_and_claimed(channel):
     return notification, support.claim()
 
 
-def test_a_suspect_that_registered_while_it_was_called_stays(sandbox, channel):
+def test_a_suspect_that_registered_during_its_call_stays_active(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]
     notification, lease = _planned_and_claimed(channel)
@@ -289,8 +289,8 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
-def test_a_record_that_is_repeated_changes_nothing(channel, outcome):
-    """As a worker does that never heard of its first commit."""
+def test_a_repeated_record_changes_nothing(channel, outcome):
+    """A worker repeats it if it never heard that its first commit succeeded."""
     notification, (row, *_), lease = claimed(channel, 2)
     written = [transition(notification, row, outcome)]
     outcomes.record(lease, written)
@@ -315,7 +315,7 @@ def _everything(notification):
     )
 
 
-def test_text_that_cannot_be_stored_costs_only_its_recipient(channel):
+def test_text_that_cannot_be_stored_affects_only_its_recipient(channel):
     notification, rows, lease = claimed(channel, 5)
     bad = [Rejected("bad_request", "nul \x00"), Rejected("bad_request", "lone \ud800")]
     said = [Accepted(), bad[0], Accepted(), bad[1], Accepted()]
@@ -329,7 +329,7 @@ def test_text_that_cannot_be_stored_costs_only_its_recipient(channel):
     assert support.codes(notification) == ["", "", "", "internal_error", "internal_error"]
 
 
-def test_an_outcome_that_cannot_be_written_ends_in_an_error_and_not_in_a_loop(
+def test_an_outcome_that_cannot_be_written_raises_an_error_and_does_not_loop(
     tampered_channel, monkeypatch
 ):
     notification, rows, lease = claimed(tampered_channel, 1)
@@ -358,8 +358,8 @@ def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(chan
         assert support.counts(notification) == ("sent", 2, 2, 0)
 
 
-def test_concurrent_outcomes_and_registrations_never_block_each_other_for_good(sandbox, channel):
-    """One lock order: a deadlock would raise here."""
+def test_concurrent_outcomes_and_registrations_do_not_deadlock(sandbox, channel):
+    """There is one lock order; a deadlock would raise here."""
     devices = factories.subscribe_browsers(sandbox, channel, 40)
     for device, _ in devices[::2]:
         device.behave("gone")

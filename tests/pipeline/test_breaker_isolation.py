@@ -1,4 +1,4 @@
-"""What one channel's subscriptions do to a push service's breaker holds up no other channel."""
+"""Subscriptions of one channel cannot make a push service's breaker delay another channel."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ from tests.pipeline import support
 
 MADE_UP = 25
 BATCH_SIZE = 20
-# What the attacker's endpoints answer, at the push service that the others use too.
+# Answers of the attacker's endpoints, at the push service that the others use too.
 ANSWERS = {
     "accept": {},
     "error": {"status": 503},
@@ -31,9 +31,9 @@ ANSWERS = {
     "hang": {},
     "throttled": {"retry_after": 0},
     "redirect": {"location": "https://push.example/"},
-    "made up": {},  # not there: at a host that does not resolve
+    "made up": {},  # the host does not resolve
 }
-# Hosts that nobody has, under names of well-known services; and who their service was said to be.
+# Hosts that do not exist, under names of well-known push services, and those services.
 HOSTS = [
     ("no{}.push.services.mozilla.com", "mozilla"),
     ("no{}.push.apple.com", "apple"),
@@ -92,9 +92,9 @@ def test_hosts_that_do_not_resolve_delay_no_delivery_at_the_service_they_resembl
 
 @dataclass(frozen=True)
 class Attack:
-    """`endpoints`: how many answer in each way; `sends`: before the other channel's, and `after`
-    it; `passes`: how often all that waits became due and was worked on before; `waits_are_over`:
-    so that breakers are half-open then."""
+    """`endpoints`: how many answer in each way. `sends`: sends before the other channel's, and
+    `after` it. `passes`: how often everything that waits became due and was worked on before.
+    `waits_are_over`: whether the breakers' waits have ended, so that they are half-open."""
 
     endpoints: dict[str, int]
     sends: int
@@ -147,7 +147,7 @@ class Attacker:
             let_waits_pass()
 
     def calls(self):
-        """Those that the push service saw, and those whose host was looked for in vain."""
+        """Calls that the push service saw, and calls whose host did not resolve."""
         lost = Delivery.objects.filter(code="name_not_resolved").aggregate(all=Sum("attempts"))
         return sum(len(device.receipts) for device in self.devices) + (lost["all"] or 0)
 
@@ -180,10 +180,10 @@ def forget_everything(sandbox):
 @example(
     attack=Attack({"made up": 25, "reset": 30}, 3, 2, 2, waits_are_over=True, other_has_sent=True)
 )
-def test_no_answer_of_one_channels_endpoints_makes_another_channel_wait_longer_than_its_turns(
+def test_no_answers_of_one_channel_make_another_wait_longer_than_its_turns(
     attack, small_pipeline, sandbox, transactional_db
 ):
-    """One process: the bound of docs/architecture.md, in calls and without a wait."""
+    """With one process: the bound of docs/architecture.md, in calls and without a wait."""
     try:
         attacker = Attacker(sandbox, attack.endpoints)
         other = make_channel("Bob's news")

@@ -1,4 +1,4 @@
-"""Which batch a worker gets: fairly, once, when it is due."""
+"""Which batch a worker claims: fairly, once, and when it is due."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ def _small_batches(settings):
 
 
 def planned(channel, *services):
-    """A planned notification with a batch of one recipient for each of the services."""
+    """A planned notification with a batch of one recipient for each of the push services."""
     for service in services:
         factories.add_subscriptions(channel, 1, push_service=service)
     notification = factories.make_notification(channel)
@@ -26,7 +26,7 @@ def planned(channel, *services):
     return notification
 
 
-def test_there_is_nothing_to_claim_where_nothing_is_planned(channel):
+def test_nothing_is_claimed_if_nothing_is_planned(channel):
     assert support.claim() is None
 
 
@@ -75,7 +75,7 @@ def test_channels_take_turns_however_many_notifications_one_has(channel, other_c
     assert {claimed[0], claimed[1]} == {channel.id, other_channel.id}
 
 
-def test_many_workers_at_once_never_lease_a_batch_twice(channel, other_channel):
+def test_concurrent_workers_never_lease_a_batch_twice(channel, other_channel):
     planned(channel, *["fcm"] * 24)
     planned(other_channel, *["fcm"] * 8)
 
@@ -98,7 +98,7 @@ def test_a_batch_is_not_claimed_before_it_is_due(channel):
     assert support.claim() is not None
 
 
-def test_batches_of_skipped_push_services_are_left_and_others_are_not(channel):
+def test_batches_of_skipped_push_services_are_not_claimed(channel):
     planned(channel, "fcm", "mozilla", "fcm")
 
     lease = support.claim(skip=["fcm"])
@@ -108,8 +108,8 @@ def test_batches_of_skipped_push_services_are_left_and_others_are_not(channel):
     assert support.claim().push_service == "fcm"
 
 
-def test_a_platform_claims_nothing_of_another(channel, monkeypatch):
-    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # nobody hears it yet
+def test_a_worker_claims_no_batch_of_another_platform(channel, monkeypatch):
+    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # no worker runs for it yet
     factories.add_subscriptions(channel, 1, platform="android")
     factories.make_notification(channel, target_platforms=["android"])
     support.plan()
@@ -119,7 +119,7 @@ def test_a_platform_claims_nothing_of_another(channel, monkeypatch):
 
 
 @pytest.mark.parametrize(("processes", "share"), [(0, 1), (1, 1), (4, 1), (8, 2), (11, 2)])
-def test_unknown_hosts_hold_at_most_a_quarter_of_the_processes(channel, processes, share):
+def test_unknown_hosts_occupy_at_most_a_quarter_of_the_processes(channel, processes, share):
     planned(channel, *[UNKNOWN_HOSTS] * 4, "fcm")
 
     claimed = [support.claim(processes=processes) for _ in range(4)]
@@ -129,7 +129,7 @@ def test_unknown_hosts_hold_at_most_a_quarter_of_the_processes(channel, processe
     assert services.count("fcm") == 1
 
 
-def test_many_workers_at_once_never_exceed_the_share_of_unknown_hosts(channel):
+def test_concurrent_workers_never_exceed_the_share_of_unknown_hosts(channel):
     planned(channel, *[UNKNOWN_HOSTS] * 8)
 
     leases = support.in_threads(*[lambda: support.claim(processes=8)] * 6)
@@ -147,7 +147,7 @@ def test_a_finished_batch_of_unknown_hosts_frees_its_share(channel):
     assert support.claim(processes=4) is not None
 
 
-def test_workers_find_work_however_many_of_its_lanes_are_just_taken(channel):
+def test_workers_claim_work_although_many_lanes_were_just_taken(channel):
     for _ in range(24):
         factories.make_notification(channel)
     factories.add_subscriptions(channel, 1)

@@ -1,4 +1,4 @@
-"""Clicks against each other, against the outcomes of their deliveries, and against retention."""
+"""Clicks concurrent with each other, with the outcomes of their deliveries, and with retention."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ SEED = 20261121
 
 
 def planned(channel, count, **fields):
-    """A notification to devices that nobody calls, and a click of each."""
+    """A notification to devices that are never called, and a click of each."""
     rows = factories.add_subscriptions(channel, count)
     notification = factories.make_notification(channel, **fields)
     support.plan(notification)
@@ -64,10 +64,8 @@ def record(request):
 
 @contextmanager
 def meanwhile(call):
-    """Runs `call` beside a transaction that is open in the test and ends with the block.
-
-    It must come to wait for that transaction, and must not fail.
-    """
+    """Runs `call` beside a transaction that is open in the test and ends with the block. The
+    call must wait for that transaction, and must not fail."""
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
@@ -77,7 +75,7 @@ def meanwhile(call):
         called.result(timeout=60)
 
 
-def test_twenty_clicks_at_once_with_one_token_are_one(channel, record):
+def test_twenty_simultaneous_clicks_with_one_token_count_once(channel, record):
     notification, clicks = planned(channel, 1)
 
     support.in_threads(*[lambda: record(clicks)] * 20)
@@ -86,7 +84,7 @@ def test_twenty_clicks_at_once_with_one_token_are_one(channel, record):
     assert channel_totals(channel.id).clicked == 1
 
 
-def test_twenty_recipients_who_click_at_once_are_twenty(channel, record):
+def test_twenty_recipients_who_click_simultaneously_count_twenty(channel, record):
     notification, clicks = planned(channel, 20)
 
     support.in_threads(*[lambda each=each: record([each]) for each in clicks])
@@ -95,7 +93,7 @@ def test_twenty_recipients_who_click_at_once_are_twenty(channel, record):
     assert HourlyStat.objects.aggregate(clicked=Sum("clicked")) == {"clicked": 20}
 
 
-def test_what_is_new_is_judged_after_waiting_for_who_came_first(channel):
+def test_a_repeated_click_is_recognised_after_waiting_for_the_first(channel):
     notification, clicks = planned(channel, 1)
     both = [*clicks, clicks[0]._replace(kind=EventKind.DISMISSED)]
 
@@ -105,7 +103,7 @@ def test_what_is_new_is_judged_after_waiting_for_who_came_first(channel):
     assert reported(notification) == (1, 1, 1)
 
 
-def test_requests_that_name_the_same_recipients_in_any_order_all_end(
+def test_requests_that_name_the_same_recipients_in_any_order_do_not_deadlock(
     channel, other_channel, record
 ):
     notifications, clicks = [], []
@@ -125,7 +123,7 @@ def test_requests_that_name_the_same_recipients_in_any_order_all_end(
     assert [reported(each) for each in notifications] == [(5, 5, 5)] * 4
 
 
-def test_a_click_that_comes_before_the_outcome_is_written_is_counted(sandbox, channel):
+def test_a_click_before_the_outcome_is_written_is_counted(sandbox, channel):
     ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
     notification = factories.make_notification(channel)
     support.plan(notification)
@@ -164,7 +162,7 @@ def test_a_flush_waits_for_the_click_on_its_delivery_and_is_counted(channel):
     assert reported(notification) == (1, 1, 0)
 
 
-def test_a_request_for_several_recipients_holds_none_while_it_waits_for_a_flush(channel):
+def test_a_request_for_several_recipients_locks_none_while_it_waits_for_a_flush(channel):
     notification, clicks = planned(channel, 3)
     lease, transitions = claimed(notification)
 
@@ -182,7 +180,7 @@ def test_a_request_for_several_recipients_holds_none_while_it_waits_for_a_flush(
     assert reported(notification) == (3, 3, 0)
 
 
-def test_clicks_while_workers_write_outcomes_cost_neither_anything(
+def test_clicks_concurrent_with_flushes_lose_neither_clicks_nor_outcomes(
     sandbox, channel, settings, record
 ):
     settings.BATCH_SIZE, settings.FLUSH_OUTCOMES = 10, 3
@@ -202,7 +200,7 @@ def test_clicks_while_workers_write_outcomes_cost_neither_anything(
             record(order[start : start + size])
 
     def all_sent():
-        dispatch.deliver("web", seconds=30)  # passes over a batch that a request holds just now
+        dispatch.deliver("web", seconds=30)  # passes over a batch that a request has locked
         return not Notification.objects.filter(status="processing").exists()
 
     support.in_threads(
@@ -216,8 +214,8 @@ def test_clicks_while_workers_write_outcomes_cost_neither_anything(
     assert Counter(len(device.receipts) for device, _ in devices) == {2: 40}
 
 
-def test_a_recipient_taken_for_lost_who_clicks_has_clicked(channel):
-    """The answer to our call may be lost where the message was not."""
+def test_a_bounced_recipient_who_clicks_is_counted_as_clicked(channel):
+    """The answer to a call may be lost although the message arrived."""
     notification, clicks = planned(channel, 1)
     outcomes.bounce_overdue(Batch.objects.get().id, "expired")
 
@@ -268,7 +266,7 @@ def over(tampered_channel, settings):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_click_that_retention_comes_before_changes_nothing(over, count):
+def test_a_click_after_retention_changes_nothing(over, count):
     notification, clicks = over
 
     with meanwhile(lambda: events_record(clicks[:count])):
@@ -279,7 +277,7 @@ def test_a_click_that_retention_comes_before_changes_nothing(over, count):
     assert channel_totals(notification.channel_id).clicked == 0
 
 
-def test_a_click_that_comes_before_retention_stays_counted(over):
+def test_a_click_before_retention_stays_counted(over):
     notification, clicks = over
 
     with meanwhile(retention.purge):
@@ -290,7 +288,7 @@ def test_a_click_that_comes_before_retention_stays_counted(over):
     assert channel_totals(notification.channel_id).clicked == 1
 
 
-def test_retention_passes_over_what_several_clicks_are_counted_of(over):
+def test_retention_passes_over_a_notification_whose_clicks_are_being_counted(over):
     notification, clicks = over
 
     with transaction.atomic():
@@ -303,7 +301,7 @@ def test_retention_passes_over_what_several_clicks_are_counted_of(over):
     assert reported(notification) == (2, 2, 0)
 
 
-def test_counts_of_a_notification_survive_its_deliveries(over):
+def test_the_counts_of_a_notification_survive_its_deliveries(over):
     notification, clicks = over
     events_record(clicks)
     retention.purge()

@@ -28,10 +28,10 @@ def credential(channel):
 
 @pytest.fixture
 def notification(channel, settings, monkeypatch):
-    """For two phones, planned in two batches."""
+    """A notification for two phones, planned in two batches."""
     settings.BATCH_SIZE = 1
     factories.add_subscriptions(channel, 2, platform="android")
-    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # nobody hears it yet
+    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # no worker runs yet
     notification = factories.make_notification(channel, target_platforms=["android"])
     support.plan(notification)
     return notification
@@ -61,7 +61,7 @@ def pause(channel, version=1):
 
 
 def replace(credential):
-    """What storing new credentials does to the row."""
+    """What storing new credentials changes in the row."""
     ProviderCredential.objects.filter(pk=credential.pk).update(
         version=F("version") + 1, paused_at=None
     )
@@ -78,13 +78,13 @@ def deliver(notification, lease):
 
 
 def parked(channel, notification):
-    """Every batch is parked, the platform paused."""
+    """Every batch is parked and the platform is paused."""
     assert pause(channel)
     while (lease := support.claim("android")) is not None:
         refuse(notification, lease)
 
 
-def test_a_refusal_costs_no_attempt_and_keeps_the_recipient_waiting(
+def test_a_refusal_counts_no_attempt_and_keeps_the_recipient_waiting(
     channel, credential, notification
 ):
     parked(channel, notification)
@@ -104,7 +104,7 @@ def test_parked_batches_wait_while_the_platform_is_paused(channel, credential, n
     assert set(Batch.objects.values_list("status", flat=True)) == {"parked"}
 
 
-def test_new_credentials_resume_what_was_parked(channel, credential, notification):
+def test_new_credentials_resume_parked_batches(channel, credential, notification):
     parked(channel, notification)
 
     replace(credential)
@@ -115,7 +115,7 @@ def test_new_credentials_resume_what_was_parked(channel, credential, notificatio
     assert support.counts(notification) == ("sent", 2, 2, 0)
 
 
-def test_the_tick_resumes_only_the_channel_whose_credentials_came(
+def test_the_tick_resumes_only_the_channel_that_got_credentials(
     channel, other_channel, credential, notification
 ):
     other = ProviderCredential.objects.create(
@@ -140,7 +140,7 @@ def test_a_late_answer_to_old_credentials_does_not_pause_new_ones(channel, crede
 
 
 @pytest.mark.parametrize("over", ["an_hour_after_parking", "at_the_deadline"])
-def test_a_parked_batch_bounces_for_its_credentials(channel, credential, notification, over):
+def test_a_parked_batch_bounces_because_of_its_credentials(channel, credential, notification, over):
     parked(channel, notification)
     if over == "at_the_deadline":
         support.end_time(notification)
@@ -153,7 +153,9 @@ def test_a_parked_batch_bounces_for_its_credentials(channel, credential, notific
     assert support.counts(notification) == ("failed", 2, 0, 2)
 
 
-def test_it_is_sent_and_not_failed_when_somebody_got_it(channel, credential, notification):
+def test_the_notification_is_sent_and_not_failed_if_one_recipient_got_it(
+    channel, credential, notification
+):
     deliver(notification, support.claim("android"))
     parked(channel, notification)
     Batch.objects.filter(status="parked").update(parked_at=Now() - timedelta(minutes=61))
@@ -163,7 +165,7 @@ def test_it_is_sent_and_not_failed_when_somebody_got_it(channel, credential, not
     assert support.counts(notification) == ("sent", 2, 1, 1)
 
 
-def test_it_is_sent_and_not_failed_when_somebody_bounced_for_another_reason(
+def test_the_notification_is_sent_and_not_failed_if_one_recipient_bounced_for_another_reason(
     channel, credential, notification
 ):
     lease = support.claim("android")

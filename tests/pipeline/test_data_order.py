@@ -1,4 +1,4 @@
-"""`data` reaches every device with its names in the order in which they were sent."""
+"""`data` reaches every device with its names in the sender's order."""
 
 import json
 
@@ -32,7 +32,7 @@ def sent(sandbox, fcm, apns, channel):
     }
 
 
-def test_every_device_gets_data_in_the_order_of_the_sender(sent):
+def test_every_device_gets_data_in_the_senders_order(sent):
     got = {platform: [name for name in data if name in DATA] for platform, data in sent.items()}
 
     assert got == {platform: list(DATA) for platform in PLATFORMS}

@@ -1,4 +1,4 @@
-"""One worker, one pass: what each answer of a push service makes of a recipient."""
+"""One pass of one worker over a batch."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""GET /notification/:id/details and GET /channel/:id/platforms, asked over sockets."""
+"""GET /notification/:id/details and GET /channel/:id/platforms, over sockets."""
 
 import json
 import os
@@ -28,7 +28,7 @@ NOTHING = {"recipient_count": 0, "delivered_count": 0, "bounced_count": 0, "plan
 
 
 class Service:
-    """A running web process, and a key of the channel."""
+    """A running web process, and a key for the channel."""
 
     def __init__(self, address, channel):
         self.address = address
@@ -68,7 +68,7 @@ def web(recipients, delivered, bounced, *, planned=True):
     }
 
 
-def test_details_of_what_is_scheduled_or_cancelled_count_nothing(service):
+def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(service):
     given = {"title": "Bakery", "data": {"k": "v"}, "ttl": 60, "topic": "bread"}
     sent = service.send(scheduled_at="2999-01-01T00:00:00Z", **given)
     found = service.details(sent["notification_id"])
@@ -129,7 +129,7 @@ def test_details_are_exact_from_the_first_window_to_the_end(service, sandbox, ch
 
 
 def test_details_are_read_in_one_statement(channel):
-    """Two would be of two moments."""
+    """Two statements would see two moments."""
     notification = make_notification(channel)
     headers = {"Authorization": f"Key {make_key(channel)}"}
 
@@ -140,7 +140,7 @@ def test_details_are_read_in_one_statement(channel):
     assert sum("notifications_app_" in each["sql"] for each in queries) == 1
 
 
-def test_platforms_tell_subscribers_credentials_and_pauses(service, sandbox, channel):
+def test_platforms_have_subscribers_credentials_and_pauses(service, sandbox, channel):
     subscribe_browsers(sandbox, channel, 2)
     assert service.platforms() == {
         "web": {
@@ -175,7 +175,7 @@ def test_platforms_tell_subscribers_credentials_and_pauses(service, sandbox, cha
 
 
 def test_the_examples_of_the_docs_run(service, sandbox, channel):
-    """docs/results.md, every block as it is written."""
+    """Every code block of docs/results.md, as it is written."""
     subscribe_browsers(sandbox, channel, 1)
     sent = service.send()["notification_id"]
     support.plan()

@@ -1,4 +1,4 @@
-"""What answers say of the push service, and what they do not."""
+"""What answers say about the push service, and what they do not."""
 
 import pytest
 
@@ -31,13 +31,13 @@ def seen(*answers, service="mozilla", retries=()):
     )
 
 
-def test_every_answer_but_an_outage_counts_as_answered():
+def test_every_answer_except_an_outage_counts_as_answered():
     said = [Accepted(), Gone("endpoint_gone"), Rejected("refused"), Deferred("throttled")]
 
     assert seen(*((browser(), each) for each in [*said, OUTAGE])) == Evidence(4, 1)
 
 
-def test_a_retry_that_fails_says_nothing_and_one_that_is_answered_does():
+def test_a_retry_is_evidence_only_if_it_is_answered():
     retry = browser()
 
     assert seen((retry, OUTAGE), retries=[retry]) == Evidence(0, 0)
@@ -45,7 +45,7 @@ def test_a_retry_that_fails_says_nothing_and_one_that_is_answered_does():
 
 
 @pytest.mark.parametrize("outcome", [OUTAGE, Accepted()])
-def test_a_host_that_is_not_the_services_says_nothing_of_it(outcome):
+def test_an_unknown_host_is_no_evidence_about_the_push_service_it_resembles(outcome):
     assert seen((browser(MADE_UP), outcome)) == Evidence(0, 0)
 
 
@@ -59,17 +59,17 @@ def test_a_host_that_is_not_the_services_says_nothing_of_it(outcome):
         Deferred("vapid_key_unreadable"),
     ],
 )
-def test_a_call_that_was_not_made_says_nothing(outcome):
+def test_a_call_that_was_not_made_is_no_evidence(outcome):
     assert seen((browser(), outcome)) == Evidence(0, 0)
 
 
-def test_tokens_are_always_of_their_platforms_service():
+def test_tokens_always_belong_to_their_platforms_push_service():
     phone = Target(uuid7(), "token", "")
 
     assert seen((phone, OUTAGE), service="fcm_v1") == Evidence(0, 1)
 
 
-def test_first_attempts_are_the_sample_and_retries_only_where_there_are_none():
+def test_first_attempts_are_the_sample_and_retries_only_if_there_are_none():
     first, retries = [browser() for _ in range(3)], [browser() for _ in range(3)]
 
     assert sample([*retries, *first], 2, is_first=first.__contains__) == first[:2]

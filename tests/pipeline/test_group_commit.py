@@ -8,11 +8,11 @@ import pytest
 from pushsvc.common.store.group_commit import GroupCommit
 from tests.pipeline.support import until
 
-SECONDS = 20  # for what never happens
+SECONDS = 20  # seconds, for what never happens
 
 
 def begun(call, *arguments):
-    """The future of a call in a thread that nobody waits for if it hangs."""
+    """The future of a call in a thread that no test waits for if it hangs."""
     future = Future()
 
     def run():
@@ -26,7 +26,7 @@ def begun(call, *arguments):
 
 
 class Act:
-    """Notes what it was called with. It can be held up, and fail."""
+    """Records its arguments. A test can hold it up and make it fail."""
 
     def __init__(self):
         self.calls = []
@@ -48,7 +48,7 @@ def act():
 
 
 def meanwhile(commit, act, *calls):
-    """Makes a first call and, while that is carried out, these; what became of all."""
+    """Makes a first call and, while that is carried out, these; the results of all."""
     act.may_go_on.clear()
     first = begun(commit, ["first"])
     assert act.began.wait(timeout=SECONDS)
@@ -58,20 +58,20 @@ def meanwhile(commit, act, *calls):
     return [done.exception(timeout=SECONDS) for done in (first, *others)]
 
 
-def test_a_call_by_itself_is_carried_out_at_once(act):
+def test_a_single_call_is_carried_out_at_once(act):
     begun(GroupCommit(act), ["a", "b"]).result(timeout=SECONDS)
 
     assert act.calls == [["a", "b"]]
 
 
-def test_calls_that_wait_are_carried_out_as_one(act):
+def test_waiting_calls_are_carried_out_as_one(act):
     outcomes = meanwhile(GroupCommit(act), act, ["a", "b"], ["c"], [])
 
     assert outcomes == [None] * 4
     assert [sorted(items) for items in act.calls] == [["first"], ["a", "b", "c"]]
 
 
-def test_a_call_in_the_same_group_sees_the_failure_and_the_next_call_does_not(act):
+def test_a_failure_reaches_every_call_of_its_group_and_not_the_next_call(act):
     commit = GroupCommit(act)
     act.failure = OSError("the database is away")
 
@@ -83,7 +83,7 @@ def test_a_call_in_the_same_group_sees_the_failure_and_the_next_call_does_not(ac
     assert act.calls[-1] == ["c"]
 
 
-def test_every_call_of_many_threads_is_carried_out_once_and_answered_by_then():
+def test_every_call_of_many_threads_is_carried_out_once_before_it_returns():
     counted, turns = set(), []
 
     def act(items):

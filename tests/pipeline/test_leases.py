@@ -1,4 +1,4 @@
-"""Workers that die, hang, come too late or lose the database."""
+"""Workers that die, hang, are too late or lose the database."""
 
 import threading
 from datetime import timedelta
@@ -20,11 +20,11 @@ from tests.pipeline import support
 
 
 class Killed(BaseException):
-    """Nothing catches it, as nothing catches a SIGKILL."""
+    """No code catches it, as none catches a SIGKILL."""
 
 
 class Worker(threading.Thread):
-    """Works on one claimed batch, with a database connection of its own."""
+    """Works on one claimed batch, with its own database connection."""
 
     def __init__(self, lease):
         super().__init__(daemon=True)
@@ -61,7 +61,7 @@ def received(devices):
     return [len(device.receipts) for device, _ in devices]
 
 
-def test_a_batch_stays_with_its_worker_until_the_lease_is_over(channel):
+def test_a_batch_stays_with_its_worker_until_the_lease_ends(channel):
     factories.add_subscriptions(channel, 1)
     factories.make_notification(channel)
     support.plan()
@@ -71,7 +71,7 @@ def test_a_batch_stays_with_its_worker_until_the_lease_is_over(channel):
     assert support.claim() is None
 
 
-def test_what_a_dead_worker_held_goes_to_another_once_the_lease_is_over(sandbox, channel):
+def test_another_worker_gets_a_dead_workers_batch_after_the_lease(sandbox, channel):
     notification, devices = planned(sandbox, channel, 3)
     dead = support.claim()
     Batch.objects.update(lease_until=Now() - timedelta(seconds=1))
@@ -85,7 +85,7 @@ def test_what_a_dead_worker_held_goes_to_another_once_the_lease_is_over(sandbox,
     assert received(devices) == [1, 1, 1]
 
 
-def test_a_late_flush_of_a_lost_lease_writes_nothing(sandbox, channel):
+def test_a_late_flush_after_a_lost_lease_writes_nothing(sandbox, channel):
     notification, _ = planned(sandbox, channel, 3)
     zombie = support.claim()
     late = accepted(notification)
@@ -98,12 +98,12 @@ def test_a_late_flush_of_a_lost_lease_writes_nothing(sandbox, channel):
     assert support.counts(notification) == ("processing", 3, 0, 0)
     assert not support.deliveries(notification).exclude(status=0).exists()
     outcomes.record(current, late)
-    with pytest.raises(LeaseLost):  # done meanwhile
+    with pytest.raises(LeaseLost):  # finished meanwhile
         outcomes.record(zombie, late)
     assert support.counts(notification) == ("sent", 3, 3, 0)
 
 
-def test_a_lost_lease_moves_nothing_else_either(sandbox, channel):
+def test_a_worker_that_lost_its_lease_changes_nothing_else_either(sandbox, channel):
     notification, ((_, subscription),) = planned(sandbox, channel)
     zombie = support.claim()
     support.lose_lease(zombie.batch_id)
@@ -139,7 +139,7 @@ def test_a_lease_is_renewed_while_no_outcome_arrives(sandbox, channel, monkeypat
     assert support.counts(notification) == ("sent", 1, 1, 0)
 
 
-def test_no_call_starts_with_less_than_its_timeout_left_of_the_lease(sandbox, channel, settings):
+def test_no_call_starts_if_less_than_its_timeout_is_left_of_the_lease(sandbox, channel, settings):
     settings.LEASE_SECONDS = 5
     settings.CALL_SECONDS = 10.0
     notification, devices = planned(sandbox, channel, 3)
@@ -160,7 +160,7 @@ def test_no_call_starts_with_too_many_outcomes_unwritten(sandbox, channel, setti
     lease = support.claim()
 
     with transaction.atomic():
-        sql.rows("SELECT FROM notifications_app_batch FOR UPDATE", {})  # no flush gets through
+        sql.rows("SELECT FROM notifications_app_batch FOR UPDATE", {})  # no flush succeeds
         worker = Worker(lease)
         support.until(lambda: sum(received(devices)) >= 5)
         worker.join(0.5)
@@ -171,14 +171,14 @@ def test_no_call_starts_with_too_many_outcomes_unwritten(sandbox, channel, setti
     assert received(devices) == [1] * 30
 
 
-def test_a_batch_past_its_time_is_handed_back_with_those_not_called(sandbox, channel, settings):
+def test_a_batch_past_its_time_is_handed_back_with_uncalled_recipients(sandbox, channel, settings):
     settings.CALLS_IN_FLIGHT = 1
     notification, devices = planned(sandbox, channel, 6)
 
     with standing_still([device for device, _ in devices]) as called:
         worker = Worker(support.claim())
         called()
-        settings.BATCH_SECONDS = 0.0  # over before the first answer comes
+        settings.BATCH_SECONDS = 0.0  # the time is over before the first answer comes
     worker.join()
 
     batch = Batch.objects.get()
@@ -202,7 +202,7 @@ def test_batches_of_unknown_hosts_are_handed_back_sooner(sandbox, channel, setti
     assert Batch.objects.get().status == "ready"
 
 
-def test_a_recipient_that_crashes_worker_after_worker_bounces_and_the_others_get_theirs_once(
+def test_a_recipient_that_crashes_workers_bounces_and_the_others_are_delivered_once(
     sandbox, channel, monkeypatch
 ):
     notification, devices = planned(sandbox, channel, 5)
@@ -224,14 +224,14 @@ def test_a_recipient_that_crashes_worker_after_worker_bounces_and_the_others_get
             deaths += 1
             support.lose_lease(Batch.objects.get().id)
 
-    assert deaths == 6  # three for the batch, three for the one alone
+    assert deaths == 6  # three for the batch, three for the recipient alone
     assert support.counts(notification) == ("sent", 5, 4, 1)
     assert support.delivery(notification, subscription).code == "internal_error"
     assert poison.receipts == []
     assert sorted(received(devices)) == [0, 1, 1, 1, 1]
 
 
-def test_a_careful_batch_calls_one_at_a_time_and_resets_its_lease_losses(sandbox, channel):
+def test_a_careful_batch_makes_one_call_at_a_time_and_resets_its_lease_losses(sandbox, channel):
     notification, devices = planned(sandbox, channel, 4)
     Batch.objects.update(lease_losses=3)
     devices[0][0].behave("throttled", times=1)
@@ -243,7 +243,7 @@ def test_a_careful_batch_calls_one_at_a_time_and_resets_its_lease_losses(sandbox
     assert not Delivery.objects.exclude(solo_attempts=0).exists()
 
 
-def test_a_careful_batch_notes_each_attempt_before_the_call(sandbox, channel):
+def test_a_careful_batch_writes_each_attempt_before_its_call(sandbox, channel):
     notification, ((device, _),) = planned(sandbox, channel)
     Batch.objects.update(lease_losses=3)
 
@@ -255,7 +255,7 @@ def test_a_careful_batch_notes_each_attempt_before_the_call(sandbox, channel):
     assert support.deliveries(notification).get().solo_attempts == 0
 
 
-def test_a_pass_that_breaks_waits_longer_each_time_and_is_counted(sandbox, channel, monkeypatch):
+def test_each_pass_that_breaks_is_counted_and_doubles_the_wait(sandbox, channel, monkeypatch):
     planned(sandbox, channel)
 
     def broken(*_):
@@ -277,7 +277,7 @@ def test_a_pass_that_breaks_waits_longer_each_time_and_is_counted(sandbox, chann
     assert waits[2] >= timedelta(seconds=4)
 
 
-def test_lease_losses_stop_counting_before_their_column_is_full(channel):
+def test_lease_losses_stop_counting_before_their_column_overflows(channel):
     factories.add_subscriptions(channel, 1)
     factories.make_notification(channel)
     support.plan()
@@ -291,7 +291,7 @@ def test_lease_losses_stop_counting_before_their_column_is_full(channel):
     assert Batch.objects.get().lease_losses == 100
 
 
-def test_a_connection_cut_in_the_middle_of_a_pass_doubles_and_loses_nothing(sandbox, channel):
+def test_a_connection_cut_during_a_pass_doubles_and_loses_nothing(sandbox, channel):
     notification, devices = planned(sandbox, channel, 120)
     for device, _ in devices:
         device.behave("slow", seconds=0.3)
@@ -338,10 +338,12 @@ def test_a_worker_that_lost_its_lease_starts_no_further_call(sandbox, channel, s
     assert 0 < sum(received(devices)) <= 2
     support.deliver()
     assert max(received(devices)) <= 2
-    assert min(received(devices)) == 1  # meanwhile it did not go on either
+    assert min(received(devices)) == 1  # meanwhile it started no call either
 
 
-def test_a_vapid_key_that_cannot_be_read_defers_until_it_can(sandbox, channel, settings, caplog):
+def test_an_unreadable_vapid_key_defers_recipients_until_it_is_readable(
+    sandbox, channel, settings, caplog
+):
     notification, devices = planned(sandbox, channel)
     keys = settings.CREDENTIAL_KEYS
     settings.CREDENTIAL_KEYS = (Fernet.generate_key().decode(),)
@@ -357,7 +359,7 @@ def test_a_vapid_key_that_cannot_be_read_defers_until_it_can(sandbox, channel, s
     assert support.counts(notification) == ("sent", 1, 1, 0)
 
 
-def test_two_workers_at_once_deliver_everything_exactly_once(
+def test_two_concurrent_workers_deliver_to_everybody_exactly_once(
     sandbox, channel, other_channel, settings
 ):
     settings.BATCH_SIZE = 7

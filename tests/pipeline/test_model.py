@@ -1,7 +1,7 @@
-"""Planning, claims, outcomes, lost leases and flushes in any order, against a model.
+"""Planning, claims, outcomes, lost leases and flushes in any order, compared with a model.
 
-The real functions on the real database. The model knows who holds a batch and what became of each
-recipient; hypothesis looks for an order of events after which rows and model differ.
+The real functions run on the real database. The model knows which worker holds a batch and each
+recipient's outcome. Hypothesis searches for an order of events after which rows and model differ.
 """
 
 import os
@@ -46,8 +46,8 @@ _PAST = "UPDATE {table} SET lease_until = now() - interval '1 s' WHERE id = %s"
 
 
 class Pipeline(RuleBasedStateMachine):
-    """`holder`: the attempt by which each leased batch is held; `rows`: (status, attempts) of each
-    recipient; `flushes`: all that was ever written or tried to be."""
+    """`holder`: the attempt under which each leased batch is held. `rows`: (status, attempts) of
+    each recipient. `flushes`: everything that was ever written or should have been."""
 
     @initialize()
     def begin(self):
@@ -59,7 +59,8 @@ class Pipeline(RuleBasedStateMachine):
         self.holder = {}
         self.flushes = []
         self.rows = {}
-        self.throughout = {}  # by notification: who was active ever since it started
+        # By notification: the subscriptions that have been active since it started.
+        self.throughout = {}
         self.over = set()
         self.subscribe(5)
         self.send()
@@ -148,7 +149,8 @@ class Pipeline(RuleBasedStateMachine):
 
     @rule()
     def claim(self):
-        """After the waits of the deferred: what is due must not depend on how fast this runs."""
+        """After the waits of deferred recipients, because what is due must not depend on how
+        fast this runs."""
         Delivery.objects.filter(status=WAITING).update(due_at=None)
         Batch.objects.filter(status="ready").update(due_at=Now())
         lease = support.claim("android")
@@ -165,7 +167,7 @@ class Pipeline(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def flush(self, data):
-        """Some outcomes, by whoever has the batch or had it."""
+        """Some outcomes, by the worker that has the batch or by one that had it."""
         lease, read = data.draw(st.sampled_from(self.leases))
         answered = data.draw(st.lists(st.sampled_from(read), unique=True)) if read else []
         transitions = [
@@ -184,7 +186,7 @@ class Pipeline(RuleBasedStateMachine):
     @precondition(lambda self: self.holder)
     @rule(data=st.data())
     def flush_too_late(self, data):
-        """The worker was paused, its lease ended, another has the batch: then it wakes."""
+        """A worker was paused, its lease ended and another has the batch; now it writes."""
         lease, read = data.draw(
             st.sampled_from([each for each in self.leases if self._holds(each[0])])
         )
@@ -196,7 +198,7 @@ class Pipeline(RuleBasedStateMachine):
     @precondition(lambda self: self.flushes)
     @rule(data=st.data())
     def flush_again(self, data):
-        """A commit that was not heard of is repeated."""
+        """Repeats a commit whose success the worker did not hear of."""
         self._record(*data.draw(st.sampled_from(self.flushes)))
 
     @precondition(lambda self: self.leases)
@@ -247,7 +249,8 @@ class Pipeline(RuleBasedStateMachine):
         self._tick()
         for row in Delivery.objects.exclude(status=WAITING):
             key = (row.notification_id, row.subscription_id)
-            if self.rows[key][0] == WAITING:  # the tick bounces what is idle past its deadline
+            # The tick bounces recipients without a call past their deadline.
+            if self.rows[key][0] == WAITING:
                 assert row.notification_id in self.over
                 assert row.batch_id not in self.holder
                 assert (row.status, row.code) == (BOUNCED, "expired")
@@ -255,7 +258,7 @@ class Pipeline(RuleBasedStateMachine):
         idle = Batch.objects.filter(notification_id__in=self.over, status__in=["ready", "parked"])
         assert not idle.exists()
 
-    # What holds after every step
+    # What is true after every step
 
     @invariant()
     def rows_are_what_the_model_says(self):
@@ -266,7 +269,7 @@ class Pipeline(RuleBasedStateMachine):
 
     @invariant()
     def every_sum_is_exact(self):
-        support.assert_outcomes_exact(self.channel)  # no device reports anything
+        support.assert_outcomes_exact(self.channel)  # no device reports an event
 
     @invariant()
     def only_what_is_complete_has_ended(self):
@@ -276,7 +279,7 @@ class Pipeline(RuleBasedStateMachine):
             is_complete = is_planned and all(status != WAITING for status, _ in mine)
             assert (notification.status != "processing") == is_complete
 
-    # The model's own
+    # The model itself
 
     def _record(self, lease, transitions):
         if not self._holds(lease):

@@ -1,4 +1,5 @@
-"""Android and iOS through the pipeline: real credentials, sandboxes that check what is sent."""
+"""Android and iOS through the pipeline, with real credentials and sandboxes that check every
+message."""
 
 import json
 from uuid import uuid5
@@ -26,14 +27,14 @@ def apple(apns, channel):
 
 
 def message_to(fcm, channel, **fields):
-    """What one Android phone gets, its subscription and the notification."""
+    """What one Android phone got, its subscription and the notification."""
     ((device, subscription),) = factories.subscribe_androids(fcm, channel)
     notification = phones.send(channel, "android", **fields)
     return device.receipts[0].message, subscription, notification
 
 
 def receipt_of(apns, channel, **fields):
-    """What one iPhone gets, its subscription and the notification."""
+    """What one iPhone got, its subscription and the notification."""
     ((device, subscription),) = factories.subscribe_iphones(apns, channel)
     notification = phones.send(channel, "ios", **fields)
     return device.receipts[0], subscription, notification
@@ -52,7 +53,7 @@ def test_one_notification_reaches_every_platform_once(sandbox, google, apple, ch
     assert phones.received(iphones) == [1] * 5
 
 
-def test_what_an_android_phone_gets(google, channel):
+def test_an_android_phone_gets_the_documented_message(google, channel):
     message, subscription, notification = message_to(
         google,
         channel,
@@ -79,7 +80,7 @@ def test_what_an_android_phone_gets(google, channel):
     assert android["notification"]["tag"] == str(notification.id)
 
 
-def test_what_an_iphone_gets(apple, channel):
+def test_an_iphone_gets_the_documented_message(apple, channel):
     receipt, subscription, notification = receipt_of(
         apple,
         channel,
@@ -117,7 +118,7 @@ def test_what_an_iphone_gets(apple, channel):
         ({"icon": ICON, "image": PICTURE}, PICTURE),
     ],
 )
-def test_an_android_phone_shows_the_image_or_else_the_icon(given, shown, google, channel):
+def test_an_android_phone_shows_the_image_or_otherwise_the_icon(given, shown, google, channel):
     message, _, _ = message_to(google, channel, **given)
 
     assert message["notification"].get("image") == shown
@@ -132,7 +133,7 @@ def test_an_android_phone_shows_the_image_or_else_the_icon(given, shown, google,
         ("high", "HIGH", "10"),
     ],
 )
-def test_urgency_is_each_platforms_priority(urgency, android, ios, google, apple, channel):
+def test_urgency_becomes_each_platforms_priority(urgency, android, ios, google, apple, channel):
     ((phone, _),) = factories.subscribe_androids(google, channel)
     ((iphone, _),) = factories.subscribe_iphones(apple, channel)
 
@@ -142,19 +143,19 @@ def test_urgency_is_each_platforms_priority(urgency, android, ios, google, apple
     assert iphone.receipts[0].headers["apns-priority"] == ios
 
 
-def test_without_a_topic_nothing_on_an_android_phone_is_replaced(google, channel):
+def test_an_android_notification_without_a_topic_replaces_nothing(google, channel):
     message, _, _ = message_to(google, channel)
 
     assert "collapse_key" not in message["android"]
 
 
-def test_without_a_topic_an_iphone_replaces_nothing_but_a_repetition(apple, channel):
+def test_an_ios_notification_without_a_topic_replaces_only_its_repetition(apple, channel):
     receipt, _, notification = receipt_of(apple, channel)
 
     assert receipt.headers["apns-collapse-id"] == str(notification.id)
 
 
-def test_ttl_zero_is_now_or_never_on_both_platforms(google, apple, channel):
+def test_ttl_zero_is_delivered_now_or_never_on_both_platforms(google, apple, channel):
     ((phone, _),) = factories.subscribe_androids(google, channel)
     ((iphone, _),) = factories.subscribe_iphones(apple, channel)
 
@@ -171,8 +172,8 @@ def test_apns_keeps_a_notification_until_the_deadline(apple, channel):
     assert abs(int(receipt.headers["apns-expiration"]) - deadline) < 10
 
 
-def test_every_attempt_carries_the_same_names(google, apple, channel):
-    """By which APNs and the phones know a repetition."""
+def test_every_attempt_has_the_same_identifiers(google, apple, channel):
+    """APNs and the phones recognise a repetition by them."""
     ((phone, _),) = factories.subscribe_androids(google, channel)
     ((iphone, _),) = factories.subscribe_iphones(apple, channel)
     for device in (phone, iphone):

@@ -1,4 +1,4 @@
-"""What FCM's and APNs' answers about a device make of it, of its notification and the platform."""
+"""What FCM's and APNs' answers about a device change: device, notification and platform."""
 
 import time
 from datetime import timedelta
@@ -18,7 +18,7 @@ DEVICES = {"android": factories.subscribe_androids, "ios": factories.subscribe_i
 
 @pytest.fixture
 def push_service(platform, fcm, apns, channel):
-    """The platform's, with credentials stored."""
+    """The platform's push service, with credentials stored."""
     service = {"android": fcm, "ios": apns}[platform]
     CREDENTIALS[platform](service, channel)
     return service
@@ -41,7 +41,7 @@ def devices(platform, push_service, channel):
         ("ios", "error", {"status": 418}, "refused"),
     ],
 )
-def test_a_rejected_message_bounces_and_the_phone_stays(
+def test_a_rejected_message_bounces_and_the_phone_stays_active(
     platform, mode, options, code, devices, channel
 ):
     (device, subscription), _ = devices
@@ -67,7 +67,7 @@ def test_a_rejected_message_bounces_and_the_phone_stays(
         ("ios", "expired_token", {}, "expired_token"),
     ],
 )
-def test_a_phone_that_is_gone_expires_and_is_not_asked_again(
+def test_a_gone_phone_expires_and_is_not_called_again(
     platform, mode, options, code, devices, channel
 ):
     (device, subscription), _ = devices
@@ -85,7 +85,7 @@ def test_a_phone_that_is_gone_expires_and_is_not_asked_again(
 
 @pytest.mark.parametrize("platform", ["ios"])
 @pytest.mark.parametrize(("days", "stays"), [(-1, True), (1, False)])
-def test_410_is_about_registrations_before_its_timestamp(days, stays, platform, devices, channel):
+def test_410_applies_to_registrations_before_its_timestamp(days, stays, platform, devices, channel):
     (device, subscription), _ = devices
     moment = time.time() + timedelta(days=days).total_seconds()
     device.behave("unregistered", timestamp=int(moment * 1_000))
@@ -97,7 +97,7 @@ def test_410_is_about_registrations_before_its_timestamp(days, stays, platform, 
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_phone_that_registers_again_while_it_is_called_stays(platform, devices, channel):
+def test_a_phone_that_registers_again_during_its_call_stays_active(platform, devices, channel):
     (device, subscription), _ = devices
     device.behave("unregistered")
     notification = phones.plan(channel, platform)
@@ -136,7 +136,7 @@ def test_a_mistake_of_ours_that_looks_like_dead_phones_expires_no_subscription(
 
 @pytest.mark.parametrize("platform", ["android"])
 @pytest.mark.parametrize(("refusing", "warnings"), [(12, 1), (9, 0)])
-def test_many_tokens_of_other_platforms_are_worth_a_warning_and_pause_nothing(
+def test_many_tokens_of_other_platforms_cause_a_warning_and_pause_nothing(
     refusing, warnings, platform, push_service, channel, settings, caplog
 ):
     settings.FLUSH_SECONDS = 10  # all answers in one flush
@@ -152,7 +152,7 @@ def test_many_tokens_of_other_platforms_are_worth_a_warning_and_pause_nothing(
 
 
 @pytest.mark.parametrize("platform", ["android"])
-def test_an_access_token_that_was_revoked_early_is_replaced_within_the_attempt(
+def test_an_access_token_revoked_early_is_replaced_within_the_attempt(
     platform, push_service, devices, channel
 ):
     phones.send(channel, platform)
@@ -170,7 +170,7 @@ def test_an_access_token_that_was_revoked_early_is_replaced_within_the_attempt(
     [("ExpiredProviderToken", 403, 60), ("TooManyProviderTokenUpdates", 429, 300)],
 )
 @pytest.mark.parametrize("platform", ["ios"])
-def test_a_provider_token_at_the_wrong_moment_defers_and_pauses_nothing(
+def test_a_provider_token_refused_for_its_time_defers_and_pauses_nothing(
     reason, status, least, platform, devices, channel
 ):
     (device, _), _ = devices

@@ -1,4 +1,4 @@
-"""Credentials that are refused, unreadable or missing, while much is under way."""
+"""Credentials that are refused, unreadable or missing, with many calls in flight."""
 
 import pytest
 from cryptography.fernet import Fernet
@@ -45,7 +45,7 @@ def test_refused_credentials_pause_the_platform_until_others_are_stored(provider
         ("unauthenticated", "unauthenticated", "401 Request had invalid authentication credenti"),
     ],
 )
-def test_a_pause_says_in_googles_words_what_is_wrong(mode, code, words, google, channel):
+def test_a_pause_has_fcms_words_about_the_refusal(mode, code, words, google, channel):
     google.store(channel)
     google.devices(channel, 1)
     google.service.project(GOOGLE_PROJECT).messaging.behave(mode)
@@ -57,7 +57,7 @@ def test_a_pause_says_in_googles_words_what_is_wrong(mode, code, words, google, 
     assert credential.paused_detail.startswith(words)
 
 
-def test_a_pause_says_in_the_token_endpoints_words_what_is_wrong(google, channel):
+def test_a_pause_has_the_token_endpoints_words_about_the_refusal(google, channel):
     google.revoke(google.store(channel))
     google.devices(channel, 1)
 
@@ -76,7 +76,7 @@ def test_a_pause_says_in_the_token_endpoints_words_what_is_wrong(google, channel
         ("unrelated", "key_for_other_topic", "403 UnrelatedKeyIdInToken"),
     ],
 )
-def test_a_pause_says_apples_reason(mode, code, words, apple, channel):
+def test_a_pause_has_apples_reason(mode, code, words, apple, channel):
     apple.store(channel).behave(mode)
     apple.devices(channel, 1)
 
@@ -109,7 +109,7 @@ def test_a_paused_platform_is_not_called_even_if_it_would_answer_again(provider,
     assert phones.received(devices) == [0]
 
 
-def test_a_pause_is_of_one_platform(fcm, apns, channel):
+def test_a_pause_affects_one_platform(fcm, apns, channel):
     phones.store_apple(apns, channel)
     fcm.revoke(phones.store_google(fcm, channel))
     factories.subscribe_androids(fcm, channel, 2)
@@ -121,7 +121,7 @@ def test_a_pause_is_of_one_platform(fcm, apns, channel):
     assert phones.received(iphones) == [1, 1]
 
 
-def test_credentials_that_nobody_replaces_fail_the_notification(provider, channel, settings):
+def test_the_notification_fails_if_nobody_replaces_the_credentials(provider, channel, settings):
     provider.revoke(provider.store(channel))
     provider.devices(channel, 3)
     settings.PARKED_SECONDS = 0
@@ -152,7 +152,7 @@ def test_a_channel_without_credentials_waits_for_them(provider, channel):
     assert phones.received(devices) == [1] * 3
 
 
-def test_secrets_that_cannot_be_decrypted_wait_a_minute_and_cost_no_attempt(
+def test_undecryptable_secrets_are_retried_after_a_minute_and_count_no_attempt(
     provider, channel, settings, caplog
 ):
     provider.store(channel)
@@ -176,7 +176,7 @@ def test_secrets_that_cannot_be_decrypted_wait_a_minute_and_cost_no_attempt(
 
 
 @pytest.mark.parametrize("secret", ["{}", "[]", "no JSON"])
-def test_stored_text_that_is_no_credential_pauses_the_platform_until_one_is_stored(
+def test_unusable_stored_credentials_pause_the_platform_until_others_are_stored(
     secret, provider, channel
 ):
     provider.store(channel)
@@ -193,7 +193,7 @@ def test_stored_text_that_is_no_credential_pauses_the_platform_until_one_is_stor
     assert phones.received(devices) == [1] * 3
 
 
-def test_text_that_is_no_credential_does_not_pause_what_replaced_it(google, channel, monkeypatch):
+def test_unusable_credentials_do_not_pause_those_that_replaced_them(google, channel, monkeypatch):
     google.store(channel)
     devices = google.devices(channel, 1)
     ProviderCredential.objects.update(secret_encrypted=encrypt("{}"))

@@ -1,4 +1,4 @@
-"""Credentials that are replaced while much is under way, and those of many channels."""
+"""Credentials replaced with many calls in flight, and credentials of many channels."""
 
 import json
 
@@ -19,7 +19,7 @@ from tests.pipeline import phones, support
 
 
 @pytest.mark.parametrize("revoked_first", [False, True])
-def test_credentials_replaced_while_a_send_is_running_lose_and_double_nothing(
+def test_credentials_replaced_during_a_send_lose_and_double_nothing(
     revoked_first, provider, channel, settings
 ):
     settings.BATCH_SIZE = 15
@@ -46,7 +46,7 @@ def test_credentials_replaced_while_a_send_is_running_lose_and_double_nothing(
     assert (credential.version, credential.paused_at) == (4, None)
 
 
-def test_the_interface_replaces_credentials_while_a_send_is_running(fcm, apns, channel, settings):
+def test_the_api_replaces_credentials_during_a_send(fcm, apns, channel, settings):
     settings.CALLS_IN_FLIGHT = 3
     accounts = [phones.store_google(fcm, channel)]
     keys = [phones.store_apple(apns, channel)]
@@ -91,7 +91,7 @@ def test_a_late_refusal_of_old_credentials_does_not_pause_new_ones(provider, cha
         phones.meanwhile(lambda: dispatch.deliver_batch(lease)),
         phones.held(phones.credential(channel)),
     ):
-        support.until(support.waiting_sessions)  # who writes the pause
+        support.until(support.waiting_sessions)  # the worker that writes the pause
         provider.store(channel)
 
     assert phones.credential(channel).paused_at is None
@@ -101,7 +101,7 @@ def test_a_late_refusal_of_old_credentials_does_not_pause_new_ones(provider, cha
     assert phones.received(devices) == [1] * 3
 
 
-def test_the_same_credentials_stored_again_change_nothing_but_their_version(provider, channel):
+def test_storing_the_same_credentials_again_changes_only_their_version(provider, channel):
     stored = provider.store(channel)
     devices = provider.devices(channel, 3)
     first = phones.send(channel, provider.platform)
@@ -151,7 +151,7 @@ def test_another_topic_reaches_its_own_iphones_and_expires_no_others(apple, chan
     assert Subscription.objects.filter(expired_at=None).count() == 7
 
 
-def test_another_environment_has_connections_of_its_own(apple, channel):
+def test_another_environment_has_its_own_connections(apple, channel):
     key = apple.store(channel, environment="production")
     ((device, _),) = apple.devices(channel, 1)
     key.behave("wrong_environment", times=1)
@@ -197,7 +197,9 @@ def test_two_channels_at_once_never_mix_their_credentials(
     assert not ProviderCredential.objects.exclude(paused_at=None).exists()
 
 
-def test_connections_to_apple_are_kept_for_the_keys_used_last(transactional_db, apns, monkeypatch):
+def test_connections_to_apple_are_kept_for_the_most_recent_keys(
+    transactional_db, apns, monkeypatch
+):
     monkeypatch.setattr(ios, "MAX_POOLS", 3)
     cast = channels(8)
     devices = []
@@ -215,7 +217,7 @@ def test_connections_to_apple_are_kept_for_the_keys_used_last(transactional_db, 
     assert support.counts(again) == ("sent", 2, 2, 0)
 
 
-def test_a_new_version_of_credentials_gets_a_token_of_its_own(google, channel):
+def test_a_new_version_of_credentials_gets_its_own_token(google, channel):
     google.store(channel)
     google.devices(channel, 1)
     tokens = google.service.project(GOOGLE_PROJECT).tokens

@@ -1,4 +1,4 @@
-"""What may pass is tried again at the right time, and reaches each phone once."""
+"""Temporary failures are retried at the right time, and reach each phone once."""
 
 from datetime import timedelta
 
@@ -17,19 +17,19 @@ SERVICES = {"android": "fcm_v1", "ios": "apns"}
 
 @pytest.fixture(autouse=True)
 def _one_window(monkeypatch):
-    """So that no test's calls fall into two of the breaker's."""
+    """No test's calls fall into two of the breaker's windows."""
     monkeypatch.setattr(breakers, "WINDOW_SECONDS", 36_000)
 
 
 @pytest.fixture
 def quick_calls(settings):
-    """Calls end after two seconds."""
+    """Calls time out after two seconds."""
     settings.CALL_SECONDS = 2.0
 
 
 @pytest.fixture
 def subscribe(platform, fcm, apns, channel):
-    """Makes phones of the platform, which has its credentials."""
+    """Makes phones of the platform and stores its credentials."""
     if platform == "android":
         phones.store_google(fcm, channel)
         return lambda count: factories.subscribe_androids(fcm, channel, count)
@@ -38,7 +38,7 @@ def subscribe(platform, fcm, apns, channel):
 
 
 def deferred(notification):
-    """The one recipient that waits for its next attempt."""
+    """The only recipient that waits for its next attempt."""
     row = support.deliveries(notification).get(status=DeliveryStatus.WAITING)
     assert row.attempts == 1
     return row
@@ -66,7 +66,7 @@ def deferred(notification):
         ("ios", "close_after_accept", {}, "connection_failed", 2),
     ],
 )
-def test_what_may_pass_is_tried_again_later_and_then_delivered(
+def test_a_temporary_failure_is_retried_later_and_then_delivered(
     platform, mode, options, code, given, subscribe, channel
 ):
     devices = subscribe(1)
@@ -85,7 +85,7 @@ def test_what_may_pass_is_tried_again_later_and_then_delivered(
 
 @pytest.mark.usefixtures("quick_calls")
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_call_that_is_never_answered_ends_and_delays_no_other(platform, channel, subscribe):
+def test_a_call_without_an_answer_times_out_and_delays_no_other(platform, channel, subscribe):
     devices = subscribe(12)
     phones.send(channel, platform)
     devices[5][0].behave("hang", times=1)
@@ -111,7 +111,7 @@ def test_a_call_that_is_never_answered_ends_and_delays_no_other(platform, channe
     ],
 )
 @pytest.mark.parametrize("platform", ["ios"])
-def test_what_http2_can_mend_takes_one_attempt(mode, options, platform, subscribe, channel):
+def test_faults_that_http2_can_repair_take_one_attempt(mode, options, platform, subscribe, channel):
     devices = subscribe(60)
     for device, _ in devices[20:60:20]:
         device.behave(mode, times=1, **options)
@@ -124,7 +124,9 @@ def test_what_http2_can_mend_takes_one_attempt(mode, options, platform, subscrib
 
 
 @pytest.mark.parametrize("platform", ["ios"])
-def test_a_server_that_allows_one_stream_and_then_many_again_gets_all(platform, subscribe, channel):
+def test_a_server_that_allows_one_stream_and_then_many_gets_every_message(
+    platform, subscribe, channel
+):
     devices = subscribe(80)
     devices[10][0].behave("streams", streams=1, times=1)
     devices[50][0].behave("streams", streams=100, times=1)
@@ -165,7 +167,7 @@ def test_the_wait_is_what_the_push_service_asks_for(
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_phone_that_stays_busy_is_given_up_after_twelve_attempts(platform, subscribe, channel):
+def test_a_busy_phone_is_given_up_after_twelve_attempts(platform, subscribe, channel):
     (busy, subscription), _ = devices = subscribe(2)
     busy.behave("throttled")
 
@@ -181,7 +183,7 @@ def test_a_phone_that_stays_busy_is_given_up_after_twelve_attempts(platform, sub
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
+def test_an_outage_stops_the_calls_to_its_push_service_and_to_no_other(
     platform, subscribe, sandbox, channel, settings
 ):
     settings.UNWRITTEN_OUTCOMES = 20
@@ -202,7 +204,9 @@ def test_an_outage_stops_the_calls_to_its_service_and_to_no_other(
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_after_an_outage_twenty_calls_try_and_then_all_get_theirs(platform, subscribe, channel):
+def test_after_an_outage_twenty_calls_probe_and_then_everybody_is_called(
+    platform, subscribe, channel
+):
     devices = subscribe(50)
     service = SERVICES[platform]
     breakers.record(service, channel.id, answered=0, outages=20)
@@ -228,7 +232,7 @@ def test_after_an_outage_twenty_calls_try_and_then_all_get_theirs(platform, subs
     ],
 )
 @pytest.mark.parametrize("platform", ["android"])
-def test_a_token_endpoint_that_fails_defers_and_pauses_nothing(
+def test_a_failing_token_endpoint_defers_and_pauses_nothing(
     mode, options, least, platform, subscribe, fcm, channel, settings
 ):
     settings.CALLS_IN_FLIGHT = 1

@@ -1,4 +1,4 @@
-"""Who only claims to belong to a Google project uses up none of its calls."""
+"""An account that only claims to belong to a Google project uses up none of its calls."""
 
 import json
 
@@ -17,7 +17,7 @@ BURST = 40
 
 @pytest.fixture
 def google(fcm, channel, settings, monkeypatch):
-    """A project that is granted BURST calls and no more: Redis's clock stands still."""
+    """A project that is granted BURST calls and no more, because Redis's clock stands still."""
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
     seconds, microseconds = redis_client().time()
     now = f"{{{seconds}, {microseconds}}}"
@@ -33,7 +33,7 @@ def store(channel, account):
 
 
 def storm(google, channel, account):
-    """More calls than the project is granted are due with an account that is refused."""
+    """Makes more calls due than the project is granted, with an account that is refused."""
     store(channel, account)
     factories.subscribe_androids(google, channel, 2 * BURST, "other-shop")
     notification = phones.send(channel, "android")
@@ -42,7 +42,7 @@ def storm(google, channel, account):
 
 
 def granted_at_once(google, channel):
-    """How many calls the project is granted, when it wants more than all."""
+    """How many calls the project is granted if it has more recipients than that."""
     factories.subscribe_androids(google, channel, BURST + 1)
     notification = phones.send(channel, "android")
     return notification.delivered_count
@@ -63,7 +63,9 @@ def test_a_genuine_account_of_another_project_uses_up_nothing(google, channel, o
     assert granted_at_once(google, channel) == BURST
 
 
-def test_a_made_up_account_with_a_good_ones_address_uses_up_nothing(google, channel, other_channel):
+def test_a_made_up_account_with_a_valid_ones_address_uses_up_nothing(
+    google, channel, other_channel
+):
     good = google.service_account(GOOGLE_PROJECT)
     store(channel, good)
     phones.prove(google, channel)
@@ -74,7 +76,7 @@ def test_a_made_up_account_with_a_good_ones_address_uses_up_nothing(google, chan
     assert granted_at_once(google, channel) == BURST
 
 
-def test_accounts_that_fcm_let_into_the_project_share_its_calls(google, channel, other_channel):
+def test_accounts_that_fcm_accepted_for_the_project_share_its_calls(google, channel, other_channel):
     phones.store_google(google, other_channel)
     phones.prove(google, other_channel)
     factories.subscribe_androids(google, other_channel, 10)
@@ -83,7 +85,7 @@ def test_accounts_that_fcm_let_into_the_project_share_its_calls(google, channel,
     assert granted_at_once(google, channel) == BURST - 10
 
 
-def test_what_was_proven_of_one_account_says_nothing_of_the_next(google, channel, other_channel):
+def test_the_proof_of_one_account_does_not_count_for_the_next(google, channel, other_channel):
     storm(google, channel, new_key_file(GOOGLE_PROJECT, google.token_uri))
 
     phones.store_google(google, other_channel)
@@ -92,8 +94,8 @@ def test_what_was_proven_of_one_account_says_nothing_of_the_next(google, channel
     assert granted_at_once(google, other_channel) == BURST
 
 
-def test_an_account_without_proof_has_no_more_than_a_beginners_rate(google, other_channel):
-    """Else many channels of a project, none of which ever reached a device, would flood it."""
+def test_an_account_without_proof_has_the_starting_rate(google, other_channel):
+    """Otherwise many channels of a project, none of which ever reached a device, would flood it."""
     phones.store_google(google, other_channel)
     factories.subscribe_androids(google, other_channel, BURST + 10)
 

@@ -1,4 +1,4 @@
-"""No project is called more often than FCM allows: what is over that waits, uncounted."""
+"""FCM's quota: calls over it wait, and count no attempt."""
 
 from datetime import timedelta
 
@@ -53,7 +53,7 @@ def claims(monkeypatch):
     return claimed
 
 
-def test_a_batch_is_cut_to_what_is_granted_and_the_rest_comes_later(google, channel):
+def test_a_batch_is_cut_to_the_granted_calls_and_the_rest_comes_later(google, channel):
     devices = factories.subscribe_androids(google, channel, BURST + 30)
 
     notification = phones.send(channel, "android")
@@ -78,13 +78,13 @@ def test_no_device_is_called_while_the_quota_is_used_up(google, channel, setting
     assert phones.received(devices) == [0, 0, 0]
     assert support.counts(notification) == ("processing", 3, 0, 0)
     batch = Batch.objects.get(notification=notification)
-    assert batch.due_at - batch.claimed_at >= timedelta(seconds=1)  # the longest of a quota's waits
+    assert batch.due_at - batch.claimed_at >= timedelta(seconds=1)  # the longest wait for a quota
     refill(settings)
     phones.send_again(notification, "android")
     assert phones.received(devices) == [1, 1, 1]
 
 
-def test_what_waits_for_the_quota_ends_at_the_deadline(google, channel, settings):
+def test_recipients_that_wait_for_the_quota_bounce_at_the_deadline(google, channel, settings):
     factories.subscribe_androids(google, channel, 3)
     use_up(settings)
     notification = phones.send(channel, "android")
@@ -96,7 +96,7 @@ def test_what_waits_for_the_quota_ends_at_the_deadline(google, channel, settings
     assert support.codes(notification) == ["expired"] * 3
 
 
-def test_batches_over_the_quota_are_left_alone_while_others_are_served(
+def test_batches_over_the_quota_are_skipped_while_others_are_claimed(
     google, channel, other_channel, settings, claims
 ):
     settings.BATCH_SIZE = 1
@@ -127,7 +127,7 @@ def test_iphones_and_browsers_have_no_quota(sandbox, google, apns, channel, sett
     assert phones.received(iphones) == phones.received(browsers) == [1, 1]
 
 
-def test_all_is_granted_while_redis_is_away(google, channel, settings):
+def test_everything_is_granted_while_redis_is_unreachable(google, channel, settings):
     devices = factories.subscribe_androids(google, channel, BURST + 30)
     notification = phones.plan(channel, "android")
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
@@ -138,7 +138,7 @@ def test_all_is_granted_while_redis_is_away(google, channel, settings):
     assert phones.received(devices) == [1] * (BURST + 30)
 
 
-def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
+def test_a_careful_batch_obeys_the_quota_too(google, channel, settings):
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * 3  # three at first
     devices = factories.subscribe_androids(google, channel, 5)
     notification = phones.plan(channel, "android")
@@ -148,15 +148,13 @@ def test_a_careful_batch_keeps_to_the_quota_too(google, channel, settings):
 
     assert sum(phones.received(devices)) == 3
     batch = Batch.objects.get(notification=notification)
-    assert batch.lease_losses == CAREFUL_AFTER_LEASE_LOSSES  # it is not over
+    assert batch.lease_losses == CAREFUL_AFTER_LEASE_LOSSES  # the notification is not finished
     assert set(support.deliveries(notification).values_list("solo_attempts", flat=True)) == {0}
     phones.deliver_to_the_end(notification, "android")
     assert phones.received(devices) == [1] * 5
 
 
-def test_a_call_that_tries_an_ailing_service_is_not_taken_by_who_may_not_call(
-    google, channel, settings
-):
+def test_a_worker_without_granted_calls_takes_no_probe(google, channel, settings):
     factories.subscribe_androids(google, channel, 3)
     breakers.record("fcm_v1", channel.id, answered=0, outages=20)
     redis_client().delete(breakers._OPEN)

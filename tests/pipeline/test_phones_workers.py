@@ -1,4 +1,4 @@
-"""Real workers of every platform, as the Procfile starts them."""
+"""The Procfile's real workers of every platform."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Who is a recipient: windows, slices, planners that die or work at once."""
+"""Which subscriptions become recipients: windows, time slices, and planners that die or run
+concurrently."""
 
 from datetime import timedelta
 
@@ -37,7 +38,7 @@ def die(*_arguments, **_options):
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
-def test_everybody_is_planned_once_whatever_the_windows(channel, count):
+def test_everybody_is_planned_once_with_windows_of_any_size(channel, count):
     rows = factories.add_subscriptions(channel, count)
 
     notification = factories.make_notification(channel)
@@ -88,7 +89,7 @@ def test_only_active_subscriptions_of_the_channel_and_platform_are_planned(chann
     assert planned(notification) == ids(wanted)
 
 
-def test_subscribing_and_leaving_during_planning_affects_no_other_recipient(channel):
+def test_subscribing_and_unsubscribing_during_planning_affects_no_other_recipient(channel):
     before = factories.add_subscriptions(channel, 8)
     notification = factories.make_notification(channel)
     planning.start_due()
@@ -96,7 +97,7 @@ def test_subscribing_and_leaving_during_planning_affects_no_other_recipient(chan
     assert planning.plan_window(lease)
 
     leave(before[1])  # planned already
-    leave(before[6])  # not yet
+    leave(before[6])  # not planned yet
     after = factories.add_subscriptions(channel, 2)
     while planning.plan_window(lease):
         pass
@@ -105,7 +106,7 @@ def test_subscribing_and_leaving_during_planning_affects_no_other_recipient(chan
     assert planned(notification) == ids(stayed)
 
 
-def test_the_planner_after_one_that_died_goes_on_where_it_stopped(channel, monkeypatch):
+def test_a_planner_continues_where_a_dead_one_stopped(channel, monkeypatch):
     rows = factories.add_subscriptions(channel, 11)
     notification = factories.make_notification(channel)
     planning.start_due()
@@ -116,7 +117,7 @@ def test_the_planner_after_one_that_died_goes_on_where_it_stopped(channel, monke
         with pytest.raises(RuntimeError):
             planning.plan_window(dead)
     assert len(planned(notification)) == 4
-    assert planning.claim_plan() is None  # it is leased still
+    assert planning.claim_plan() is None  # the dead planner's lease has not ended
 
     Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
     support.plan(notification)
@@ -125,7 +126,7 @@ def test_the_planner_after_one_that_died_goes_on_where_it_stopped(channel, monke
     assert Plan.objects.get().status == "delivering"
 
 
-def test_a_planner_whose_lease_went_to_another_writes_nothing(channel):
+def test_a_planner_whose_lease_another_took_writes_nothing(channel):
     factories.add_subscriptions(channel, 8)
     notification = factories.make_notification(channel)
     planning.start_due()
@@ -142,7 +143,7 @@ def test_a_planner_whose_lease_went_to_another_writes_nothing(channel):
     assert plan.lease_until is not None
 
 
-def test_a_window_that_fails_is_tried_again_later_and_others_go_on(
+def test_a_window_that_fails_is_tried_again_later_and_other_plans_continue(
     channel, other_channel, monkeypatch
 ):
     factories.add_subscriptions(channel, 2)
@@ -166,7 +167,7 @@ def test_a_window_that_fails_is_tried_again_later_and_others_go_on(
 
 @pytest.fixture
 def cut(transactional_db):
-    """The first that gives a plan back ends its own connection."""
+    """The first planner that gives a plan back ends its own connection."""
     sql.execute(_CUT, {})
     yield
     sql.execute("DROP FUNCTION cut_once CASCADE", {})
@@ -184,7 +185,9 @@ FOR EACH ROW WHEN (new.lease_until IS NULL) EXECUTE FUNCTION cut_once()
 """
 
 
-def test_a_plan_whose_connection_is_cut_as_it_is_given_back_goes_on_at_once(cut, channel, settings):
+def test_a_plan_whose_connection_is_cut_while_it_is_given_back_continues_at_once(
+    cut, channel, settings
+):
     settings.PLAN_SLICE_SECONDS = 0
     rows = factories.add_subscriptions(channel, 6)
     notification = factories.make_notification(channel)
@@ -198,7 +201,9 @@ def test_a_plan_whose_connection_is_cut_as_it_is_given_back_goes_on_at_once(cut,
     assert planned(notification) == ids(rows)
 
 
-def test_slices_let_a_later_notification_overtake_a_large_one(channel, other_channel, settings):
+def test_time_slices_let_a_later_notification_overtake_a_large_one(
+    channel, other_channel, settings
+):
     settings.PLAN_SLICE_SECONDS = 0
     factories.add_subscriptions(channel, 20)
     factories.add_subscriptions(other_channel, 2)
@@ -216,7 +221,7 @@ def test_slices_let_a_later_notification_overtake_a_large_one(channel, other_cha
     support.plan()
 
 
-def test_a_planner_gives_its_process_up_when_its_time_is_over(channel):
+def test_a_planner_frees_its_process_when_its_time_is_over(channel):
     factories.add_subscriptions(channel, 20)
     factories.make_notification(channel)
 
@@ -227,7 +232,7 @@ def test_a_planner_gives_its_process_up_when_its_time_is_over(channel):
     assert planning.work(seconds=30) is False
 
 
-def test_two_planners_at_once_plan_everybody_exactly_once(channel, other_channel, settings):
+def test_two_concurrent_planners_plan_everybody_exactly_once(channel, other_channel, settings):
     settings.PLAN_SLICE_SECONDS = 0
     rows = factories.add_subscriptions(channel, 60)
     others = factories.add_subscriptions(other_channel, 30)
@@ -242,7 +247,7 @@ def test_two_planners_at_once_plan_everybody_exactly_once(channel, other_channel
     assert planned(other) == ids(others)
 
 
-def test_two_planners_start_a_notification_once(channel):
+def test_two_concurrent_planners_start_a_notification_once(channel):
     for _ in range(10):
         factories.make_notification(channel)
 
@@ -265,7 +270,7 @@ def test_a_scheduled_notification_starts_when_it_is_due_and_not_before(channel):
     assert notification.status == "sent"
 
 
-def test_each_window_wakes_workers_for_its_batches_at_once(channel):
+def test_each_window_wakes_workers_up_for_its_batches_at_once(channel):
     factories.add_subscriptions(channel, 8)
     factories.make_notification(channel)
     planning.start_due()
@@ -289,7 +294,7 @@ def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
     assert notification.status == "processing"
 
 
-def test_it_does_not_end_while_there_are_windows_left(sandbox, channel):
+def test_a_notification_does_not_end_before_its_last_window(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 10)
     notification = factories.make_notification(channel)
     planning.start_due()
@@ -307,12 +312,12 @@ def test_it_does_not_end_while_there_are_windows_left(sandbox, channel):
     assert [len(device.receipts) for device, _ in devices] == [1] * 10
 
 
-def test_it_ends_with_its_last_window_when_all_before_it_is_done(sandbox, channel):
+def test_a_notification_ends_with_its_last_window_if_all_earlier_batches_are_done(sandbox, channel):
     factories.subscribe_browsers(sandbox, channel, 4)
     notification = factories.make_notification(channel)
     planning.start_due()
     lease = planning.claim_plan()
-    assert planning.plan_window(lease)  # full, so that there may be more
+    assert planning.plan_window(lease)  # the window is full, so there may be more
     support.deliver(notification)
     assert notification.status == "processing"
 

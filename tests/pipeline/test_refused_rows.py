@@ -1,4 +1,4 @@
-"""A recipient's row that the database refuses to change, whatever is to be written into it."""
+"""A recipient's row that the database refuses to change."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from tests.pipeline import support
 
 @pytest.fixture
 def refuse():
-    """From now on no UPDATE of the subscription's deliveries succeeds; `refuse.end()`: it does."""
+    """From now on every UPDATE of the subscription's deliveries fails, until `refuse.end()`."""
     yield _Refusal
     _Refusal.end()
 
@@ -36,7 +36,7 @@ class _Refusal:
 
 
 def planned(sandbox, channel, count):
-    """A notification for `count` devices, and these, in the order of their subscriptions."""
+    """A notification for `count` devices, and these in the order of their subscriptions."""
     devices = factories.subscribe_browsers(sandbox, channel, count)
     notification = factories.make_notification(channel)
     support.plan()
@@ -48,7 +48,7 @@ def received(devices):
 
 
 def breaking():
-    """The channels with a notification that workers break on."""
+    """The channels that have a notification on which workers break."""
     told = concerns(Channel.objects.all(), now=timezone.now())
     return [concern.channel_id for concern in told if concern.kind is Kind.BREAKING]
 
@@ -98,7 +98,7 @@ def test_a_deferred_recipient_is_tried_again(sandbox, channel, refuse):
     assert support.counts(notification) == ("sent", 5, 4, 1)
 
 
-def test_it_is_tried_later_and_later(sandbox, channel, refuse):
+def test_the_wait_for_a_refused_row_grows(sandbox, channel, refuse):
     notification, devices = planned(sandbox, channel, 1)
     devices[0][0].behave("error", status=400)
     refuse(devices[0][1])
@@ -115,7 +115,7 @@ def test_it_is_tried_later_and_later(sandbox, channel, refuse):
     assert support.counts(notification) == ("sent", 1, 0, 1)
 
 
-def test_staff_are_told_of_it_until_it_is_over(sandbox, channel, refuse):
+def test_staff_see_a_refused_row_until_it_is_written(sandbox, channel, refuse):
     notification, devices = planned(sandbox, channel, 5)
     refuse(devices[2][1])
     support.deliver(notification)
@@ -130,7 +130,9 @@ def test_staff_are_told_of_it_until_it_is_over(sandbox, channel, refuse):
 
 
 @pytest.mark.parametrize("status", ["ready", "parked"])
-def test_the_deadline_ends_the_others_and_other_batches(sandbox, channel, refuse, status, caplog):
+def test_the_deadline_ends_the_other_recipients_and_batches(
+    sandbox, channel, refuse, status, caplog
+):
     broken, devices = planned(sandbox, channel, 5)
     refuse(devices[2][1])
     Batch.objects.update(status=status, parked_at=Now())
@@ -149,7 +151,7 @@ def test_the_deadline_ends_the_others_and_other_batches(sandbox, channel, refuse
     assert support.counts(broken)[1:] == (5, 0, 5)
 
 
-def test_a_batch_that_broke_before_its_deadline_ends_with_it(sandbox, channel, refuse):
+def test_a_batch_that_broke_before_its_deadline_ends_at_it(sandbox, channel, refuse):
     notification, devices = planned(sandbox, channel, 5)
     refuse(devices[2][1])
     support.deliver(notification)
@@ -162,9 +164,11 @@ def test_a_batch_that_broke_before_its_deadline_ends_with_it(sandbox, channel, r
     assert support.counts(notification) == ("sent", 5, 4, 1)
 
 
-def test_what_is_not_about_rows_is_not_tried_row_by_row(sandbox, tampered_channel, caplog):
+def test_a_failure_that_is_not_about_rows_is_not_isolated_row_by_row(
+    sandbox, tampered_channel, caplog
+):
     notification, _ = planned(sandbox, tampered_channel, 60)
-    Batch.objects.update(recipient_count=F("recipient_count") - 60)  # it takes no count any more
+    Batch.objects.update(recipient_count=F("recipient_count") - 60)  # it refuses every count now
     with pytest.raises(RowsRefused):
         outcomes.bounce_overdue(Batch.objects.get().id, "expired")
 

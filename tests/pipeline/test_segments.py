@@ -1,4 +1,4 @@
-"""Who gets what is sent to a segment, and when that is decided."""
+"""The recipients of a send to a segment, and when they are determined."""
 
 from datetime import timedelta
 
@@ -45,7 +45,7 @@ def ids(rows):
 
 
 def add(channel, plans, platform="web"):
-    """One for each word, by word."""
+    """One subscription for each word, by word."""
     rows = factories.add_each(
         channel, [{"attributes": {"plan": plan}, "platform": platform} for plan in plans]
     )
@@ -79,7 +79,7 @@ def test_a_send_to_a_segment_reaches_exactly_its_members_on_each_platform(channe
     assert planned(on_the_web) == ids(members[0])
 
 
-def test_devices_of_members_get_it_and_no_others(sandbox, channel):
+def test_only_devices_of_members_get_the_message(sandbox, channel):
     pairs = factories.subscribe_browsers(sandbox, channel, 6)
     wanted = [row.id for _, row in pairs[:2]]
     Subscription.objects.filter(id__in=wanted).update(attributes={"plan": "pro"})
@@ -91,7 +91,7 @@ def test_devices_of_members_get_it_and_no_others(sandbox, channel):
     assert [len(device.receipts) for device, _ in pairs] == [1, 1, 0, 0, 0, 0]
 
 
-def test_an_edit_before_the_start_changes_whom_it_reaches_and_one_after_does_not(channel):
+def test_only_an_edit_before_the_start_changes_the_recipients(channel):
     by_plan = add(channel, ["pro", "free"] * 5)
     segment = factories.make_segment(channel, PRO)
     notification = factories.make_notification(channel, segment_id=segment.id)
@@ -104,7 +104,7 @@ def test_an_edit_before_the_start_changes_whom_it_reaches_and_one_after_does_not
     assert planned(notification) == ids(by_plan["free"])
 
 
-def test_a_planner_that_takes_over_goes_by_the_rule_of_the_start(channel):
+def test_a_planner_that_takes_over_uses_the_rule_of_the_start(channel):
     by_plan = add(channel, ["pro", "free"] * 6)
     segment = factories.make_segment(channel, PRO)
     notification = factories.make_notification(channel, segment_id=segment.id)
@@ -150,7 +150,7 @@ def test_a_segment_of_another_channel_has_no_members(channel, other_channel):
     assert support.counts(notification) == ("sent", 0, 0, 0)
 
 
-def test_a_sparse_segment_moves_its_cursor_and_writes_only_its_own(channel):
+def test_a_window_without_many_members_moves_the_cursor_and_writes_only_members(channel):
     plans = ["free"] * 9 + ["pro"] + ["free"] * 3
     rows = factories.add_each(channel, [{"attributes": {"plan": plan}} for plan in plans])
     segment = factories.make_segment(channel, PRO)
@@ -170,7 +170,7 @@ def test_a_sparse_segment_moves_its_cursor_and_writes_only_its_own(channel):
     assert planned(notification) == {rows[9].id}
 
 
-def test_a_segment_without_members_ends_when_all_windows_were_looked_at(channel):
+def test_a_send_to_a_segment_without_members_ends_after_the_last_window(channel):
     add(channel, ["free"] * 8)
     segment = factories.make_segment(channel, PRO)
 
@@ -198,8 +198,8 @@ _EVENTS = st.lists(
     events=_EVENTS,
     data=st.data(),
 )
-def test_a_member_of_the_segment_throughout_is_planned_once(channel, plans, events, data):
-    """Others may be in or not, if they were a member at some time."""
+def test_a_member_throughout_planning_is_planned_once(channel, plans, events, data):
+    """Others may be planned or not, if they were a member at some time."""
     _leave_all(channel)
     segment, _ = Segment.objects.get_or_create(channel=channel, name="Pro", rule=PRO)
     crowd = factories.add_each(channel, [{"attributes": {"plan": plan}} for plan in plans])
@@ -247,7 +247,7 @@ def _leave_all(channel):
         subscription_unsubscribe(channel=channel, platform="web", address=row.address)
 
 
-# --- deleting -------------------------------------------------------------------------------------
+# --- deletion -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def delete(segment):
     segment_delete(channel_id=segment.channel_id, segment_id=segment.id)
 
 
-def test_a_segment_is_kept_while_a_notification_needs_it(channel, segment):
+def test_a_segment_cannot_be_deleted_while_a_notification_needs_it(channel, segment):
     notification = factories.make_notification(channel, segment_id=segment.id)
     with pytest.raises(SegmentInUse, match=f"{notification.id} is pending"):
         delete(segment)
@@ -270,7 +270,7 @@ def test_a_segment_is_kept_while_a_notification_needs_it(channel, segment):
     assert Segment.objects.filter(id=segment.id).exists()
 
 
-def test_a_segment_can_go_when_its_notifications_are_over(channel, segment):
+def test_a_segment_can_be_deleted_after_its_notifications_ended(channel, segment):
     sent = support.send(channel, segment_id=segment.id)
     cancelled = factories.make_notification(channel, segment_id=segment.id)
     notification_cancel(channel_id=channel.id, notification_id=cancelled.id)
@@ -316,7 +316,7 @@ def test_a_send_that_waits_for_a_deletion_finds_the_segment_gone(channel, segmen
     assert support.in_threads(remove, accept)[1] is False
 
 
-def test_an_edit_does_not_wait_for_sends_nor_sends_for_an_edit(channel, segment):
+def test_edits_and_sends_do_not_wait_for_each_other(channel, segment):
     with transaction.atomic():
         assert segment_hold(channel_id=channel.id, segment_id=segment.id)
         support.in_threads(lambda: (_wait_briefly(), edit(segment, FREE)))
@@ -328,5 +328,5 @@ def test_an_edit_does_not_wait_for_sends_nor_sends_for_an_edit(channel, segment)
 
 
 def _wait_briefly():
-    """A lock that is not free is an error."""
+    """A lock that is not free raises an error."""
     sql.rows("SELECT set_config('lock_timeout', '5s', false)", {})

@@ -1,4 +1,4 @@
-"""A test goes to one subscription, by the same way as everything else."""
+"""A test message goes to one subscription, through the same pipeline as every send."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def send_test(channel, subscription):
     return channel.notifications.get(pk=test)
 
 
-def test_a_test_reaches_only_its_subscription(sandbox, channel):
+def test_a_test_message_reaches_only_its_subscription(sandbox, channel):
     (one, _), (mine, subscription), (other, _) = subscribe_browsers(sandbox, channel, 3)
 
     test = send_test(channel, subscription)
@@ -32,7 +32,7 @@ def test_a_test_reaches_only_its_subscription(sandbox, channel):
     assert test.target_platforms == ["web"]
 
 
-def test_one_window_finds_it_however_large_the_channel(sandbox, channel, settings):
+def test_one_window_finds_the_subscription_in_a_channel_of_any_size(sandbox, channel, settings):
     settings.PLAN_WINDOW = 2
     *_, (_, last) = subscribe_browsers(sandbox, channel, 7)
     test = send_test(channel, last)
@@ -43,7 +43,9 @@ def test_one_window_finds_it_however_large_the_channel(sandbox, channel, setting
     assert Plan.objects.get(notification=test).recipient_count == 1
 
 
-def test_a_device_that_unsubscribes_before_the_test_starts_does_not_get_it(sandbox, channel):
+def test_a_device_that_unsubscribes_before_the_start_does_not_get_the_test_message(
+    sandbox, channel
+):
     ((device, subscription),) = subscribe_browsers(sandbox, channel)
     test = send_test(channel, subscription)
     subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
@@ -53,7 +55,7 @@ def test_a_device_that_unsubscribes_before_the_test_starts_does_not_get_it(sandb
     assert counts(test) == ("sent", 0, 0, 0)
 
 
-def test_a_test_to_a_missing_subscription_is_refused(sandbox, channel, other_channel):
+def test_a_test_message_to_a_missing_subscription_is_refused(sandbox, channel, other_channel):
     ((device, mine),) = subscribe_browsers(sandbox, channel)
     subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
     ((_, theirs),) = subscribe_browsers(sandbox, other_channel)

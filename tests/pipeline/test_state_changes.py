@@ -55,7 +55,7 @@ def changed(transactional_db):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_a_row_becomes_only_what_its_state_may_become(tampered_channel, model):
+def test_a_row_changes_only_to_a_state_that_its_state_may_become(tampered_channel, model):
     factories.add_subscriptions(tampered_channel, 1)
     factories.make_notification(tampered_channel)
     support.plan()
@@ -69,9 +69,7 @@ def test_a_row_becomes_only_what_its_state_may_become(tampered_channel, model):
         assert model.objects.get().status == (after if became else before)
 
 
-def test_the_pipeline_makes_every_change_that_is_declared_and_no_other(
-    changed, google, channel, settings
-):
+def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, channel, settings):
     settings.BATCH_SIZE = 1
     google.store(channel)
     factories.add_subscriptions(channel, 5, platform="android")
@@ -116,7 +114,7 @@ def planned(channel):
 
 
 def answer(lease, outcome):
-    """What a worker writes when a push service gave the batch's only recipient this outcome."""
+    """Writes this outcome for the batch's only recipient, as a worker does."""
     row = Delivery.objects.get(batch_id=lease.batch_id)
     deadline = Notification.objects.get(pk=lease.notification_id).deadline_at
     change = transition_of(

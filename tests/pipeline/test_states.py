@@ -1,4 +1,4 @@
-"""What a notification may become, and what the database refuses."""
+"""States of a notification, and rows that the database refuses."""
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -14,7 +14,7 @@ from tests import factories
 from tests.pipeline import support
 
 
-def test_a_due_notification_is_processing_once_a_planner_starts_it(channel):
+def test_a_due_notification_is_processing_after_a_planner_started_it(channel):
     notification = factories.make_notification(channel, ttl=600)
 
     assert planning.start_due() == 1
@@ -24,7 +24,7 @@ def test_a_due_notification_is_processing_once_a_planner_starts_it(channel):
     assert (notification.deadline_at - notification.started_at).total_seconds() == 600
 
 
-def test_ttl_zero_still_gives_an_hour_for_the_one_attempt(channel):
+def test_ttl_zero_leaves_an_hour_for_the_one_attempt(channel):
     notification = factories.make_notification(channel, ttl=0)
 
     planning.start_due()
@@ -33,14 +33,16 @@ def test_ttl_zero_still_gives_an_hour_for_the_one_attempt(channel):
     assert (notification.deadline_at - notification.started_at).total_seconds() == 3600
 
 
-def test_a_notification_without_recipients_is_sent_with_zeros(channel):
+def test_a_notification_without_recipients_is_sent_with_counts_of_zero(channel):
     notification = support.send(channel)
 
     assert support.counts(notification) == ("sent", 0, 0, 0)
     assert notification.finished_at is not None
 
 
-def test_one_that_everybody_refused_for_other_reasons_is_sent_not_failed(sandbox, channel):
+def test_a_notification_that_every_recipient_bounced_is_sent_unless_credentials_were_refused(
+    sandbox, channel
+):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel)
     device.behave("error", status=400)
 
@@ -61,7 +63,7 @@ def test_a_cancelled_notification_is_never_started(channel):
     assert not Plan.objects.exists()
 
 
-def test_of_a_start_and_a_cancel_at_once_exactly_one_wins(channel):
+def test_exactly_one_of_a_simultaneous_start_and_cancel_wins(channel):
     def cancel(notification):
         try:
             notification_cancel(channel_id=channel.id, notification_id=notification.id)

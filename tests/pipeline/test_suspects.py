@@ -1,4 +1,4 @@
-"""Answers that may be our own fault: a few expire their devices, many expire nobody."""
+"""Answers that our own mistake may have caused: a few expire their devices, many expire nobody."""
 
 from notifications_app.pipeline import expiry
 from subscriptions_app.models import Subscription
@@ -8,7 +8,7 @@ from tests.pipeline import support
 APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
 
 
-def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, channel):
+def test_a_few_suspects_expire_after_the_last_batch(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]
     suspect.behave("error", status=400, body=APPLE_MISMATCH)
@@ -23,7 +23,7 @@ def test_few_suspect_answers_expire_their_devices_once_all_is_done(sandbox, chan
     assert support.counts(notification) == ("sent", 6, 5, 1)
 
 
-def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, settings):
+def test_suspects_wait_for_the_platforms_last_batch(sandbox, channel, settings):
     settings.BATCH_SIZE = 3
     devices = factories.subscribe_browsers(sandbox, channel, 6)
     devices[0][0].behave("error", status=400, body=APPLE_MISMATCH)
@@ -39,7 +39,9 @@ def test_suspect_answers_wait_for_the_platforms_last_batch(sandbox, channel, set
     assert not support.is_active(devices[0][1])
 
 
-def test_a_fifth_of_suspect_answers_expires_no_subscription_and_warns(sandbox, channel, caplog):
+def test_suspects_that_are_a_fifth_of_the_recipients_stay_active_and_cause_a_warning(
+    sandbox, channel, caplog
+):
     devices = factories.subscribe_browsers(sandbox, channel, 5)
     suspect, subscription = devices[0]
     suspect.behave("error", status=400, body=APPLE_MISMATCH)
@@ -53,7 +55,9 @@ def test_a_fifth_of_suspect_answers_expires_no_subscription_and_warns(sandbox, c
     assert (warning.levelname, warning.devices) == ("WARNING", 1)
 
 
-def test_a_suspect_that_registers_again_before_it_is_judged_stays(sandbox, channel, monkeypatch):
+def test_a_suspect_that_registers_again_before_the_decision_stays_active(
+    sandbox, channel, monkeypatch
+):
     monkeypatch.setattr(expiry, "_STEP", 1)
     devices = factories.subscribe_browsers(sandbox, channel, 6)
     suspect, subscription = devices[0]

@@ -1,4 +1,4 @@
-"""The tick: whatever a lost message, a dead worker, a second beat or the clock left behind."""
+"""The tick repairs what a lost message, a dead worker, a second beat or the clock left behind."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ def lose_every_message():
     redis_client().delete("plan", "web")
 
 
-def test_losing_every_message_costs_nothing(sandbox, channel):
+def test_losing_every_message_loses_no_recipient(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 3)
     notification = factories.make_notification(channel)
 
@@ -38,7 +38,7 @@ def test_losing_every_message_costs_nothing(sandbox, channel):
     assert [len(device.receipts) for device, _ in devices] == [1, 1, 1]
 
 
-def test_doubled_messages_are_harmless(sandbox, channel, settings):
+def test_doubled_messages_change_nothing(sandbox, channel, settings):
     settings.BATCH_SIZE = 4
     devices = factories.subscribe_browsers(sandbox, channel, 10)
     notification = factories.make_notification(channel)
@@ -50,7 +50,7 @@ def test_doubled_messages_are_harmless(sandbox, channel, settings):
     assert [len(device.receipts) for device, _ in devices] == [1] * 10
 
 
-def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
+def test_concurrent_ticks_change_nothing(sandbox, channel, other_channel, settings):
     settings.BATCH_SIZE = 1
     devices = factories.subscribe_browsers(sandbox, channel, 6)
     devices[0][0].behave("error", status=400, body=MISMATCH)
@@ -74,7 +74,7 @@ def test_ticks_at_once_are_harmless(sandbox, channel, other_channel, settings):
     assert set(batches.values_list("status", "lease_losses")) == {("ready", 1)}
 
 
-def test_the_tick_wakes_workers_only_for_what_is_due(channel):
+def test_the_tick_wakes_workers_up_only_for_due_work(channel):
     factories.add_subscriptions(channel, 1)
     factories.make_notification(channel, scheduled_at=Now() + timedelta(hours=1))
     support.tick()
@@ -90,7 +90,7 @@ def test_the_tick_wakes_workers_only_for_what_is_due(channel):
     assert (support.waiting("plan"), support.waiting("web")) == (0, 0)
 
 
-def test_a_planner_that_has_not_finished_wakes_the_next(channel, settings, monkeypatch):
+def test_a_planner_that_has_not_finished_wakes_up_the_next(channel, settings, monkeypatch):
     monkeypatch.setattr(tasks, "_PLAN_TURN_SECONDS", 0.000_001)
     settings.PLAN_WINDOW = 2
     factories.add_subscriptions(channel, 20)
@@ -103,7 +103,7 @@ def test_a_planner_that_has_not_finished_wakes_the_next(channel, settings, monke
     support.plan()
 
 
-def test_a_deliverer_whose_time_is_up_wakes_the_next(sandbox, channel, monkeypatch):
+def test_a_deliverer_whose_time_is_over_wakes_up_the_next(sandbox, channel, monkeypatch):
     monkeypatch.setattr(tasks, "_TURN_SECONDS", 0.000_001)
     factories.subscribe_browsers(sandbox, channel, 1)
     factories.make_notification(channel)
@@ -116,7 +116,7 @@ def test_a_deliverer_whose_time_is_up_wakes_the_next(sandbox, channel, monkeypat
     support.deliver()
 
 
-def test_a_notification_that_nobody_ended_is_ended(tampered_channel, sandbox):
+def test_the_tick_ends_a_notification_whose_end_was_missed(tampered_channel, sandbox):
     factories.subscribe_browsers(sandbox, tampered_channel, 2)
     notification = support.send(tampered_channel)
     Notification.objects.update(status="processing", finished_at=None)
@@ -149,7 +149,7 @@ def test_sums_that_agree_are_not_logged(channel, sandbox, caplog):
     assert not support.logged(caplog, "counts.corrected")
 
 
-def test_one_batch_that_cannot_be_written_stops_no_wakeup(tampered_channel, other_channel, caplog):
+def test_a_batch_that_cannot_be_written_prevents_no_wakeup(tampered_channel, other_channel, caplog):
     factories.add_subscriptions(tampered_channel, 2)
     broken = factories.make_notification(tampered_channel)
     support.plan()
@@ -180,7 +180,7 @@ def unendable(sandbox, tampered_channel):
     sql.execute("DROP FUNCTION refuse_to_end CASCADE", {})
 
 
-def test_a_step_that_fails_stops_no_wakeup(unendable, other_channel, caplog):
+def test_a_step_that_fails_prevents_no_wakeup(unendable, other_channel, caplog):
     factories.add_subscriptions(other_channel, 2)
     factories.make_notification(other_channel)
     support.plan()
@@ -194,7 +194,7 @@ def test_a_step_that_fails_stops_no_wakeup(unendable, other_channel, caplog):
     assert support.counts(unendable)[0] == "processing"
 
 
-def test_plans_close_and_are_not_looked_at_again(sandbox, channel):
+def test_plans_are_closed_and_not_examined_again(sandbox, channel):
     factories.subscribe_browsers(sandbox, channel, 2)
     support.send(channel)
     assert support.open_plans() == 1
@@ -205,7 +205,7 @@ def test_plans_close_and_are_not_looked_at_again(sandbox, channel):
 
 
 @pytest.mark.parametrize(("days", "left"), [(29, 3), (31, 0)])
-def test_deliveries_go_by_their_notifications_age(sandbox, tampered_channel, days, left):
+def test_deliveries_are_deleted_by_their_notifications_age(sandbox, tampered_channel, days, left):
     factories.subscribe_browsers(sandbox, tampered_channel, 3)
     notification = support.send(tampered_channel)
     past = Now() - timedelta(days=days)
@@ -232,7 +232,7 @@ def test_an_old_batch_stays_while_its_notification_is_not_old(sandbox, channel, 
     assert Delivery.objects.count() == 3
 
 
-def test_retention_goes_in_steps_until_all_is_gone(sandbox, tampered_channel, settings, caplog):
+def test_retention_deletes_everything_in_steps(sandbox, tampered_channel, settings, caplog):
     settings.BATCH_SIZE = 1
     factories.add_subscriptions(tampered_channel, 7)
     notification = factories.make_notification(tampered_channel)
@@ -250,7 +250,7 @@ def test_retention_goes_in_steps_until_all_is_gone(sandbox, tampered_channel, se
     assert record.deliveries == 7
 
 
-def test_subscriptions_that_expired_long_ago_go(channel):
+def test_long_expired_subscriptions_are_deleted(channel):
     active, old, recent = factories.add_subscriptions(channel, 3)
     for row, days in ((old, 91), (recent, 89)):
         subscription_unsubscribe(channel=channel, platform="web", address=row.address)

@@ -1,4 +1,4 @@
-"""The rules of retry and expiry, without a clock or a database."""
+"""The rules of retries and expiry, without a clock or a database."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +37,7 @@ def judged(outcome, who=None, *, deadline=FOREVER, attempts=12, registered_at=NO
         (Misconfigured("refused"), DeliveryStatus.WAITING, "refused", 0),
     ],
 )
-def test_every_outcome_has_its_row(outcome, status, code, attempts):
+def test_every_outcome_has_its_transition(outcome, status, code, attempts):
     transition = judged(outcome)
 
     assert (transition.status, transition.code, transition.attempts) == (status, code, attempts)
@@ -51,7 +51,7 @@ def test_only_gone_expires(outcome):
     assert not transition.is_suspect
 
 
-def test_gone_expires_who_has_not_registered_since_it_was_called():
+def test_gone_expires_a_subscription_that_has_not_registered_since_its_call():
     assert judged(Gone("x")).expires_as_of == NOW
     later, earlier = NOW + timedelta(hours=1), NOW - timedelta(hours=1)
     assert judged(Gone("x", as_of=later)).expires_as_of == NOW
@@ -78,14 +78,14 @@ def test_the_wait_grows_with_each_attempt_and_is_bounded(attempts):
 
 
 @pytest.mark.parametrize("retry_after", [0.0, 0.4, 17.0, 120.5, 3000.0])
-def test_retry_after_is_never_cut_short(retry_after):
+def test_retry_after_is_never_shortened(retry_after):
     wait = (judged(Deferred("x", retry_after=retry_after)).due_at - NOW).total_seconds()
 
     assert wait >= max(retry_after, 1.0)
     assert wait <= max(retry_after, 6.0) * 1.25 + 1
 
 
-def test_waits_that_differ_by_jitter_come_due_together():
+def test_waits_with_jitter_become_due_together():
     moments = {judged(Deferred("x"), recipient(6)).due_at for _ in range(500)}
 
     assert len(moments) <= 5  # of a spread of 120 seconds
@@ -101,7 +101,7 @@ def test_waits_that_differ_by_jitter_come_due_together():
     ],
     ids=["twelve_attempts", "ttl_zero", "an_hour", "deadline"],
 )
-def test_a_deferral_that_nothing_could_follow_bounces(who, options):
+def test_a_deferral_that_no_attempt_could_follow_bounces(who, options):
     transition = judged(Deferred("throttled", "slow down"), who, **options)
 
     assert (transition.status, transition.code) == (DeliveryStatus.BOUNCED, "expired")
@@ -119,5 +119,5 @@ def test_a_deferral_that_nothing_could_follow_bounces(who, options):
         (recipient(1, NOW - timedelta(minutes=60)), FOREVER, True),
     ],
 )
-def test_time_is_over_at_the_first_of_three_limits(who, deadline, expected):
+def test_the_time_is_over_at_the_first_of_three_limits(who, deadline, expected):
     assert out_of_time(who, now=NOW, limits=Limits(deadline, 12, 3600)) is expected

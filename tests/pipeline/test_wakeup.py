@@ -1,4 +1,4 @@
-"""Wakeups are bounded, and a broker may be away."""
+"""Wakeups are bounded, and the broker may be unreachable."""
 
 import contextlib
 import socket
@@ -19,7 +19,7 @@ from tests.pipeline import support
 
 @pytest.fixture(autouse=True)
 def _own_broker(monkeypatch):
-    """What a test learns of a broker is forgotten when it ends, and what others learned before."""
+    """The process forgets what it knows of the broker before and after each test."""
     monkeypatch.setattr(wakeup, "_silent_until", 0.0)
     yield
     monkeypatch.undo()
@@ -49,7 +49,7 @@ class Wire:
         self._redis = (parts.hostname, parts.port)
         self._server = socket.create_server(("127.0.0.1", 0))
         self._open = []
-        self.sent = bytearray()  # to Redis, over all connections
+        self.sent = bytearray()  # bytes to Redis, over all connections
         self.is_cut = False
         self.dials = 0
         own = f"127.0.0.1:{self._server.getsockname()[1]}"
@@ -112,7 +112,7 @@ def test_no_more_wakeups_wait_than_the_bound(counts, waiting):
     assert support.waiting("plan") == 0
 
 
-def test_one_kept_connection_serves_all_wakeups_and_nothing_is_declared(wire):
+def test_one_kept_connection_sends_all_wakeups_and_declares_nothing(wire):
     wakeup.wake("web")
     dials = wire.dials
     wire.sent.clear()
@@ -126,7 +126,7 @@ def test_one_kept_connection_serves_all_wakeups_and_nothing_is_declared(wire):
     assert support.waiting("web") == 6
 
 
-def test_a_broker_that_refuses_costs_no_exception_and_little_time(broker_at, caplog):
+def test_a_refused_connection_raises_nothing_and_takes_little_time(broker_at, caplog):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     broker_at(f"redis://127.0.0.1:{port}/0")
@@ -138,7 +138,7 @@ def test_a_broker_that_refuses_costs_no_exception_and_little_time(broker_at, cap
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
-def test_a_broker_that_never_answers_costs_no_exception_and_little_time(broker_at, caplog):
+def test_a_broker_that_never_answers_raises_nothing_and_takes_little_time(broker_at, caplog):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         broker_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         begun = time.monotonic()
@@ -149,7 +149,7 @@ def test_a_broker_that_never_answers_costs_no_exception_and_little_time(broker_a
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
-def test_a_broker_that_did_not_answer_is_left_alone_for_a_moment(wire, caplog, monkeypatch):
+def test_a_broker_that_did_not_answer_is_not_asked_for_a_moment(wire, caplog, monkeypatch):
     monkeypatch.setattr(wakeup, "_SILENCE_SECONDS", 60.0)
     wire.cut()
     wakeup.wake("web")
@@ -162,7 +162,7 @@ def test_a_broker_that_did_not_answer_is_left_alone_for_a_moment(wire, caplog, m
     assert len(support.logged(caplog, "doorbell.unheard")) == 1
 
 
-def test_a_wakeup_arrives_again_once_the_broker_is_back(wire, caplog):
+def test_wakeups_arrive_again_once_the_broker_is_back(wire, caplog):
     wakeup.wake("web")
     assert support.waiting("web") == 1
     wire.cut()
@@ -176,7 +176,7 @@ def test_a_wakeup_arrives_again_once_the_broker_is_back(wire, caplog):
     assert support.waiting("web") == 2
 
 
-def test_more_failures_than_the_pool_holds_do_not_silence_it(wire):
+def test_more_failures_than_the_pool_has_connections_do_not_stop_wakeups(wire):
     wire.cut()
     for _ in range(12):
         wakeup._silent_until = 0.0
@@ -189,7 +189,7 @@ def test_more_failures_than_the_pool_holds_do_not_silence_it(wire):
     assert support.waiting("web") == 1
 
 
-def test_threads_that_send_wakeups_at_once_all_return(wire):
+def test_threads_that_send_wakeups_simultaneously_all_return(wire):
     wakeup.wake("web")
     support.in_threads(*[lambda: wakeup.wake("web")] * 12)
     assert 1 < support.waiting("web") <= 28
@@ -199,7 +199,7 @@ def test_threads_that_send_wakeups_at_once_all_return(wire):
     support.in_threads(*[lambda: wakeup.wake("web")] * 12)
 
 
-def test_a_notification_is_accepted_while_the_broker_is_away_and_found_later(channel, wire):
+def test_a_notification_accepted_while_the_broker_is_away_is_found_later(channel, wire):
     wire.cut()
     request = SendRequest(content=Content(body="Fresh bread", ttl=60), target_platforms=("web",))
 

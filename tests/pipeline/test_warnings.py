@@ -1,4 +1,4 @@
-"""What staff are told of, because only they can judge it."""
+"""Warnings for staff about what only they can judge."""
 
 import time
 
@@ -13,7 +13,7 @@ EVENT = "vapid.refused_by_many"
 
 
 @pytest.mark.parametrize(("refusing", "warnings"), [(12, 1), (9, 0)])
-def test_many_endpoints_that_refuse_our_vapid_key_are_worth_a_warning_and_pause_nothing(
+def test_many_endpoints_that_refuse_our_vapid_key_cause_a_warning_and_pause_nothing(
     refusing, warnings, sandbox, channel, settings, caplog
 ):
     settings.FLUSH_SECONDS = 10  # all answers in one flush
@@ -29,7 +29,7 @@ def test_many_endpoints_that_refuse_our_vapid_key_are_worth_a_warning_and_pause_
     assert support.counts(again)[1] == 14
 
 
-def test_a_node_that_fell_silent_does_not_count_and_is_forgotten_in_time():
+def test_a_silent_node_does_not_count_and_is_forgotten_after_a_while():
     now = time.time()
     nodes = {"web@alive": now, "web@silent": now - 60, "web@long-gone": now - 7200}
     for node, at in nodes.items():

@@ -20,7 +20,7 @@ def received(devices):
     return [len(device.receipts) for device, _ in devices]
 
 
-def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbox, channel):
+def test_two_beats_and_two_workers_deliver_notifications_completely(processes, sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 5)
     now = factories.make_notification(channel)
     for name in ("worker-plan", "worker-web", "beat", "beat"):
@@ -35,7 +35,7 @@ def test_two_beats_and_workers_take_notifications_to_their_end(processes, sandbo
     assert received(devices) == [3, 2, 2, 2, 2]
 
 
-def test_a_worker_that_is_killed_repeats_only_what_was_not_written(processes, sandbox, channel):
+def test_a_killed_worker_repeats_only_unwritten_outcomes(processes, sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 150)
     notification = factories.make_notification(channel)
     support.plan()
