@@ -1,4 +1,4 @@
-"""The rules of docs/segments.md in plain Python, and rules and subscriptions at random."""
+"""The rules of docs/segments.md in plain Python, and random rules and subscriptions."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -89,9 +89,9 @@ def _moment(value, now):
     return now - timedelta(hours=24 * value["days_ago"])
 
 
-# --- rules and subscriptions at random ------------------------------------------------------------
+# --- random rules and subscriptions ---------------------------------------------------------------
 
-# Few enough that rules and rows share some, with characters that SQL or a pattern may mishandle.
+# Few enough that rules and rows share some, with characters that SQL or a pattern may misread.
 _TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 _USUAL, _ODD = ["plan", "age"], ["é", "%(rule_0)s", "a'b\"c\\", "{0}", "?", "0"]
 NAMES = st.sampled_from(_USUAL) | st.sampled_from(_ODD)
@@ -117,7 +117,7 @@ def attributes():
 
 
 def rules(now):
-    """Of up to 8 levels. Moments meet those of `rows`."""
+    """Rules of up to 8 levels. Their times come close to those of `rows`."""
     return st.recursive(
         _leaves(now),
         lambda inner: (
@@ -151,7 +151,7 @@ def _leaves(now):
 
 
 def rows(now):
-    """What `factories.add_each` takes."""
+    """Fields for `factories.add_each`."""
     return st.lists(
         st.fixed_dictionaries(
             {

@@ -10,8 +10,9 @@ _MANY_BYTES = 1_000_000
 
 
 def empty_tables():
-    """Django's own way truncates every table, which takes half a second, and makes every content
-    type and permission again, which processes that run know by their ids."""
+    """Deletes the rows of the tables that were written to. Django truncates every table, which
+    takes half a second, and creates every content type and permission again, which running
+    processes know by their ids."""
     with transaction.atomic(), connection.cursor() as cursor:
         written = _written_tables(cursor)
         truncated = {table for table, size in written.items() if size > _MANY_BYTES}
@@ -23,7 +24,7 @@ def empty_tables():
 
 
 def _written_tables(cursor):
-    """Those with a row in them, and how many bytes each has; also those of deleted rows, until the
+    """Tables with a row in them, and their size in bytes; also those of deleted rows, until the
     next vacuum."""
     tables = set(connection.introspection.table_names(cursor)) - _KEPT_TABLES
     cursor.execute(" UNION ALL ".join(_IS_WRITTEN.format(table) for table in sorted(tables)))

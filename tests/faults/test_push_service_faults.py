@@ -86,12 +86,12 @@ def test_an_outage_of_one_push_service_does_not_affect_the_others(system, channe
     audience(channel, count)
     healthy = channel.send(*PLATFORMS)
     assert_exact(channel, [healthy])
-    ailing = system.channel()
-    pairs = ailing.subscribe(count, sandbox=system.sandboxes.other_web)
+    failing = system.channel()
+    pairs = failing.subscribe(count, sandbox=system.sandboxes.other_web)
     for _, device in pairs:
         device.behave("error", status=503)
 
-    suffering = ailing.send()
+    suffering = failing.send()
     until(lambda: system.logged("breaker.opened"), "its breaker opens")
     (breaker,) = system.redis.zrange(OPEN, 0, -1)
 
@@ -107,19 +107,19 @@ def test_an_outage_of_one_push_service_does_not_affect_the_others(system, channe
         beside = channel.send(*PLATFORMS)
         assert_exact(channel, [healthy, beside])
         assert system.redis.zscore(OPEN, breaker)
-        assert status(ailing, suffering) == "processing"
+        assert status(failing, suffering) == "processing"
     for _, device in pairs:
         device.behave("accept")
     system.redis.zrem(OPEN, breaker)
 
-    assert_exact(ailing, [suffering])
-    assert codes(ailing, suffering) == {"": count}
+    assert_exact(failing, [suffering])
+    assert codes(failing, suffering) == {"": count}
     until(lambda: system.logged("breaker.closed"), "its breaker closes")
     called = sum(len(device.receipts) for _, device in pairs)
     print(  # noqa: T201 (figures for who reads the run)
         f"others beside the outage: {seconds_taken(channel, beside):.1f} s,"
         f" before: {seconds_taken(channel, healthy):.1f} s;"
-        f" {called - count} calls to the ailing service for nothing"
+        f" {called - count} calls to the failing service for nothing"
     )
 
 

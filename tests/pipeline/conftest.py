@@ -1,6 +1,6 @@
 import pytest
 
-from notifications_app.pipeline import connections
+from notifications_app.pipeline import breakers, connections
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
 from tests.factories import make_channel
@@ -12,6 +12,13 @@ from tests.pipeline.processes import Processes
 def _no_leftovers():
     """Removes breakers, limits and wakeups of other tests."""
     redis_client().flushdb()
+
+
+@pytest.fixture
+def one_breaker_window(monkeypatch):
+    """All calls of a test fall into one of the breakers' windows."""
+    monkeypatch.setattr(breakers, "WINDOW_SECONDS", 36_000)
+    monkeypatch.setattr(breakers, "SERVICE_WINDOW_SECONDS", 36_000)
 
 
 @pytest.fixture

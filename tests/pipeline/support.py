@@ -20,7 +20,7 @@ from notifications_app.models import (
     OutcomeMinute,
     Plan,
 )
-from notifications_app.pipeline import batches, dispatch, planning
+from notifications_app.pipeline import batches, breakers, dispatch, planning
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
@@ -113,6 +113,11 @@ def make_due(notification):
     """Ends the waits of deferred recipients."""
     Delivery.objects.filter(notification_id=notification.id, status=0).update(due_at=None)
     Batch.objects.filter(notification=notification, status="ready").update(due_at=Now())
+
+
+def end_breaker_waits():
+    """Ends the waits of all open breakers, which are half-open then."""
+    redis_client().delete(breakers._OPEN)
 
 
 def age(notification, **by):

@@ -116,7 +116,7 @@ attacks = st.builds(
 
 
 def let_waits_pass():
-    redis_client().delete(breakers._OPEN)
+    support.end_breaker_waits()
     Delivery.objects.filter(status=DeliveryStatus.WAITING).update(due_at=None)
     Batch.objects.filter(status="ready").update(due_at=Now())
 

@@ -147,7 +147,7 @@ def test_a_finished_batch_of_unknown_hosts_frees_its_share(channel):
     assert support.claim(processes=4) is not None
 
 
-def test_workers_claim_work_although_many_lanes_were_just_taken(channel):
+def test_workers_claim_work_although_many_plans_were_just_taken(channel):
     for _ in range(24):
         factories.make_notification(channel)
     factories.add_subscriptions(channel, 1)

@@ -7,18 +7,13 @@ import pytest
 from notifications_app.models import Batch
 from notifications_app.pipeline import breakers, connections, dispatch
 from notifications_app.states import DeliveryStatus
-from pushsvc.common.store.redis_client import redis_client
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 SERVICES = {"android": "fcm_v1", "ios": "apns"}
 
-
-@pytest.fixture(autouse=True)
-def _one_window(monkeypatch):
-    """No test's calls fall into two of the breaker's windows."""
-    monkeypatch.setattr(breakers, "WINDOW_SECONDS", 36_000)
+pytestmark = pytest.mark.usefixtures("one_breaker_window")
 
 
 @pytest.fixture
@@ -187,8 +182,8 @@ def test_an_outage_stops_the_calls_to_its_push_service_and_to_no_other(
     platform, subscribe, sandbox, channel, settings
 ):
     settings.UNWRITTEN_OUTCOMES = 20
-    ailing = subscribe(60)
-    for device, _ in ailing:
+    failing = subscribe(60)
+    for device, _ in failing:
         device.behave("unavailable")
     browsers = factories.subscribe_browsers(sandbox, channel, 30)
 
@@ -196,11 +191,11 @@ def test_an_outage_stops_the_calls_to_its_push_service_and_to_no_other(
 
     assert support.counts(notification) == ("processing", 90, 30, 0)
     assert phones.received(browsers) == [1] * 30
-    called = sum(len(device.receipts) for device, _ in ailing)
+    called = sum(len(device.receipts) for device, _ in failing)
     assert 20 <= called < 60
     assert breakers.held() == [breakers.of_channel(SERVICES[platform], channel.id)]
     phones.send_again(notification, platform)
-    assert sum(len(device.receipts) for device, _ in ailing) == called  # not even claimed
+    assert sum(len(device.receipts) for device, _ in failing) == called  # not even claimed
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
@@ -210,7 +205,7 @@ def test_after_an_outage_twenty_calls_probe_and_then_everybody_is_called(
     devices = subscribe(50)
     service = SERVICES[platform]
     breakers.record(service, channel.id, answered=0, outages=20)
-    redis_client().delete(breakers._OPEN)
+    support.end_breaker_waits()
     notification = phones.plan(channel, platform)
 
     dispatch.deliver_batch(support.claim(platform))

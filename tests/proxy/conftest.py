@@ -15,7 +15,7 @@ SETTINGS = {"PUBLIC_BASE_URL": f"https://{HOST}", "ALLOWED_HOSTS": f"{HOST},127.
 
 @pytest.fixture(autouse=True)
 def _no_leftovers():
-    """Limits of other tests."""
+    """Removes limits of other tests."""
     redis_client().flushdb()
 
 
@@ -31,7 +31,7 @@ def owner(transactional_db):
 
 @pytest.fixture(scope="module")
 def _webs(django_db_setup, tmp_path_factory):
-    """`_webs(count)`: the port of a web process that trusts so many proxies, the same for all tests
+    """`_webs(count)`: the port of a web process that trusts so many proxies, shared by all tests
     of a file."""
     with ExitStack() as stack:
 
@@ -52,14 +52,14 @@ def web(_webs, transactional_db):
 
 @pytest.fixture
 def nginx(web, tmp_path, certificate):
-    """A proxy in front of it."""
+    """An nginx in front of it."""
     with running_nginx(tmp_path / "nginx", certificate, web) as running:
         yield running
 
 
 @pytest.fixture
 def two_proxies(_webs, transactional_db, tmp_path, certificate):
-    """The outer of two, in front of a web process that trusts both."""
+    """The outer of two proxies, in front of a web process that trusts both."""
     inner_appends = {"X-Forwarded-For $remote_addr": "X-Forwarded-For $proxy_add_x_forwarded_for"}
     outer_speaks_tls = {
         "proxy_pass http://pushsvc;": "proxy_pass https://pushsvc;"

@@ -1,4 +1,4 @@
-"""Debian's nginx with deploy/nginx.conf, in which only addresses and paths are the test's."""
+"""Debian's nginx with deploy/nginx.conf, in which the tests change only addresses and paths."""
 
 import datetime
 import os
@@ -25,7 +25,7 @@ PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 class Nginx:
-    """A running one: where it listens, and the folder of its logs."""
+    """A running nginx: its address, and the folder of its logs."""
 
     def __init__(self, folder, certificate):
         self.folder = folder
@@ -100,7 +100,7 @@ def _answers(process, port):
 
 
 def make_certificate(path):
-    """A PEM file that is its own authority for HOST, with its key."""
+    """A PEM file with a self-signed certificate for HOST and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     start = datetime.datetime.fromtimestamp(0, datetime.UTC)

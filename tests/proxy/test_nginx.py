@@ -1,4 +1,4 @@
-"""The service behind nginx as deploy/nginx.conf has it: who the client is, cookies, bounds."""
+"""The service behind nginx with deploy/nginx.conf: the client's address, cookies, bounds."""
 
 import re
 import socket
@@ -39,20 +39,20 @@ def proxy(request):
     return request.getfixturevalue(request.param)
 
 
-def test_limits_count_the_client_whatever_it_says_of_itself(proxy):
+def test_limits_count_the_client_whatever_headers_it_sends(proxy):
     answered = [refused_key(proxy, "127.0.0.5", number) for number in range(61)]
 
     assert answered == [401] * 60 + [429]
     assert refused_key(proxy, "127.0.0.6") == 401
 
 
-def test_nobody_passes_for_this_machine(nginx):
+def test_no_client_passes_for_this_machine(nginx):
     status, _, _ = ask(nginx.connect(), message("GET", "/metrics"))
 
     assert status == 401
 
 
-def test_the_console_is_for_https_only(proxy):
+def test_the_console_is_served_over_https_only(proxy):
     User.objects.create_superuser("root", password="correct horse battery")
     status, headers, page = ask(proxy.connect(), message("GET", "/admin/login/"))
     assert (status, headers.get_all("Strict-Transport-Security")) == (
@@ -86,7 +86,7 @@ def assert_bound_to_host(cookie, name):
     assert not [part for part in parts if part.startswith("domain")]
 
 
-def test_without_tls_or_by_another_name_there_is_no_service(nginx):
+def test_a_request_without_tls_or_to_another_name_is_not_served(nginx):
     plain = socket.create_connection(("127.0.0.1", nginx.plain_port), 60)
     status, headers, _ = ask(plain, message("GET", "/subscribe?x=1"))
     assert (status, headers["Location"]) == (308, f"https://{HOST}/subscribe?x=1")
@@ -96,7 +96,7 @@ def test_without_tls_or_by_another_name_there_is_no_service(nginx):
         nginx.connect(host="other.example.com")
 
 
-def test_nothing_but_http_1_is_spoken(nginx):
+def test_only_http_1_is_spoken(nginx):
     nginx.tls.set_alpn_protocols(["h2", "http/1.1"])
     with nginx.connect() as connection:
         assert connection.selected_alpn_protocol() == "http/1.1"
@@ -105,7 +105,7 @@ def test_nothing_but_http_1_is_spoken(nginx):
     assert ask(nginx.connect(), upgrade)[0] == 200
 
 
-def test_large_headers_end_at_the_proxy(nginx):
+def test_large_headers_are_refused_by_the_proxy(nginx):
     assert ask(nginx.connect(), message("GET", "/healthz", *["X: " + "a" * 7_000] * 3))[0] == 200
     assert everything(
         nginx.connect(), message("GET", "/healthz", *["X: " + "a" * 7_000] * 5)
@@ -129,7 +129,7 @@ def test_large_bodies_are_refused_by_the_service_or_the_proxy(nginx, owner):
     [message("GET", "/healthz")[:-4], message("POST", "/subscribe", "Content-Length: 1000") + b"{"],
     ids=["headers", "body"],
 )
-def test_what_is_sent_slowly_waits_in_the_proxy(nginx, web, owner, part):
+def test_a_slowly_sent_request_waits_in_the_proxy(nginx, web, owner, part):
     of_other_tests = unsent(web).keys()
     with ExitStack() as stack:
         for _ in range(4 * THREADS):
@@ -139,10 +139,10 @@ def test_what_is_sent_slowly_waits_in_the_proxy(nginx, web, owner, part):
         assert ask(nginx.connect(), subscribe)[0] == 201
         assert ask(nginx.connect(), send_notification(owner, "x"))[0] == 202
         opened = unsent(web).keys() - of_other_tests
-        assert len(opened) <= THREADS  # the two requests' own, and of the start
+        assert len(opened) <= THREADS  # the two requests' own connections, and those of the start
 
 
-def test_an_address_has_so_many_requests_at_once(nginx):
+def test_an_address_has_a_limited_number_of_simultaneous_requests(nginx):
     slow = message("POST", "/subscribe", "Content-Length: 1000") + b"{"
     with ExitStack() as stack:
         for _ in range(200):
@@ -152,7 +152,7 @@ def test_an_address_has_so_many_requests_at_once(nginx):
         assert ask(nginx.connect("127.0.0.6"), HEALTH)[0] == 200
 
 
-def test_the_console_has_a_rate_for_each_address(nginx):
+def test_the_console_has_a_rate_limit_for_each_address(nginx):
     statuses = set()
     for _ in range(15):
         # Fewer at once than an address may have in a web process, so that nginx alone refuses.
@@ -166,7 +166,7 @@ def test_the_console_has_a_rate_for_each_address(nginx):
     assert ask(nginx.connect("127.0.0.6"), message("GET", "/admin/login/"))[0] == 200
 
 
-def test_the_log_holds_no_queries_and_no_tokens(nginx):
+def test_the_log_holds_no_query_and_no_token(nginx):
     ask(nginx.connect(), message("GET", "/c/abc.def?x=secret"))
     ask(nginx.connect(), message("GET", "/healthz?x=secret"))
 

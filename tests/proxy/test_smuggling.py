@@ -1,5 +1,7 @@
-"""Requests with a second request inside, framed so that two readers may disagree where the first
-ends: straight at the web process, and through nginx."""
+"""Requests with a second request inside, framed so that two readers may disagree on the boundary.
+
+They are sent straight to the web process, and through nginx.
+"""
 
 import re
 import socket
@@ -14,7 +16,7 @@ from tests.proxy.wire import ask, everything, send_notification
 
 FIRST = "POST /first HTTP/1.1\r\nHost: push.example.com\r\n"
 CHUNKED = "Transfer-Encoding: chunked\r\n"
-# Name: headers of the first request, and what comes before the second. {n}: the second's length,
+# Name: headers of the first request, and the bytes before the second. {n}: the second's length,
 # {x}: the same in hex.
 FRAMINGS = {
     "CL.TE": ("Content-Length: {n}\r\n" + CHUNKED, "0\r\n\r\n"),
@@ -44,13 +46,13 @@ FRAMINGS = {
     "chunk beyond 64 bits": (CHUNKED, "10000000000000000\r\n\r\n"),
     "NUL": ("X: a\0b\r\nContent-Length: 0\r\n", ""),
 }
-# nginx reads the end of a line there, and so a second request of the client's, as its log says.
+# nginx takes that for the end of a line, and so sees a second request of the client's; its log says
 OF_THE_WEB_PROCESS = {"chunk extension with LF": (CHUNKED, "0;\nx\r\n\r\n")}
 
 
 @pytest.fixture
 def brief_nginx(web, tmp_path, certificate):
-    """It soon closes a connection on which nothing more comes."""
+    """An nginx that soon closes idle connections."""
     brief = {"keepalive_timeout 30s;": "keepalive_timeout 3s;"}
     with running_nginx(tmp_path / "nginx", certificate, web, **brief) as running:
         yield running
@@ -74,7 +76,7 @@ def hidden_in(framings, hidden):
 
 def assert_one_answer_each(connect, framings, owner):
     attempts = dict(hidden_in(framings, send_notification(owner, "smuggled")))
-    # All at once: where the other end expects more of a body, it waits until its time is up.
+    # All at once: where the other end expects more of a body, it waits until its timeout.
     with ThreadPoolExecutor(len(attempts)) as pool:
         heard = pool.map(lambda data: everything(connect(), data), attempts.values())
         answers = [re.findall(rb"HTTP/1\.1 (\d+)", text) for text in heard]
@@ -89,6 +91,6 @@ def test_no_second_request_is_seen(reach, owner):
     assert ask(reach(), send_notification(owner, "sent"))[0] == 202
 
 
-def test_no_second_request_is_seen_by_the_web_process_alone(web, owner):
+def test_the_web_process_alone_sees_no_second_request(web, owner):
     connect = partial(socket.create_connection, ("127.0.0.1", web), 60)
     assert_one_answer_each(connect, OF_THE_WEB_PROCESS, owner)

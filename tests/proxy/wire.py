@@ -1,4 +1,4 @@
-"""Requests as bytes, over whatever connection there is."""
+"""Requests as bytes, over any connection."""
 
 import json
 from contextlib import suppress
@@ -37,7 +37,7 @@ def ask(connection, data):
 
 
 def everything(connection, data):
-    """All that is answered until the other end closes."""
+    """Everything that is answered until the other end closes."""
     found = b""
     with connection, suppress(ConnectionError):
         connection.sendall(data)

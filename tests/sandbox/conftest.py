@@ -17,5 +17,5 @@ def sender():
 
 @pytest.fixture
 def device(sandbox, sender):
-    """A browser that subscribed with the sender's key, as every Chrome and Safari has to."""
+    """A browser that subscribed with the sender's key, as every Chrome and Safari must."""
     return sandbox.subscribe(sender.public_key)

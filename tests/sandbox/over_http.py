@@ -14,7 +14,7 @@ def call(sandbox, method, path, body=None):
 
 
 def check_wait(sender, device, mode):
-    """The mode's `Retry-After` is given in seconds, as a date or not at all, as it was asked."""
+    """The mode's `Retry-After` is in seconds, a date or absent, as it was set."""
     device.behave(mode, retry_after=7)
     assert sender.send(device).headers["Retry-After"] == "7"
     device.behave(mode, retry_after=7, as_date=True)

@@ -1,4 +1,4 @@
-"""`manage.py sandbox`: what it prints is true, and it ends when it is told to."""
+"""`manage.py sandbox`: what it prints is true, and it ends on a signal."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 CURLS = 11
 PATIENCE = 300  # seconds for a process to start or to end, on a busy machine
 PORTS = ("--port", "--fcm-port", "--apns-port", "--apns-control-port")
-# Its Django set up as manage.py does it.
+# Django, set up as manage.py does it
 PROGRAM = (
     "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'pushsvc.settings';"
     "from django.core.management import execute_from_command_line as execute;"
@@ -105,7 +105,7 @@ def send_to_iphone(shown, key, device):
         return provider.send(headers_of(device, token_of(key))).status
 
 
-def test_android_messages_arrive_where_the_printed_settings_lead():
+def test_android_messages_arrive_at_the_printed_settings():
     with serving("--port", "0") as shown:
         sender = FcmSender(google(shown.settings))
         devices = f"{sender.sandbox.origin}/projects/{sender.project}/devices"
@@ -115,7 +115,7 @@ def test_android_messages_arrive_where_the_printed_settings_lead():
     assert message["accepted"]
 
 
-def test_ios_messages_arrive_where_the_printed_settings_lead():
+def test_ios_messages_arrive_at_the_printed_settings():
     with serving("--port", "0") as shown:
         key = key_of(made(f"{shown.apns_control}/apns/keys"))
         device = ApnsDevice(**made(f"{shown.apns_control}/apns/devices"))
@@ -124,7 +124,7 @@ def test_ios_messages_arrive_where_the_printed_settings_lead():
     assert message["accepted"]
 
 
-def test_every_curl_command_that_is_printed_is_one_that_the_sandbox_answers():
+def test_the_sandbox_answers_every_printed_curl_command():
     with serving("--port", "0") as shown:
         assert shown.curls
         known = {}
@@ -149,7 +149,7 @@ def test_the_ports_follow_the_first_unless_they_are_given():
 
 
 def _free_range(count):
-    """The first of so many ports in a row that were free a moment ago."""
+    """The first of so many consecutive ports that were free a moment ago."""
     for first in range(20_000, 30_000, count):
         sockets = [socket.socket() for _ in range(count)]
         try:
@@ -164,7 +164,7 @@ def _free_range(count):
     raise AssertionError("no free ports in a row")
 
 
-def test_devices_and_credentials_outlive_the_process_in_the_state_directory(tmp_path):
+def test_devices_and_credentials_in_the_state_directory_survive_a_restart(tmp_path):
     folder = tmp_path / "new" / "state"
     options = ("--port", "0", "--state-dir", str(folder), "--ca-file", str(tmp_path / "ca.pem"))
     with serving(*options) as shown:
@@ -188,7 +188,7 @@ def test_devices_and_credentials_outlive_the_process_in_the_state_directory(tmp_
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_a_signal_even_with_hanging_requests(signum):
+def test_a_signal_ends_it_even_with_hanging_requests(signum):
     with serving("--port", "0") as shown:
         web, android = _hanging_browser(shown.settings), _hanging_phone(shown.settings)
         shown.process.send_signal(signum)
@@ -237,7 +237,7 @@ def _await(is_so):
 
 
 @pytest.mark.parametrize("option", PORTS)
-def test_it_says_in_one_line_that_a_port_is_taken(option):
+def test_a_port_in_use_is_reported_in_one_line(option):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         others = [word for other in PORTS if other != option for word in (other, "0")]

@@ -1,4 +1,4 @@
-"""The sandbox and the embedded servers are for client teams too: they need no web framework."""
+"""The sandbox and the embedded servers are for client teams too, and need no web framework."""
 
 import subprocess
 import sys

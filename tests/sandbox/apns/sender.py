@@ -1,4 +1,4 @@
-"""A provider as client teams write it: a socket, h2 and PyJWT, nothing of ours."""
+"""A provider as client teams write it, with a socket, h2 and PyJWT, and no code of ours."""
 
 import json
 import socket
@@ -34,7 +34,7 @@ def token_of(key, *, iat=None, headers=None, algorithm="ES256", private_key=None
 
 
 def headers_of(device, token, **over):
-    """`over` replaces a field, in its spelling with underscores; None leaves it out."""
+    """`over` replaces a field, spelled with underscores; None leaves it out."""
     fields = {
         ":method": "POST",
         ":scheme": "https",
@@ -69,7 +69,7 @@ class Answered:
 
 
 class Provider:
-    """One connection. `post` sends, `read` reads until the stream has ended one way or other."""
+    """One connection. `post` sends; `read` reads until the stream has ended in any way."""
 
     def __init__(self, sandbox):
         host, port = sandbox.server.rsplit(":", 1)

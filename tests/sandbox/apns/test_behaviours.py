@@ -1,4 +1,5 @@
-"""Each mode does over a real connection what it says, for as long as it was told to."""
+"""Each mode does what its name says over a real connection, for as many requests as it was set
+for."""
 
 import json
 import time
@@ -28,7 +29,7 @@ def device(sandbox):
 
 @pytest.fixture
 def provider(sandbox, token):
-    """On a connection that takes many requests at once."""
+    """A provider on a connection that takes many requests at once."""
     with Provider(sandbox) as connected:
         connected.send(headers_of(sandbox.register(), token))
         yield connected
@@ -76,7 +77,7 @@ def test_a_dead_token_has_a_timestamp_in_milliseconds(provider, token, device, m
     assert before <= said["timestamp"] <= time.time() * 1_000
 
 
-def test_a_deleted_app_is_unregistered_since_then(sandbox, provider, token, device):
+def test_a_deleted_app_is_unregistered_since_its_deletion(sandbox, provider, token, device):
     sandbox.delete(device)
     answered = provider.send(headers_of(device, token))
     assert (answered.status, answered.reason) == (410, "Unregistered")
@@ -85,7 +86,7 @@ def test_a_deleted_app_is_unregistered_since_then(sandbox, provider, token, devi
     assert json.loads(provider.send(headers_of(device, token)).body)["timestamp"] == first
 
 
-def test_a_wait_can_be_asked_for(provider, token, device):
+def test_an_answer_can_have_a_retry_after(provider, token, device):
     device.behave("unavailable", retry_after=7)
     assert provider.send(headers_of(device, token)).headers["retry-after"] == "7"
 
@@ -112,7 +113,7 @@ def test_an_error_can_end_with_an_empty_frame(provider, token, device):
     assert answered.frames == [len(answered.body), 0]
 
 
-def test_a_success_can_lack_its_id(provider, token, device):
+def test_a_success_can_lack_its_apns_id(provider, token, device):
     device.behave("no_apns_id")
     answered = provider.send(headers_of(device, token))
     assert answered.status == 200
@@ -127,19 +128,19 @@ def test_a_success_can_lack_its_end(provider, token, device):
     assert (provider.answers[stream_id].status, provider.answers[stream_id].ended) == (200, False)
 
 
-def test_a_behaviour_holds_for_as_many_requests_as_it_was_told(provider, token, device):
+def test_a_behaviour_ends_after_its_times(provider, token, device):
     device.behave("throttled", times=2)
     statuses = [provider.send(headers_of(device, token)).status for _ in range(3)]
     assert statuses == [429, 429, 200]
 
 
-def test_a_refused_request_uses_up_no_time(provider, token, device):
+def test_a_refused_request_does_not_count_as_one_of_the_times(provider, token, device):
     device.behave("throttled", times=1)
     assert provider.send(headers_of(device, token, apns_priority="7")).status == 400
     assert provider.send(headers_of(device, token)).status == 429
 
 
-def test_a_slow_answer_holds_up_no_other(provider, token, sandbox, device):
+def test_a_slow_answer_delays_no_other(provider, token, sandbox, device):
     device.behave("slow", seconds=2.0)
     slow = provider.post(headers_of(device, token))
     assert provider.send(headers_of(sandbox.register(), token)).status == 200
@@ -147,7 +148,7 @@ def test_a_slow_answer_holds_up_no_other(provider, token, sandbox, device):
     assert provider.read(slow).status == 200
 
 
-def test_a_hanging_request_gets_nothing_and_others_theirs(provider, token, sandbox, device):
+def test_a_request_can_hang_while_others_are_answered(provider, token, sandbox, device):
     device.behave("hang")
     hanging = provider.post(headers_of(device, token))
     assert provider.send(headers_of(sandbox.register(), token)).status == 200
@@ -155,7 +156,7 @@ def test_a_hanging_request_gets_nothing_and_others_theirs(provider, token, sandb
     assert (last(device).status, last(device).taken) == (None, False)
 
 
-def test_a_connection_can_be_reset_instead_of_an_answer(provider, token, device):
+def test_a_connection_can_be_reset_without_an_answer(provider, token, device):
     device.behave("reset")
     provider.post(headers_of(device, token))
     with provider.without_tls() as plain, pytest.raises(ConnectionResetError):
@@ -163,14 +164,14 @@ def test_a_connection_can_be_reset_instead_of_an_answer(provider, token, device)
     assert (last(device).status, last(device).taken) == (None, False)
 
 
-def test_a_connection_can_be_closed_with_the_message_taken(provider, token, device):
+def test_a_connection_can_be_closed_after_the_message_was_taken(provider, token, device):
     device.behave("close_after_accept")
     with pytest.raises(ConnectionAbortedError):
         provider.send(headers_of(device, token))
     assert (last(device).status, last(device).taken, last(device).accepted) == (None, True, False)
 
 
-def test_garbage_is_no_http2(provider, token, device):
+def test_garbage_is_not_valid_http2(provider, token, device):
     device.behave("garbage")
     provider.post(headers_of(device, token))
     read = b""
@@ -183,14 +184,14 @@ def test_garbage_is_no_http2(provider, token, device):
     ("mode", "code"),
     [("rst_stream", ErrorCodes.INTERNAL_ERROR), ("refused_stream", ErrorCodes.REFUSED_STREAM)],
 )
-def test_a_stream_can_be_reset_alone(provider, token, sandbox, device, mode, code):
+def test_a_single_stream_can_be_reset(provider, token, sandbox, device, mode, code):
     device.behave(mode)
     assert provider.send(headers_of(device, token)).reset == code
     assert provider.send(headers_of(sandbox.register(), token)).status == 200
 
 
 def read_to_the_end(provider):
-    """Every byte, and where a GOAWAY frame is in it; h2 would stop at that."""
+    """Every byte, and the position of a GOAWAY frame among them; h2 would stop at it."""
     read = b""
     while data := provider.socket.recv(65_536):
         read += data
@@ -221,7 +222,9 @@ def test_goaway_names_the_last_request_that_is_answered(
     assert last(device).accepted
 
 
-def test_goaway_can_leave_a_request_aside_and_answer_those_before(provider, token, sandbox, device):
+def test_goaway_can_leave_a_request_unprocessed_and_answer_those_before(
+    provider, token, sandbox, device
+):
     slow = sandbox.register()
     slow.behave("slow", seconds=2.0)
     device.behave("goaway_unprocessed")
@@ -236,7 +239,9 @@ def test_goaway_can_leave_a_request_aside_and_answer_those_before(provider, toke
     assert (slow.receipts[0].accepted, last(device).taken, late.receipts) == (True, False, [])
 
 
-def test_the_number_of_streams_is_one_until_a_good_token_and_can_be_changed(sandbox, token, device):
+def test_one_stream_is_allowed_until_a_valid_token_and_the_number_can_be_changed(
+    sandbox, token, device
+):
     with Provider(sandbox) as provider:
         provider.send(headers_of(device, "nonsense"))
         assert provider.streams[-1] == 1
@@ -262,6 +267,6 @@ def test_the_number_of_streams_is_one_until_a_good_token_and_can_be_changed(sand
         ("error", {"status": 99}, "status must be"),
     ],
 )
-def test_a_behaviour_that_makes_no_sense_is_refused(device, mode, options, fault):
+def test_an_invalid_behaviour_is_refused(device, mode, options, fault):
     with pytest.raises(ValueError, match=fault):
         device.behave(mode, **options)

@@ -32,7 +32,7 @@ def sent(sandbox, headers, body=BODY):
         return provider.send(headers, body)
 
 
-def test_a_good_request_is_accepted_with_its_own_id(sandbox, key, device):
+def test_a_valid_request_is_accepted_with_its_own_id(sandbox, key, device):
     headers = headers_of(device, token_of(key))
     answered = sent(sandbox, headers)
     assert (answered.status, answered.body) == (200, b"")
@@ -42,7 +42,7 @@ def test_a_good_request_is_accepted_with_its_own_id(sandbox, key, device):
     assert receipt.headers["apns-topic"] == device.topic
 
 
-def test_only_what_the_topic_asks_for_is_needed(sandbox, key, device):
+def test_only_headers_that_the_topic_needs_are_required(sandbox, key, device):
     optional = ("apns_push_type", "apns_priority", "apns_expiration", "apns_id")
     headers = headers_of(device, token_of(key), **dict.fromkeys(optional))
     answered = sent(sandbox, headers)
@@ -92,12 +92,12 @@ def test_a_broken_rule_is_named(sandbox, key, device, over, status, reason):
         {"apns_push_type": "background", "apns_priority": None},
     ],
 )
-def test_what_is_just_right_is_accepted(sandbox, key, device, over):
+def test_a_request_at_the_limits_is_accepted(sandbox, key, device, over):
     assert sent(sandbox, headers_of(device, token_of(key), **over)).status == 200
 
 
-def test_the_checks_have_an_order(sandbox, key, device):
-    """Each is mended in turn; the next one shows."""
+def test_the_checks_run_in_apples_order(sandbox, key, device):
+    """Each fault is repaired in turn; the next one is reported."""
     good = dict(headers_of(device, token_of(key)))
     faults = {
         ":path": ("/", "BadPath"),
@@ -131,7 +131,7 @@ def test_the_checks_have_an_order(sandbox, key, device):
         (b"x" * 40_000, 413, "PayloadTooLarge"),
     ],
 )
-def test_a_payload_is_json_with_aps_of_at_most_4096_bytes(
+def test_a_payload_must_be_json_with_aps_of_at_most_4096_bytes(
     sandbox, key, device, body, status, reason
 ):
     answered = sent(sandbox, headers_of(device, token_of(key)), body)
@@ -144,12 +144,12 @@ def test_a_payload_of_4096_bytes_is_accepted(sandbox, key, device):
     assert sandbox.messages(device.token)[0].payload == body
 
 
-def test_a_header_that_is_there_twice_is_refused(sandbox, key, device):
+def test_a_repeated_header_is_refused(sandbox, key, device):
     headers = [*headers_of(device, token_of(key)), ("apns-topic", device.topic)]
     assert sent(sandbox, headers).reason == "DuplicateHeaders"
 
 
-def test_a_token_of_another_app_is_not_for_the_topic(sandbox, key):
+def test_a_token_of_another_app_does_not_fit_the_topic(sandbox, key):
     other = sandbox.register("com.example.other")
     headers = headers_of(other, token_of(key), apns_topic="com.example.app")
     assert sent(sandbox, headers).reason == "DeviceTokenNotForTopic"
@@ -177,7 +177,7 @@ def foreign_key():
         ({"algorithm": "HS256", "private_key": "x" * 64}, "InvalidProviderToken"),
     ],
 )
-def test_a_provider_token_is_signed_by_the_teams_key_within_the_hour(
+def test_a_provider_token_must_be_signed_by_the_teams_key_within_the_hour(
     sandbox, key, device, claims, reason
 ):
     if "iat" in claims:
@@ -195,7 +195,7 @@ def test_a_tampered_token_is_refused(sandbox, key, device):
         assert sent(sandbox, headers_of(device, token)).reason == "InvalidProviderToken"
 
 
-def test_a_token_is_used_for_twenty_minutes_on_a_connection(sandbox, key, device):
+def test_a_provider_token_must_be_used_for_twenty_minutes_on_a_connection(sandbox, key, device):
     tokens = [token_of(key, iat=int(time.time()) - age) for age in (60, 30)]
     with Provider(sandbox) as provider:
         statuses = [provider.send(headers_of(device, each)) for each in [*tokens, tokens[0]]]
@@ -204,7 +204,7 @@ def test_a_token_is_used_for_twenty_minutes_on_a_connection(sandbox, key, device
     assert sent(sandbox, headers_of(device, tokens[1])).status == 200
 
 
-def test_a_connection_is_one_teams(sandbox, key, device):
+def test_a_connection_belongs_to_one_team(sandbox, key, device):
     other = sandbox.key("OTHERTEAM1")
     with Provider(sandbox) as provider:
         assert provider.send(headers_of(device, token_of(key))).status == 200
@@ -221,7 +221,7 @@ def test_a_connection_is_one_teams(sandbox, key, device):
         ("unrelated", "UnrelatedKeyIdInToken"),
     ],
 )
-def test_a_key_can_be_refused_for_a_while(sandbox, device, mode, reason):
+def test_a_key_can_be_refused_for_some_requests(sandbox, device, mode, reason):
     key = sandbox.key()
     key.behave(mode, times=1)
     answered = sent(sandbox, headers_of(device, token_of(key)))
@@ -229,7 +229,7 @@ def test_a_key_can_be_refused_for_a_while(sandbox, device, mode, reason):
     assert sent(sandbox, headers_of(device, token_of(key))).status == 200
 
 
-def test_a_key_is_what_the_providers_endpoint_takes(key):
+def test_a_key_is_accepted_by_the_services_own_endpoint(key):
     credential = key.credential
     assert json.loads(json.dumps(credential)) == credential
     assert credential.keys() == {"key", "key_id", "team_id", "topic", "environment"}

@@ -64,7 +64,7 @@ def sandbox(served):
     return served[0]
 
 
-def test_it_says_where_apns_is_and_whom_to_trust(control, sandbox):
+def test_the_interface_names_the_server_and_its_authority(control, sandbox):
     assert control("GET", "/apns") == (
         200,
         {"server": sandbox.server, "ca_file": str(sandbox.ca_file), "ca_pem": sandbox.ca_pem},
@@ -91,7 +91,7 @@ def test_many_devices_can_be_made_at_once(control):
     assert (status, len({device["token"] for device in said["devices"]})) == (201, 5)
 
 
-def test_devices_and_keys_are_told_how_to_behave(control, sandbox):
+def test_behaviours_of_devices_and_keys_are_set_over_http(control, sandbox):
     device, key = sandbox.register(), sandbox.key()
     throttled = {"mode": "throttled", "times": 1, "retry_after": 3}
     assert control("PUT", f"/apns/devices/{device.token}/behaviour", throttled) == (204, None)
@@ -109,7 +109,7 @@ def test_a_deleted_device_is_unregistered(control, sandbox):
         assert provider.send(headers_of(device, token_of(key))).reason == "Unregistered"
 
 
-def test_totals_are_of_each_device_and_of_all(control, sandbox):
+def test_totals_are_given_for_each_device_and_for_all(control, sandbox):
     devices, key = [sandbox.register(), sandbox.register()], sandbox.key()
     devices[1].behave("internal_error")
     with Provider(sandbox) as provider:
@@ -122,7 +122,7 @@ def test_totals_are_of_each_device_and_of_all(control, sandbox):
     assert said["devices"][devices[0].token]["statuses"] == {"403": 2}
 
 
-def test_reset_forgets_everything(control, sandbox):
+def test_a_reset_deletes_everything(control, sandbox):
     device = sandbox.register()
     assert control("POST", "/apns/reset") == (204, None)
     assert control("GET", f"/apns/devices/{device.token}/messages")[0] == 404
@@ -145,13 +145,13 @@ def test_reset_forgets_everything(control, sandbox):
         ("PUT", "/apns/keys/UNKNOWN123/behaviour", {"mode": "revoked"}, 404),
     ],
 )
-def test_a_fault_of_the_caller_is_named(control, method, path, body, status):
+def test_an_invalid_request_is_answered_with_its_fault(control, method, path, body, status):
     answered, said = control(method, path, body)
     assert answered == status
     assert said["error"]
 
 
-def test_a_mode_that_does_not_exist_is_named(control, sandbox):
+def test_an_unknown_mode_is_named(control, sandbox):
     device, key = sandbox.register(), sandbox.key()
     for path in (f"/apns/devices/{device.token}", f"/apns/keys/{key.key_id}"):
         status, said = control("PUT", f"{path}/behaviour", {"mode": "explode"})

@@ -9,7 +9,7 @@ from pushsvc.sandbox import ApnsSandbox, running_apns_sandbox
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 
 
-def test_the_address_is_known_at_once_and_free_in_the_end():
+def test_the_address_is_known_at_the_start_and_free_after_the_end():
     with running_apns_sandbox() as sandbox:
         host, port = sandbox.server.split(":")
         with pytest.raises(OSError, match="in use"):
@@ -18,7 +18,7 @@ def test_the_address_is_known_at_once_and_free_in_the_end():
         pass
 
 
-def test_its_certificate_is_good_for_its_host_and_its_authority_alone():
+def test_the_certificate_is_valid_for_its_host_and_its_authority_only():
     with running_apns_sandbox() as sandbox:
         assert sandbox.ca_file.read_text() == sandbox.ca_pem
         for name in ("127.0.0.1", "localhost"):
@@ -31,21 +31,21 @@ def test_its_certificate_is_good_for_its_host_and_its_authority_alone():
     assert not sandbox.ca_file.exists()
 
 
-def test_two_sandboxes_do_not_vouch_for_each_other():
+def test_two_sandboxes_have_different_authorities():
     with running_apns_sandbox() as one, running_apns_sandbox() as other:
         one.ca_pem = other.ca_pem
         with pytest.raises(ssl.SSLCertVerificationError):
             Provider(one)
 
 
-def test_the_authority_can_be_written_where_it_is_wanted(tmp_path):
+def test_the_authority_can_be_written_to_a_chosen_file(tmp_path):
     path = tmp_path / "ca.pem"
     with running_apns_sandbox(ca_file=path) as sandbox:
         assert (sandbox.ca_file, path.read_text()) == (path, sandbox.ca_pem)
     assert path.exists()
 
 
-def test_keys_and_devices_outlive_a_restart_what_they_received_does_not(tmp_path):
+def test_keys_and_devices_survive_a_restart_and_receipts_do_not(tmp_path):
     state = tmp_path / "apns.jsonl"
     with running_apns_sandbox(state_file=state) as sandbox:
         key, kept, deleted = sandbox.key(), sandbox.register(), sandbox.register()
@@ -83,7 +83,7 @@ def test_without_content_only_counts_are_kept():
         assert (receipt.headers, receipt.payload, receipt.accepted) == ({}, None, True)
 
 
-def test_stopping_cuts_what_hangs_and_leaves_no_task():
+def test_stopping_ends_hanging_requests_and_leaves_no_task():
     async def whole():
         sandbox = ApnsSandbox()
         await sandbox.start()
@@ -106,7 +106,7 @@ def test_stopping_cuts_what_hangs_and_leaves_no_task():
     assert asyncio.run(whole()) == (0, set())
 
 
-def test_messages_of_unknown_devices_are_an_error():
+def test_receipts_of_an_unknown_device_are_an_error():
     with running_apns_sandbox() as sandbox, pytest.raises(KeyError):
         sandbox.messages("a1")
 

@@ -23,7 +23,7 @@ class FcmSender:
         self.bearer = self.token().json["access_token"]
 
     def assertion(self, key_file=None, header=None, **claims):
-        """A good one; a claim of None leaves it out."""
+        """A valid assertion; a claim of None leaves it out."""
         key_file = key_file or self.key_file
         now = int(time.time())
         usual = {
@@ -72,21 +72,21 @@ class Said:
 
     @property
     def fcm_code(self):
-        """Of the FcmError; None without one."""
+        """The code of the FcmError; None without one."""
         name = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
         codes = [each["errorCode"] for each in self.error["details"] if each["@type"] == name]
         return codes[0] if codes else None
 
     @property
     def fields(self):
-        """Those that a BadRequest names."""
+        """The fields that a BadRequest names."""
         name = "type.googleapis.com/google.rpc.BadRequest"
         lists = [each["fieldViolations"] for each in self.error["details"] if each["@type"] == name]
         return [violation["field"] for violations in lists for violation in violations]
 
     @property
     def reason(self):
-        """Of the ErrorInfo; None without one."""
+        """The reason of the ErrorInfo; None without one."""
         name = "type.googleapis.com/google.rpc.ErrorInfo"
         reasons = [each["reason"] for each in self.error["details"] if each["@type"] == name]
         return reasons[0] if reasons else None

@@ -1,4 +1,4 @@
-"""Each mode does over a real socket what it says, for as long as it was told to."""
+"""Each mode does what its name says over a real socket, for as many requests as it was set for."""
 
 import http.client
 
@@ -28,7 +28,7 @@ INSTEAD_OF_AN_ANSWER = {
         ("unavailable", 503, "UNAVAILABLE", "UNAVAILABLE"),
     ],
 )
-def test_an_error_mode_answers_as_fcm(sandbox, sender, device, mode, status, name, code):
+def test_an_error_mode_answers_as_fcm_does(sandbox, sender, device, mode, status, name, code):
     device.behave(mode)
     said = sender.send(device)
     assert (said.status, said.error["code"]) == (status, status)
@@ -38,7 +38,7 @@ def test_an_error_mode_answers_as_fcm(sandbox, sender, device, mode, status, nam
     assert receipt.message["token"] == device.token
 
 
-def test_a_bad_token_is_named_in_words_or_as_a_field(sender, device):
+def test_a_bad_token_is_named_in_the_message_or_as_a_field(sender, device):
     device.behave("bad_token")
     said = sender.send(device)
     assert (said.error["message"][:22], said.fields) == ("The registration token", [])
@@ -47,7 +47,7 @@ def test_a_bad_token_is_named_in_words_or_as_a_field(sender, device):
 
 
 @pytest.mark.parametrize("mode", ["throttled", "internal", "unavailable"])
-def test_a_wait_is_given_in_seconds_as_a_date_or_not_at_all(sender, device, mode):
+def test_a_retry_after_is_in_seconds_a_date_or_absent(sender, device, mode):
     check_wait(sender, device, mode)
 
 
@@ -85,7 +85,7 @@ def test_a_connection_can_end_without_an_answer(sandbox, sender, device, mode):
     assert receipt.taken is (mode == "close_after_accept")
 
 
-def test_a_behaviour_ends_after_its_times_and_is_of_one_device(sandbox, sender, device):
+def test_a_behaviour_ends_after_its_times_and_belongs_to_one_device(sandbox, sender, device):
     device.behave("unregistered", times=2)
     assert sender.send(sandbox.register(PROJECT)).status == 200
     assert sender.send(device, data={"from": "x"}).status == 400
@@ -130,7 +130,7 @@ def test_the_token_endpoint_can_break_connections(sandbox, sender, mode):
         ("error", {}, "mode error needs the option status"),
     ],
 )
-def test_a_behaviour_that_makes_no_sense_is_refused_in_words(device, mode, options, complaint):
+def test_an_invalid_behaviour_is_refused_with_a_reason(device, mode, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         device.behave(mode, **options)
 

@@ -1,4 +1,4 @@
-"""FCM's send method takes what the real one takes and says what is wrong with the rest."""
+"""The sandbox's send method accepts what FCM accepts, and says what is wrong with the rest."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.sandbox.fcm.sender import PROJECT, FcmSender
 from tests.sandbox.webpush.sender import request
 
 
-def test_a_message_is_taken_and_kept(sandbox, sender, device):
+def test_a_message_is_accepted_and_kept(sandbox, sender, device):
     said = sender.send(device, data={"city": "Bern"})
     assert said.status == 200
     assert said.json["name"].startswith("projects/demo-app/messages/")
@@ -70,7 +70,7 @@ def test_every_field_of_the_reference_is_known(sender, device):
         {"ttl": "0s"},
     ],
 )
-def test_what_googles_own_libraries_write_is_taken(sender, device, android):
+def test_messages_of_googles_own_libraries_are_accepted(sender, device, android):
     assert sender.send(device, android=android).status == 200
 
 
@@ -125,7 +125,7 @@ def test_the_frontend_names_the_field_that_it_cannot_read(sandbox, sender, devic
     assert sandbox.messages(device.id) == []
 
 
-def test_an_unknown_name_is_told(sender, device):
+def test_an_unknown_name_is_reported(sender, device):
     message = sender.send(device, android={"priorty": "HIGH"}).error["message"]
     assert message == (
         "Invalid JSON payload received. Unknown name \"priorty\" at 'message.android': "
@@ -134,7 +134,7 @@ def test_an_unknown_name_is_told(sender, device):
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_object_is_refused(sender, body):
+def test_a_body_that_is_no_json_object_is_refused(sender, body):
     assert (sender.post(body).status, sender.post(body).fcm_code) == (400, None)
 
 
@@ -160,7 +160,7 @@ def test_an_unknown_field_of_the_request_is_refused(sender, device):
         ({"android": {"data": {"from": "x"}}}, "message.android.data"),
     ],
 )
-def test_fcm_names_the_field_that_it_does_not_take(sender, device, fields, field):
+def test_fcm_names_the_field_that_it_refuses(sender, device, fields, field):
     said = sender.send(device, **fields)
     assert (said.status, said.fcm_code) == (400, "INVALID_ARGUMENT")
     assert said.fields == [field]
@@ -172,7 +172,7 @@ def test_a_request_needs_a_message(sender, body):
 
 
 @pytest.mark.parametrize("name", ["googleish", "gcm", "fromage", "From"])
-def test_a_name_that_only_begins_like_a_reserved_one_is_taken(sender, device, name):
+def test_a_name_that_only_starts_like_a_reserved_one_is_accepted(sender, device, name):
     assert sender.send(device, data={name: "x"}).status == 200
 
 
@@ -188,7 +188,7 @@ def test_a_name_that_only_begins_like_a_reserved_one_is_taken(sender, device, na
         },
     ],
 )
-def test_names_and_values_are_at_most_4096_bytes_together(sender, device, part):
+def test_names_and_values_have_at_most_4096_bytes_together(sender, device, part):
     assert sender.send(device, **part(4_096)).status == 200
     said = sender.send(device, **part(4_097))
     assert (said.status, said.error["message"]) == (400, "Android message is too big")
@@ -207,13 +207,13 @@ def test_a_token_of_another_shape_is_an_invalid_argument(sender, device, token):
     assert said.error["message"] == "The registration token is not a valid FCM registration token"
 
 
-def test_a_token_that_nobody_has_is_unregistered(sender, device):
+def test_an_unknown_token_is_unregistered(sender, device):
     unknown = device.token[:-4] + "AAAA"
     said = sender.send(device, token=unknown)
     assert (said.status, said.error["status"], said.fcm_code) == (404, "NOT_FOUND", "UNREGISTERED")
 
 
-def test_an_app_that_was_removed_is_unregistered(sandbox, sender, device):
+def test_a_removed_app_is_unregistered(sandbox, sender, device):
     sandbox.unregister(device)
     assert sender.send(device).fcm_code == "UNREGISTERED"
     assert [receipt.status for receipt in sandbox.messages(device.id)] == [404]
@@ -224,7 +224,7 @@ def test_a_token_of_another_project_is_a_mismatch(sandbox, sender):
     assert (said.status, said.fcm_code) == (403, "SENDER_ID_MISMATCH")
 
 
-def test_an_account_sends_in_its_own_project_only(sandbox, sender):
+def test_an_account_sends_only_in_its_own_project(sandbox, sender):
     foreign = sandbox.register("other-app")
     said = sender.send(foreign, project="other-app")
     assert (said.status, said.fcm_code, said.reason) == (403, None, "IAM_PERMISSION_DENIED")
@@ -238,7 +238,7 @@ def test_an_account_sends_in_its_own_project_only(sandbox, sender):
         ("email", 403),
     ],
 )
-def test_a_token_needs_a_scope_of_fcms(sender, device, scope, status):
+def test_an_access_token_needs_a_scope_of_fcms(sender, device, scope, status):
     bearer = sender.token(sender.assertion(scope=scope)).json["access_token"]
     assert sender.send(device, bearer=bearer).status == status
 
@@ -254,7 +254,7 @@ def test_a_send_needs_an_access_token(sandbox, sender, device, authorization):
     assert sandbox.messages(device.id) == []
 
 
-def test_the_quota_is_a_projects_and_says_when_to_come_back(sandbox):
+def test_the_quota_belongs_to_the_project_and_a_refusal_says_when_to_retry(sandbox):
     sandbox.project("full-app").quota_per_minute = 2
     sender = FcmSender(sandbox, "full-app")
     device = sandbox.register("full-app")
@@ -265,7 +265,7 @@ def test_the_quota_is_a_projects_and_says_when_to_come_back(sandbox):
     assert FcmSender(sandbox).send(sandbox.register(PROJECT)).status == 200
 
 
-def test_a_quota_begins_again_after_a_minute(sandbox):
+def test_a_quota_starts_again_after_a_minute(sandbox):
     project = sandbox.project("clock-app")
     project.quota_per_minute = 1
     assert [project.seconds_over_quota(now) for now in (0.0, 10.0, 60.0)] == [0.0, 50.0, 0.0]

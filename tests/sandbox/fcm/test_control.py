@@ -1,4 +1,4 @@
-"""The HTTP interface for processes that are not the sandbox's own, and what outlives one."""
+"""The HTTP interface for other processes, and what survives a restart of the sandbox."""
 
 import stat
 from datetime import datetime
@@ -99,7 +99,7 @@ def test_a_deleted_device_is_unregistered_and_keeps_its_messages(sandbox):
     assert [receipt.status for receipt in sandbox.messages(device.id)] == [200, 404]
 
 
-def test_a_reset_forgets_devices_and_behaviours_but_not_accounts(sandbox):
+def test_a_reset_deletes_devices_and_behaviours_but_no_accounts(sandbox):
     sender = FcmSender(sandbox)
     device = sandbox.register(PROJECT)
     sandbox.project(PROJECT).messaging.behave("unauthenticated")
@@ -123,7 +123,7 @@ def test_a_reset_forgets_devices_and_behaviours_but_not_accounts(sandbox):
         ("PUT", f"/projects/{PROJECT}/messaging/behaviour", {"mode": "hang"}),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words(sandbox, method, path, body):
+def test_an_invalid_request_is_refused_with_a_reason(sandbox, method, path, body):
     status, answer = call(sandbox, method, path, body)
     assert status == 400
     assert answer["error"]
@@ -150,7 +150,7 @@ def test_an_unknown_device_is_a_keyerror(sandbox):
         sandbox.accepted_count("unknown")
 
 
-def test_accounts_and_devices_outlive_a_restart(tmp_path):
+def test_accounts_and_devices_survive_a_restart(tmp_path):
     path = tmp_path / "fcm.json"
     with running_fcm_sandbox(state_file=path) as first:
         sender, revoked = FcmSender(first), FcmSender(first)
@@ -180,6 +180,6 @@ def test_content_need_not_be_kept():
         assert (receipt.message, receipt.headers, receipt.accepted) == (None, {}, True)
 
 
-def test_a_quota_can_be_given_for_all_projects():
+def test_a_quota_can_be_set_for_all_projects():
     with running_fcm_sandbox(quota_per_minute=0) as sandbox:
         assert FcmSender(sandbox).send(sandbox.register(PROJECT)).status == 429

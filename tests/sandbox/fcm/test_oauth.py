@@ -1,4 +1,4 @@
-"""The token endpoint gives access tokens to accounts that it knows and to nobody else."""
+"""The token endpoint gives access tokens only to accounts that it knows."""
 
 import time
 
@@ -20,14 +20,14 @@ def test_a_service_account_has_the_shape_of_googles_key_file(sandbox):
     assert account["client_email"].endswith("@demo-app.iam.gserviceaccount.com")
 
 
-def test_a_good_assertion_is_given_an_access_token_for_an_hour(sender):
+def test_a_valid_assertion_gets_an_access_token_for_an_hour(sender):
     said = sender.token()
     assert said.status == 200
     assert said.json.keys() == {"access_token", "expires_in", "token_type"}
     assert (said.json["expires_in"], said.json["token_type"]) == (3_600, "Bearer")
 
 
-def test_the_address_of_the_endpoint_is_an_audience_too(sandbox, sender):
+def test_the_address_of_the_endpoint_is_a_valid_audience_too(sandbox, sender):
     assert sender.token(sender.assertion(aud=sandbox.token_uri)).status == 200
 
 
@@ -48,7 +48,7 @@ SIGNATURE = "Invalid JWT Signature."
         ({"exp": float("nan")}, BAD_TIMES),
     ],
 )
-def test_a_wrong_claim_is_invalid_grant(sender, claims, description):
+def test_a_wrong_claim_is_an_invalid_grant(sender, claims, description):
     said = sender.token(sender.assertion(**claims))
     assert (said.status, said.error) == (400, "invalid_grant")
     assert said.json["error_description"].startswith(description)
@@ -59,7 +59,7 @@ def test_a_wrong_claim_is_invalid_grant(sender, claims, description):
     [(0, 3_600, 200), (-60, 3_540, 200), (50, 3_650, 200), (0, 3_601, 400), (-3_700, -100, 400),
      (0, -1, 400), (120, 3_700, 400)],
 )  # fmt: skip
-def test_an_assertion_is_for_an_hour_from_now(sender, issued, expires, status):
+def test_an_assertion_must_be_for_an_hour_from_now(sender, issued, expires, status):
     now = int(time.time())
     said = sender.token(sender.assertion(iat=now + issued, exp=now + expires))
     assert said.status == status
@@ -89,16 +89,16 @@ def test_an_unsigned_assertion_is_refused(sender):
 
 
 @pytest.mark.parametrize("assertion", ["x", "a.b", "W10.W10.W10", "e30.e30.=", "é.e30.e30"])
-def test_what_is_no_jwt_is_refused(sender, assertion):
+def test_a_text_that_is_no_jwt_is_refused(sender, assertion):
     assert sender.token(assertion).error == "invalid_grant"
 
 
-def test_a_scope_has_to_be_asked_for(sender):
+def test_an_assertion_must_request_a_scope(sender):
     assert sender.token(sender.assertion(scope="")).error == "invalid_scope"
 
 
 @pytest.mark.parametrize("grant_type", ["", "refresh_token"])
-def test_another_grant_is_not_supported(sender, grant_type):
+def test_another_grant_type_is_not_supported(sender, grant_type):
     said = sender.token(grant_type=grant_type)
     assert (said.status, said.error) == (400, "unsupported_grant_type")
 

@@ -14,7 +14,7 @@ from tests.sandbox.webpush.sender import Sender, encrypted, post
 
 
 class AutopushBrowser:
-    """Its connection is open until the block ends; `uaid` outlives it."""
+    """Its connection is open until the block ends; `uaid` survives it."""
 
     def __init__(self, sandbox) -> None:
         self._sandbox = sandbox
@@ -50,7 +50,7 @@ class AutopushBrowser:
         return json.loads(self._run(self._socket.receive_str(timeout=5)))
 
     def end(self):
-        """Waits until the service closes the connection; the code that it gave."""
+        """Waits until the push service closes the connection; the code that it sent."""
         frame = self._run(self._socket.receive(timeout=5))
         assert frame.type is aiohttp.WSMsgType.CLOSE, frame
         return frame.data
@@ -68,7 +68,7 @@ class AutopushBrowser:
         return self.hear()
 
     def is_quiet(self):
-        """Whether nothing comes before the answer to a ping does."""
+        """Whether no message comes before the answer to a ping."""
         self.say_raw("{}")
         return self.hear() == {}
 
@@ -81,7 +81,8 @@ async def _session():
 
 
 class Letters:
-    """Sends to endpoints of browsers: the keys are made up, for the service cannot read."""
+    """Sends to endpoints of browsers. The keys are made up, because the push service cannot
+    decrypt."""
 
     def __init__(self, endpoint, sender=None) -> None:
         self.endpoint = endpoint
@@ -90,7 +91,7 @@ class Letters:
 
     def send(self, body=None, **changes):
         """The answer, and the body that was sent."""
-        device: Any = self  # it has what is asked of one
+        device: Any = self  # a message with everything that is required
         body = encrypted(device) if body is None else body
         return post(self.endpoint, self.sender.headers(device, **changes), body), body
 

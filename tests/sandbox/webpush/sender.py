@@ -47,7 +47,7 @@ class Sender:
         return self.vapid.sign(usual | claims)["Authorization"]
 
     def headers(self, device: Device, **changes: str | None) -> dict[str, str]:
-        """Good headers; a change of None leaves one out, `_` in a name stands for `-`."""
+        """Valid headers; a change of None leaves one out, `_` in a name stands for `-`."""
         good = {
             "TTL": "60",
             "Content-Encoding": "aes128gcm",
@@ -67,7 +67,7 @@ def encoded(device: Device, text: bytes = TEXT) -> bytes:
 
 
 def encrypted(device: Device, text: bytes = TEXT, **options) -> bytes:
-    """As `encoded`, with the key, the salt and the record size in the test's hand."""
+    """As `encoded`, with a key, salt and record size that the test chooses."""
     return http_ece.encrypt(
         text,
         private_key=options.pop("private_key", None) or ec.generate_private_key(ec.SECP256R1()),
@@ -94,7 +94,8 @@ def post(url: str, headers: dict[str, str], body: bytes, timeout: float = 10) ->
 
 
 def raw_post(device: Device, headers: list[tuple[str, str]], body: bytes) -> bytes:
-    """The request line by line, for what HTTP clients will not send; returns the status line."""
+    """Sends the request line by line, because HTTP clients refuse to send some; returns the
+    status line."""
     parts = urlsplit(device.endpoint)
     lines = [f"POST {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in [*headers, ("Content-Length", len(body))]]

@@ -28,7 +28,7 @@ def browser(sandbox):
 
 
 def subscribed(browser, sender=None, **fields):
-    """Greets, registers, and how to send there."""
+    """Greets and registers; what is needed to send to the browser."""
     sender = sender or Sender()
     browser.hello()
     return Letters(browser.register(sender.public_key, **fields)["pushEndpoint"], sender)
@@ -47,7 +47,7 @@ def test_a_browser_is_given_an_id_and_keeps_it_with_its_subscriptions(sandbox, b
         assert browser.hear()["messageType"] == "notification"
 
 
-def test_an_id_that_the_service_does_not_know_is_replaced(browser):
+def test_an_unknown_id_is_replaced(browser):
     browser.uaid = "of-another-service"
     with browser:
         assert browser.hello()["uaid"] != "of-another-service"
@@ -80,14 +80,14 @@ def test_a_registration_may_be_repeated_but_not_with_another_key(browser, sender
         assert browser.register(channel_id="one")["status"] == 409
 
 
-def test_a_registration_with_a_key_that_is_none_is_refused(sandbox, browser):
+def test_a_registration_with_an_invalid_key_is_refused(sandbox, browser):
     with browser:
         browser.hello()
         assert browser.register("AAAA")["status"] == 400
     assert sandbox.browser_devices() == []
 
 
-def test_a_message_reaches_the_browser_as_it_was_sent(sandbox, browser):
+def test_a_message_reaches_the_browser_unchanged(sandbox, browser):
     with browser:
         letters = subscribed(browser, channel_id="one")
         answered, body = letters.send()
@@ -119,14 +119,16 @@ def test_a_message_reaches_the_browser_as_it_was_sent(sandbox, browser):
     ],
     ids=["ttl", "urgency", "encoding", "no vapid", "bad vapid", "too large", "short", "no point"],
 )
-def test_messages_to_a_browser_are_checked_as_far_as_that_takes_no_keys(browser, changes, status):
+def test_messages_to_a_browser_are_checked_as_far_as_possible_without_its_keys(
+    browser, changes, status
+):
     with browser:
         letters = subscribed(browser)
         assert letters.send(**changes)[0].status == status
         assert browser.is_quiet()
 
 
-def test_a_browsers_endpoint_takes_messages_of_its_key_only(browser):
+def test_a_browsers_endpoint_accepts_only_messages_of_its_key(browser):
     with browser:
         letters = subscribed(browser)
         other = Letters(letters.endpoint)
@@ -141,7 +143,7 @@ def test_a_body_sent_twice_is_refused_because_its_key_is_not_new(browser):
         assert [letters.send(body)[0].status for _ in range(2)] == [201, 400]
 
 
-def test_messages_wait_for_a_browser_that_is_away_and_come_in_order(browser):
+def test_messages_wait_for_an_offline_browser_and_arrive_in_order(browser):
     with browser:
         letters = subscribed(browser)
     sent = [letters.send()[1] for _ in range(3)]
@@ -151,7 +153,7 @@ def test_messages_wait_for_a_browser_that_is_away_and_come_in_order(browser):
     assert heard == [base64url.encode(body) for body in sent]
 
 
-def test_a_message_comes_again_until_it_is_acknowledged(sandbox, browser):
+def test_a_message_is_repeated_until_it_is_acknowledged(sandbox, browser):
     with browser:
         letters = subscribed(browser)
         letters.send()
@@ -169,7 +171,7 @@ def test_a_message_comes_again_until_it_is_acknowledged(sandbox, browser):
     assert sandbox.messages(letters.id)[0].ack_code == 100
 
 
-def test_what_a_worker_could_not_do_is_noted(sandbox, browser):
+def test_a_message_that_a_worker_could_not_handle_is_recorded(sandbox, browser):
     with browser:
         letters = subscribed(browser)
         letters.send()
@@ -179,7 +181,7 @@ def test_what_a_worker_could_not_do_is_noted(sandbox, browser):
     assert json.loads(answered.body)["messages"][0]["ack_code"] == 301
 
 
-def test_a_message_whose_time_is_over_does_not_come(browser):
+def test_an_expired_message_is_not_delivered(browser):
     with browser:
         letters = subscribed(browser)
     assert letters.send(TTL="0")[0].status == 201
@@ -192,14 +194,14 @@ def test_a_message_whose_time_is_over_does_not_come(browser):
         assert browser.is_quiet()
 
 
-def test_a_message_that_shall_come_now_or_never_reaches_a_browser_that_is_there(browser):
+def test_a_message_with_a_ttl_of_zero_reaches_an_online_browser(browser):
     with browser:
         letters = subscribed(browser)
         letters.send(TTL="0")
         assert browser.hear()["messageType"] == "notification"
 
 
-def test_of_messages_with_one_topic_the_newest_waits(browser):
+def test_only_the_newest_message_of_a_topic_waits(browser):
     with browser:
         letters = subscribed(browser)
         other = Letters(browser.register()["pushEndpoint"])
@@ -212,7 +214,7 @@ def test_of_messages_with_one_topic_the_newest_waits(browser):
         assert browser.is_quiet()
 
 
-def test_an_unregistered_endpoint_is_gone_and_so_is_what_waited(browser):
+def test_an_unregistered_endpoint_is_gone_with_its_waiting_messages(browser):
     with browser:
         letters = subscribed(browser, channel_id="one")
         letters.send()
@@ -238,7 +240,7 @@ def test_an_unknown_registration_may_be_unregistered(browser):
         assert browser.hear()["status"] == 200
 
 
-def test_endpoints_of_browsers_misbehave_as_they_are_told(sandbox, browser):
+def test_endpoints_of_browsers_can_misbehave(sandbox, browser):
     with browser:
         letters = subscribed(browser)
         (device,) = sandbox.browser_devices()
@@ -251,7 +253,7 @@ def test_endpoints_of_browsers_misbehave_as_they_are_told(sandbox, browser):
         assert browser.hear()["messageType"] == "notification"
 
 
-def test_what_was_taken_reaches_the_browser_though_the_answer_is_lost(sandbox, browser):
+def test_an_accepted_message_reaches_the_browser_although_its_answer_is_lost(sandbox, browser):
     with browser:
         letters = subscribed(browser)
         sandbox.browser_devices()[0].behave("close_after_accept", times=1)
@@ -260,7 +262,7 @@ def test_what_was_taken_reaches_the_browser_though_the_answer_is_lost(sandbox, b
         assert browser.hear()["messageType"] == "notification"
 
 
-def test_a_deleted_endpoint_is_gone_and_the_browser_is_not_told(sandbox, browser):
+def test_a_deleted_endpoint_is_gone_and_the_browser_is_not_notified(sandbox, browser):
     with browser:
         letters = subscribed(browser)
         sandbox.delete(sandbox.browser_devices()[0])
@@ -274,7 +276,7 @@ def over_http(sandbox, device):
 
 
 @pytest.mark.parametrize("renew", [lambda s, d: s.renew(d), over_http], ids=["method", "http"])
-def test_a_renewed_browser_is_forgotten_and_comes_back_as_another(sandbox, browser, renew):
+def test_a_renewed_browser_is_forgotten_and_returns_with_another_id(sandbox, browser, renew):
     with browser:
         letters = subscribed(browser)
         before = browser.uaid
@@ -285,14 +287,14 @@ def test_a_renewed_browser_is_forgotten_and_comes_back_as_another(sandbox, brows
         assert browser.hello()["uaid"] != before
 
 
-def test_a_device_that_the_sandbox_plays_cannot_be_renewed(sandbox):
+def test_a_simulated_device_cannot_be_renewed(sandbox):
     device = sandbox.subscribe()
     answered = request("POST", f"{sandbox.origin}/subscriptions/{device.id}/renew")
     assert answered.status == 400
     assert request("POST", f"{sandbox.origin}/subscriptions/x/renew").status == 404
 
 
-def test_a_reset_forgets_browsers(sandbox, browser):
+def test_a_reset_deletes_browsers(sandbox, browser):
     with browser:
         letters = subscribed(browser)
         before = browser.uaid
@@ -344,28 +346,28 @@ def test_pings_are_answered_and_broadcasts_are_not(browser):
         '{"messageType": "nack", "version": "x"}',
     ],
 )
-def test_what_the_protocol_does_not_have_ends_the_connection(browser, text):
+def test_a_message_outside_the_protocol_ends_the_connection(browser, text):
     with browser:
         browser.hello()
         browser.say_raw(text)
         assert browser.end() == PROTOCOL_ERROR
 
 
-def test_bytes_end_the_connection(browser):
+def test_a_binary_message_ends_the_connection(browser):
     with browser:
         browser.hello()
         browser.say_bytes(b"{}")
         assert browser.end() == PROTOCOL_ERROR
 
 
-def test_nothing_is_registered_before_the_hello(sandbox, browser):
+def test_a_registration_before_the_hello_is_refused(sandbox, browser):
     with browser:
         browser.say("register", channelID="one")
         assert browser.end() == PROTOCOL_ERROR
     assert sandbox.browser_devices() == []
 
 
-def test_a_browser_does_not_keep_the_sandbox_from_stopping():
+def test_a_connected_browser_does_not_prevent_the_sandbox_from_stopping():
     with running_sandbox() as sandbox:
         browser = AutopushBrowser(sandbox)
         browser.__enter__()

@@ -1,4 +1,4 @@
-"""Each mode does over a real socket what it says, for as long as it was told to."""
+"""Each mode does what its name says over a real socket, for as many requests as it was set for."""
 
 import http.client
 import json
@@ -44,7 +44,7 @@ def test_an_error_mode_answers_in_the_shape_of_autopush(
 
 
 @pytest.mark.parametrize("mode", ["throttled", "wns_throttled"])
-def test_a_wait_is_given_in_seconds_as_a_date_or_not_at_all(sender, device, mode):
+def test_a_retry_after_is_in_seconds_a_date_or_absent(sender, device, mode):
     check_wait(sender, device, mode)
 
 
@@ -57,7 +57,7 @@ def test_wns_throttles_with_406_and_headers_of_its_own(sender, device):
 
 
 @pytest.mark.parametrize(("options", "status"), [({}, 201), ({"status": 200}, 200)])
-def test_wns_can_drop_a_message_behind_a_success(sandbox, sender, device, options, status):
+def test_wns_can_drop_a_message_and_answer_with_success(sandbox, sender, device, options, status):
     device.behave("wns_dropped", **options)
     answered = sender.send(device)
     assert answered.status == status
@@ -93,7 +93,7 @@ def test_only_a_chosen_success_is_accepted(sandbox, sender, device, status, acce
     assert sandbox.accepted_count(device.id) == accepted
 
 
-def test_a_redirect_points_to_the_given_place(sender, device):
+def test_a_redirect_points_to_the_given_address(sender, device):
     device.behave("redirect", location="http://127.0.0.1:9/internal")
     answered = sender.send(device)
     assert (answered.status, answered.headers["Location"]) == (307, "http://127.0.0.1:9/internal")
@@ -127,7 +127,7 @@ def test_a_connection_can_end_without_an_answer(sandbox, sender, device, mode):
     assert receipt.taken is (mode == "close_after_accept")
 
 
-def test_an_endless_body_goes_on_and_is_never_accepted(sandbox, sender, device):
+def test_an_endless_body_continues_and_is_never_accepted(sandbox, sender, device):
     device.behave("endless_body", times=1)
     host, port = sandbox.origin.removeprefix("http://").split(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
@@ -140,8 +140,8 @@ def test_an_endless_body_goes_on_and_is_never_accepted(sandbox, sender, device):
     assert (receipt.status, receipt.taken, receipt.accepted) == (201, True, False)
 
 
-def test_a_message_is_not_accepted_when_its_sender_left_before_the_answer(sandbox, sender, device):
-    """Keep-alive clients that give up close the connection under the answer."""
+def test_a_message_is_not_accepted_if_its_sender_left_before_the_answer(sandbox, sender, device):
+    """Keep-alive clients that give up close the connection."""
     device.behave("slow", seconds=0.5, times=1)
     host, port = sandbox.origin.removeprefix("http://").split(":")
     body = encoded(device)
@@ -167,12 +167,12 @@ def test_a_behaviour_without_times_stays_until_it_is_replaced(sender, device):
     assert sender.send(device).status == 201
 
 
-def test_a_behaviour_is_of_one_device_alone(sandbox, sender, device):
+def test_a_behaviour_belongs_to_one_device(sandbox, sender, device):
     device.behave("gone")
     assert sender.send(sandbox.subscribe(sender.public_key)).status == 201
 
 
-def test_an_invalid_request_is_refused_as_such_and_uses_up_no_times(sender, device):
+def test_a_refused_request_does_not_count_as_one_of_the_times(sender, device):
     device.behave("gone", times=1)
     assert sender.send(device, TTL=None).status == 400
     assert [sender.send(device).status for _ in range(2)] == [410, 201]
@@ -200,6 +200,6 @@ def test_an_invalid_request_is_refused_as_such_and_uses_up_no_times(sender, devi
         ("gone", {"times": True}, "times must be"),
     ],
 )
-def test_a_behaviour_that_makes_no_sense_is_refused_in_words(device, mode, options, complaint):
+def test_an_invalid_behaviour_is_refused_with_a_reason(device, mode, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         device.behave(mode, **options)

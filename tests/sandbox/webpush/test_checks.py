@@ -1,4 +1,4 @@
-"""A good message is accepted; each broken rule is refused with the status and errno of its own."""
+"""A valid message is accepted; each broken rule is refused with its own status and errno."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ def refusal(answered):
     return answered.status, answered.errno
 
 
-def test_a_message_by_pywebpush_and_py_vapid_is_accepted_and_read(sandbox, sender, device):
+def test_a_message_by_pywebpush_and_py_vapid_is_accepted_and_decrypted(sandbox, sender, device):
     before = time.time()
     answered = sender.send(device, Urgency="high", Topic="scores")
     assert answered.status == 201
@@ -42,7 +42,7 @@ def test_a_message_by_pywebpush_and_py_vapid_is_accepted_and_read(sandbox, sende
 
 
 def test_the_example_of_rfc_8291_decrypts():
-    """RFC 8291 §5 and appendix A."""
+    """RFC 8291 section 5 and appendix A."""
     private_key = ec.derive_private_key(
         int.from_bytes(base64url.decode("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"), "big"),
         ec.SECP256R1(),
@@ -61,7 +61,7 @@ def test_an_unknown_device_is_not_found(sandbox, sender, device):
     assert refusal(answered) == (404, 102)
 
 
-def test_a_deleted_device_is_gone_for_ever(sandbox, sender, device):
+def test_a_deleted_device_is_permanently_gone(sandbox, sender, device):
     sandbox.delete(device)
     for _ in range(2):
         answered = sender.send(device)
@@ -81,7 +81,7 @@ def test_a_deleted_device_is_gone_for_ever(sandbox, sender, device):
         ("-1", 114),
     ],
 )
-def test_a_ttl_that_is_missing_or_no_whole_number_is_refused(sender, device, ttl, errno):
+def test_a_missing_or_invalid_ttl_is_refused(sender, device, ttl, errno):
     assert refusal(sender.send(device, TTL=ttl)) == (400, errno)
 
 
@@ -94,12 +94,12 @@ def test_a_ttl_is_granted_up_to_30_days(sender, device, asked, granted):
 
 
 @pytest.mark.parametrize("urgency", ["urgent", "", "low, high"])
-def test_an_urgency_that_the_rfc_does_not_know_is_refused(sender, device, urgency):
+def test_an_urgency_outside_the_rfc_is_refused(sender, device, urgency):
     assert refusal(sender.send(device, Urgency=urgency)) == (400, None)
 
 
 @pytest.mark.parametrize("topic", ["x" * 33, "a b", "a=", "ä", ""])
-def test_a_topic_that_is_long_or_no_base64url_is_refused(sender, device, topic):
+def test_a_topic_that_is_too_long_or_no_base64url_is_refused(sender, device, topic):
     assert refusal(sender.send(device, Topic=topic)) == (400, 113)
 
 
@@ -121,13 +121,13 @@ def test_a_content_encoding_other_than_aes128gcm_is_refused(sender, device, enco
         ("Content-Encoding", "aes128gcm", "aes128gcm"),
     ],
 )
-def test_a_header_that_is_there_twice_is_refused(sender, device, name, value, other):
+def test_a_repeated_header_is_refused(sender, device, name, value, other):
     headers = [*sender.headers(device, **{name: None}).items(), (name, value)]
     assert raw_post(device, headers, encoded(device)).startswith(b"HTTP/1.1 201")
     assert raw_post(device, [*headers, (name, other)], encoded(device)).startswith(b"HTTP/1.1 400")
 
 
-def test_a_body_of_4096_bytes_is_accepted_and_of_4097_too_large(sender, device):
+def test_a_body_may_have_4096_bytes_and_not_4097(sender, device):
     largest = encoded(device, b"x" * 3993)
     assert len(largest) == 4096
     assert sender.send(device, largest).status == 201
@@ -135,7 +135,7 @@ def test_a_body_of_4096_bytes_is_accepted_and_of_4097_too_large(sender, device):
     assert refusal(sender.send(device, b"x" * 1_000_000)) == (413, 104)
 
 
-def test_a_token_for_another_place_is_refused(sender, device):
+def test_a_token_for_another_origin_is_refused(sender, device):
     authorization = sender.authorization(device, aud="https://push.example.com")
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
 
@@ -147,7 +147,7 @@ def test_a_token_for_another_time_is_refused(sender, device, seconds):
 
 
 def signed(sender, device, header=None, **changes):
-    """A token with any claims at all: py_vapid would refuse to make most of these."""
+    """A token with any claims: py_vapid would refuse to make most of these."""
     claims = {
         "aud": device.endpoint.partition("/push/")[0],
         "exp": int(time.time()) + 3600,
@@ -185,7 +185,7 @@ def test_a_token_made_by_hand_is_accepted(sender, device):
     ],
     ids=str,
 )
-def test_a_token_whose_claims_are_wrong_is_refused(sender, device, claims):
+def test_a_token_with_wrong_claims_is_refused(sender, device, claims):
     authorization = f"vapid t={signed(sender, device, **claims)}, k={sender.public_key}"
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
 
@@ -195,13 +195,13 @@ def without_signature(token):
 
 
 def der_signature(token):
-    """ASN.1, which JWS does not allow, in place of r and s."""
+    """An ASN.1 signature, which JWS does not allow, in place of r and s."""
     signed_part, _, signature = token.rpartition(".")
     return f"{signed_part}.{base64url.encode(b'0D' + base64url.decode(signature))}"
 
 
-def test_a_signature_that_lost_a_leading_zero_is_refused(sender, device):
-    """r and s are 32 bytes each, whatever they begin with."""
+def test_a_signature_without_its_leading_zero_is_refused(sender, device):
+    """r and s have 32 bytes each."""
     tokens = (signed(sender, device) for _ in range(10_000))
     token = next(each for each in tokens if base64url.decode(each.rpartition(".")[2])[32] == 0)
     signed_part, _, signature = token.rpartition(".")
@@ -219,7 +219,7 @@ def other_claims(token):
 
 
 @pytest.mark.parametrize("broken", [without_signature, der_signature, other_claims, lambda _: "x"])
-def test_a_token_whose_signature_does_not_hold_is_refused(sender, device, broken):
+def test_a_token_with_an_invalid_signature_is_refused(sender, device, broken):
     token = broken(signed(sender, device))
     authorization = f"vapid t={token}, k={sender.public_key}"
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
@@ -256,22 +256,22 @@ def test_two_authorizations_are_refused(sender, device):
     assert raw_post(device, headers, encoded(device)).startswith(b"HTTP/1.1 401")
 
 
-def test_a_restricted_subscription_wants_vapid(sender, device):
+def test_a_restricted_subscription_needs_vapid(sender, device):
     assert refusal(sender.send(device, Authorization=None)) == (401, 109)
 
 
-def test_a_restricted_subscription_forbids_another_key(device):
+def test_a_restricted_subscription_refuses_another_key(device):
     assert refusal(Sender().send(device)) == (403, 109)
 
 
-def test_a_restricted_subscription_can_refuse_another_key_like_apple(sandbox, sender):
+def test_a_restricted_subscription_can_refuse_another_key_as_apple_does(sandbox, sender):
     device = sandbox.subscribe(sender.public_key, MismatchAnswer.APPLE)
     answered = Sender().send(device)
     assert (answered.status, answered.body) == (400, b'{"reason":"VapidPkHashMismatch"}')
     assert sender.send(device).status == 201
 
 
-def test_an_unrestricted_subscription_takes_any_good_vapid_or_none(sandbox, sender):
+def test_an_unrestricted_subscription_accepts_any_valid_vapid_key_or_none(sandbox, sender):
     device = sandbox.subscribe()
     assert sender.send(device).status == 201
     assert sender.send(device, Authorization=None).status == 201
@@ -294,7 +294,7 @@ def flipped(body, index):
         (lambda body: body[:16] + (35).to_bytes(4, "big") + body[20:], "record size"),
     ],
 )
-def test_a_body_that_a_browser_could_not_read_is_refused(sender, device, broken, reason):
+def test_a_body_that_a_browser_could_not_decrypt_is_refused(sender, device, broken, reason):
     body = encoded(device)
     assert len(body) == 86 + len(TEXT) + 17
     answered = sender.send(device, broken(body))
@@ -313,7 +313,7 @@ def test_a_body_of_two_records_is_refused(sender, device):
 
 
 def sealed(device, padded):
-    """A record whose delimiter and padding are in the test's hand."""
+    """A record with a delimiter and padding that the test chooses."""
     private_key = ec.generate_private_key(ec.SECP256R1())
     template = parse_record(encrypted(device, private_key=private_key))
     key, nonce = _content_key_and_nonce(template, device.keys)
@@ -328,13 +328,13 @@ def test_a_record_without_the_last_records_delimiter_is_refused(sender, device, 
     assert refusal(sender.send(device, sealed(device, padded))) == (400, 110)
 
 
-def test_padding_is_taken_off(sandbox, sender, device):
+def test_padding_is_removed(sandbox, sender, device):
     assert sender.send(device, sealed(device, b"text\x02\0\0\0")).status == 201
     assert sandbox.messages(device.id)[-1].plaintext == b"text"
 
 
 @pytest.mark.parametrize("salts", [(b"a" * 16, b"a" * 16), (b"a" * 16, b"b" * 16)])
-def test_a_key_pair_that_encrypts_twice_is_refused(sandbox, sender, device, salts):
+def test_a_key_pair_that_encrypts_a_second_message_is_refused(sandbox, sender, device, salts):
     private_key = ec.generate_private_key(ec.SECP256R1())
     first, second = (encrypted(device, private_key=private_key, salt=salt) for salt in salts)
     assert sender.send(device, first).status == 201
@@ -343,13 +343,13 @@ def test_a_key_pair_that_encrypts_twice_is_refused(sandbox, sender, device, salt
     assert refusal(sender.send(other, encrypted(other, private_key=private_key))) == (400, 110)
 
 
-def test_a_message_that_does_not_decrypt_uses_up_no_key(sender, device):
+def test_a_message_that_does_not_decrypt_does_not_use_up_its_key(sender, device):
     body = encoded(device)
     assert refusal(sender.send(device, flipped(body, -1))) == (400, 110)
     assert sender.send(device, body).status == 201
 
 
-def test_refused_requests_are_kept_but_not_counted_as_accepted(sandbox, sender, device):
+def test_refused_requests_are_kept_and_not_counted_as_accepted(sandbox, sender, device):
     sender.send(device, TTL=None)
     (receipt,) = sandbox.messages(device.id)
     assert (receipt.status, receipt.plaintext, receipt.accepted) == (400, None, False)

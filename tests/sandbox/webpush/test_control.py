@@ -1,4 +1,4 @@
-"""The HTTP interface for processes that are not the sandbox's own."""
+"""The HTTP interface for other processes."""
 
 import re
 from datetime import datetime
@@ -89,7 +89,7 @@ def test_a_deleted_subscription_answers_410_and_keeps_its_messages(sandbox, send
     assert [message["status"] for message in received["messages"]] == [201, 410]
 
 
-def test_a_reset_forgets_devices_messages_and_keys(sandbox, sender):
+def test_a_reset_deletes_devices_messages_and_keys(sandbox, sender):
     made = subscribe(sandbox)
     (device,) = sandbox.devices()
     sender.send(device)
@@ -116,7 +116,7 @@ def test_a_reset_forgets_devices_messages_and_keys(sandbox, sender):
         ({"mismatch_answer": []}, "not a valid"),
     ],
 )
-def test_a_subscription_that_makes_no_sense_is_refused_in_words(sandbox, body, complaint):
+def test_an_invalid_subscription_is_refused_with_a_reason(sandbox, body, complaint):
     status, answer = call(sandbox, "POST", "/subscriptions", body)
     assert status == 400
     assert re.search(complaint, answer["error"])
@@ -126,7 +126,7 @@ def test_a_subscription_that_makes_no_sense_is_refused_in_words(sandbox, body, c
 @pytest.mark.parametrize(
     "body", [{}, {"mode": "sleepy"}, {"mode": []}, {"mode": "gone", "self": 1}]
 )
-def test_a_behaviour_that_makes_no_sense_is_refused_over_http(sandbox, body):
+def test_an_invalid_behaviour_is_refused_over_http(sandbox, body):
     made = subscribe(sandbox)
     status, answer = call(sandbox, "PUT", f"/subscriptions/{made['id']}/behaviour", body)
     assert status == 400

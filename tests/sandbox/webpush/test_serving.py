@@ -38,7 +38,7 @@ def test_a_port_in_use_is_an_oserror():
         pass
 
 
-def test_a_hanging_request_does_not_keep_the_sandbox_from_stopping(sender):
+def test_a_hanging_request_does_not_prevent_the_sandbox_from_stopping(sender):
     with running_sandbox() as sandbox:
         device = sandbox.subscribe()
         device.behave("hang")
@@ -59,7 +59,7 @@ def _request_begun(subscription, headers):
     return connection
 
 
-def test_accepted_counts_hold_as_soon_as_the_sender_has_the_answer(sender):
+def test_accepted_counts_are_correct_as_soon_as_the_sender_has_the_answer(sender):
     with running_sandbox() as sandbox:
         device = sandbox.subscribe(sender.public_key)
         for count in range(1, 101):
@@ -76,7 +76,7 @@ def test_without_content_only_counts_and_statuses_are_kept(sender):
     assert (receipt.status, receipt.accepted) == (201, True)
 
 
-def test_devices_of_a_state_file_outlive_the_process(sender, tmp_path):
+def test_devices_of_a_state_file_survive_the_process(sender, tmp_path):
     path = tmp_path / "devices"
     with running_sandbox(state_file=path) as before:
         kept = before.subscribe(sender.public_key)
@@ -102,7 +102,7 @@ def test_an_unknown_device_is_a_keyerror(sandbox):
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate for 127.0.0.1 that signs itself: path of the certificate, path of the key."""
+    """The paths of a self-signed certificate for 127.0.0.1 and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sandbox")])
     now = datetime.datetime.fromtimestamp(1_700_000_000, datetime.UTC)
