@@ -22,7 +22,7 @@ from notifications_app.states import STATES, BatchStatus
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 
-_LANES = 8
+_PLANS_AT_ONCE = 8
 
 
 def claim(
@@ -43,7 +43,7 @@ def claim(
     begun = time.monotonic()
     with sql.brief_transaction():
         skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
-        for plan_id in _lanes(platform, skipped, skip_channels):
+        for plan_id in _plans_with_work(platform, skipped, skip_channels):
             parameters = {"plan": plan_id, "skip": skipped, "lease": _lease()}
             claimed = sql.rows(_CLAIM, STATES | parameters)
             if claimed:
@@ -94,7 +94,9 @@ def _lease() -> timedelta:
     return timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def _lanes(platform: Platform, skip: list[str], skip_channels: Sequence[UUID]) -> Iterator[int]:
+def _plans_with_work(
+    platform: Platform, skip: list[str], skip_channels: Sequence[UUID]
+) -> Iterator[int]:
     """Plans with due batches, fairest first. A few are read at a time, because mostly the first
     one has a batch that no other worker has locked."""
     tried: list[int] = []
@@ -104,13 +106,13 @@ def _lanes(platform: Platform, skip: list[str], skip_channels: Sequence[UUID]) -
             "skip": skip,
             "channels": list(skip_channels),
             "tried": tried,
-            "lanes": _LANES,
+            "most": _PLANS_AT_ONCE,
         }
-        lanes = [int(row[0]) for row in sql.rows(_NEXT_LANES, STATES | parameters)]
-        yield from lanes
-        if len(lanes) < _LANES:
+        plans = [int(row[0]) for row in sql.rows(_NEXT_PLANS, STATES | parameters)]
+        yield from plans
+        if len(plans) < _PLANS_AT_ONCE:
             return
-        tried += lanes
+        tried += plans
 
 
 def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
@@ -126,7 +128,7 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 
 # In SQL, because the ORM says a correlated max() only with GROUP BY, for which PostgreSQL reads
 # all batches of a channel; without it, it reads the last entry of an index.
-_NEXT_LANES = """
+_NEXT_PLANS = """
 SELECT plan.id
 FROM notifications_app_plan plan
 WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s AND plan.id <> ALL(%(tried)s)
@@ -142,7 +144,7 @@ ORDER BY
   (SELECT max(claimed_at) FROM notifications_app_batch served
    WHERE served.plan_id = plan.id) NULLS FIRST,
   plan.id
-LIMIT %(lanes)s
+LIMIT %(most)s
 """
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: workers that claim at the
