@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from channels_app import keys
 from channels_app.models import ApiKey, Channel, Scope
-from channels_app.selectors import ChannelNotFound, FoundKey, api_key_find, channel_get
+from channels_app.selectors import ChannelNotFound, FoundKey, recent_api_key, recent_channel
 from channels_app.services import api_key_note_use
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
 from pushsvc.common.http import ratelimit
@@ -90,7 +90,7 @@ def _key_text(header: str) -> str:
 
 def _accepted(text: str) -> FoundKey:
     presented = keys.parse(text)
-    found = api_key_find(presented.public_id) if presented else None
+    found = recent_api_key(presented.public_id) if presented else None
     if presented is None or found is None or not presented.matches(found.api_key.secret_sha256):
         raise InvalidKey
     if found.api_key.revoked_at is not None:
@@ -161,4 +161,4 @@ def channel_from_header(request: Request) -> Channel:
         channel_id = parse_uuid(text)
     except ValueError as error:
         raise ChannelIdMalformed from error
-    return channel_get(channel_id)
+    return recent_channel(channel_id)

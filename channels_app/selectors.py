@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +14,7 @@ from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredent
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt
+from pushsvc.common.store.recent import Recent
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _CROWDED = 0.9
@@ -104,6 +105,11 @@ def api_key_find(public_id: str) -> FoundKey | None:
         .first()
     )
     return FoundKey(found, found.read_at) if found else None
+
+
+# For requests, which come by the thousand. What they read may be a second old.
+recent_channel: Final = Recent(channel_get)
+recent_api_key: Final = Recent(api_key_find)
 
 
 def current_vapid_key(channel: Channel) -> VapidKey:

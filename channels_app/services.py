@@ -161,6 +161,7 @@ def api_key_note_use(found: FoundKey) -> None:
         if found.api_key.last_used_at is None:
             seen = ApiKey.objects.filter(pk=found.api_key.pk, last_used_at__isnull=True)
         seen.update(last_used_at=Now())
+        found.api_key.last_used_at = found.read_at  # other requests may hold the same row
 
 
 @transaction.atomic

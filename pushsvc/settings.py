@@ -223,6 +223,8 @@ CORS_PREFLIGHT_MAX_AGE = 86_400
 METRICS_TOKEN = ENV.text("METRICS_TOKEN")
 DEMO_RECORD = ENV.text("DEMO_RECORD")
 
+ROWS_KEPT_SECONDS = 1.0  # an API key's row and a channel's, in a web process
+
 # For each channel
 SENDS_PER_SECOND = 100
 READS_PER_MINUTE = 3_000

@@ -38,6 +38,12 @@ def _no_connections_of_other_files():
     connections.shut_down()
 
 
+@pytest.fixture(autouse=True)
+def _rows_are_read_anew(settings):
+    """Tests change rows between two requests, and want the second to see it."""
+    settings.ROWS_KEPT_SECONDS = 0
+
+
 @pytest.fixture(scope="session")
 def _sandbox():
     with running_sandbox() as running:
