@@ -28,13 +28,17 @@ def counter_add(channel_id: UUID, **deltas: int) -> None:
     locks one row. A transaction that counts for several channels must do so in the order of their
     ids.
     """
-    added = {name: delta for name, delta in deltas.items() if delta}
-    if unknown := added.keys() - _COUNTERS:
-        raise ValueError(f"no such counters: {sorted(unknown)}")
+    added, hour = _changes(deltas)
     if added:
-        hour = _hour_of(added)
         statement = _statement(tuple(added), tuple(hour))
         sql.execute(statement, {"channel_id": channel_id, **added, **hour})
+
+
+def counter_parts(source: str, **deltas: int) -> tuple[str, dict[str, int]]:
+    """Parts of a larger statement, and their parameters. They do what `counter_add` does, once for
+    each row of the part `source` (channel_id), which must have at most one."""
+    added, hour = _changes(deltas)
+    return _parts(source, tuple(added), tuple(hour)), {**added, **hour}
 
 
 def clicks_part(source: str) -> str:
@@ -54,6 +58,14 @@ def channel_hours_merge(limit: int) -> int:
     return int(sql.rows(_MERGE_HOURS, {"limit": limit})[0][0])
 
 
+def _changes(deltas: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """The columns of ChannelCounter and of ChannelHour that change, with the amounts."""
+    added = {name: delta for name, delta in deltas.items() if delta}
+    if unknown := added.keys() - _COUNTERS:
+        raise ValueError(f"no such counters: {sorted(unknown)}")
+    return added, _hour_of(added)
+
+
 def _hour_of(added: dict[str, int]) -> dict[str, int]:
     """The columns of ChannelHour that change, with the amounts."""
     hour = {}
@@ -68,18 +80,29 @@ def _hour_of(added: dict[str, int]) -> dict[str, int]:
 
 @cache
 def _statement(names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
-    values = f"VALUES (%(channel_id)s, pg_backend_pid() %% {_SHARDS}, {_placeholders(names)})"
-    counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), names, values)
+    return f"""
+        WITH given AS (SELECT %(channel_id)s::uuid AS channel_id),
+          {_parts("given", names, hour_names)}
+        SELECT"""
+
+
+@cache
+def _parts(source: str, names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
+    rows = f"""
+        SELECT channel_id, pg_backend_pid() %% {_SHARDS}, {_placeholders(names)}
+        FROM {source}"""  # noqa: S608 - names of our own
+    counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), names, rows)
+    counted = f"counted AS ({counters} RETURNING channel_id, shard)"
     if not hour_names:
-        return counters
+        return counted
     # Reads from the first part, so that the counter's row is locked before the hour's.
-    values = f"""
+    rows = f"""
         SELECT channel_id, shard, date_trunc('hour', statement_timestamp(), 'UTC'),
           {_placeholders(hour_names)}
         FROM counted"""  # noqa: S608 - names of our own
     key = ("channel_id", "shard", "hour")
-    hour = _addition(ChannelHour._meta.db_table, key, hour_names, values)
-    return f"WITH counted AS ({counters} RETURNING channel_id, shard) {hour}"
+    hour = _addition(ChannelHour._meta.db_table, key, hour_names, rows)
+    return f"{counted}, counted_hour AS ({hour})"
 
 
 def _addition(table: str, key: tuple[str, ...], names: tuple[str, ...], rows: str) -> str:

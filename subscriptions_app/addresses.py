@@ -3,6 +3,7 @@
 import re
 from hashlib import sha256
 from typing import Final
+from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 
@@ -24,6 +25,11 @@ def device_address(platform: Platform, text: str) -> str:
 
 def address_digest(address: str) -> bytes:
     return sha256(address.encode()).digest()
+
+
+def address_lock(channel_id: UUID, platform: Platform, digest: bytes) -> str:
+    """The name of the advisory lock under which an address is registered."""
+    return f"{channel_id} {platform} {digest.hex()}"
 
 
 def checked_p256dh(text: str) -> str:

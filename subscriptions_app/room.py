@@ -9,6 +9,7 @@ shared while there is plenty of room, and exclusive if room is scarce, so that t
 
 from collections import Counter
 from typing import Final
+from uuid import UUID
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel
@@ -23,6 +24,11 @@ class RoomScarce(Exception):
     """The registration has to be repeated in another transaction, with the room held `alone`."""
 
 
+def room_lock(channel_id: UUID) -> str:
+    """The name of the advisory lock of a channel's room."""
+    return f"{channel_id} room"
+
+
 def take_room(channel: Channel, *, alone: bool) -> None:
     """Makes sure that the caller's transaction may insert and count one more row.
 
@@ -30,7 +36,7 @@ def take_room(channel: Channel, *, alone: bool) -> None:
     is held `alone`.
     """
     most = channel.most_subscriptions
-    sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": f"{channel.id} room"})
+    sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": room_lock(channel.id)})
     # A separate statement, because it must see what others committed before they released the lock.
     ((stored, most_holders),) = sql.rows(_STORED, {"channel": channel.id})
     if not alone:

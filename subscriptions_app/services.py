@@ -27,7 +27,12 @@ from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
-from subscriptions_app.addresses import address_digest, device_address, url_spelling
+from subscriptions_app.addresses import (
+    address_digest,
+    address_lock,
+    device_address,
+    url_spelling,
+)
 from subscriptions_app.claims import Claim, Proof
 from subscriptions_app.errors import (
     EndpointRefused,
@@ -36,6 +41,7 @@ from subscriptions_app.errors import (
     VapidKeyUnknown,
 )
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment, Subscription
+from subscriptions_app.newcomers import newcomer_store
 from subscriptions_app.room import RoomScarce, take_room
 from subscriptions_app.segments.rules import rule_faults
 
@@ -91,6 +97,9 @@ def subscription_register(
         known_id = Subscription.objects.revisited(channel.id, platform, facts, named_key_id)
         if known_id is not None:
             return known_id, False
+        new_id = newcomer_store(channel, platform, facts, named_key_id)
+        if new_id is not None:
+            return new_id, True
 
     def register(*, alone: bool) -> tuple[UUID, bool]:
         with sql.brief_transaction():
@@ -256,7 +265,7 @@ def _lock_addresses(channel_id: UUID, platform: Platform, digests: Sequence[byte
 
     A row lock is not enough, because there may be no row yet, and two might be inserted or moved.
     """
-    names = [f"{channel_id} {platform} {digest.hex()}" for digest in digests]
+    names = [address_lock(channel_id, platform, digest) for digest in digests]
     locked = [sql.rows(_LOCK, {"name": name}) for name in names]
     moment: datetime = locked[-1][0][1]
     return moment

@@ -12,6 +12,7 @@ too early a moment) and the moment of a registration, which decides whether an a
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -23,7 +24,8 @@ from django.db import (
     connection,
     transaction,
 )
-from django.db.models import DateTimeField, Func
+from django.db.models import DateTimeField, Func, Model
+from django.db.models.expressions import DatabaseDefault
 from psycopg.errors import IdleInTransactionSessionTimeout
 
 T = TypeVar("T")
@@ -40,6 +42,43 @@ def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return list(cursor.fetchall())
+
+
+def rows_of_last(statements: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Runs statements that are separated by semicolons, in one round trip and one transaction.
+    Returns the rows of the last. Each one sees what was committed before it began.
+
+    The connection must insert the parameters itself, as Django's do: PostgreSQL takes only one
+    statement that has parameters of its own.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(statements, parameters)
+        while cursor.nextset():
+            pass
+        return list(cursor.fetchall())
+
+
+def insert(row: Model) -> None:
+    """Inserts it as `save(force_insert=True)` does, for about half of the processor time and
+    without signals. Reads what the database adds by `db_default`."""
+    fields = row._meta.concrete_fields
+    values = {field: getattr(row, field.attname) for field in fields}
+    added = [field for field, value in values.items() if isinstance(value, DatabaseDefault)]
+    given = [field for field in fields if field not in added]
+    names = (tuple(field.attname for field in part) for part in (given, added))
+    statement = _insertion(row._meta.db_table, *names)
+    parameters = {each.attname: each.get_db_prep_save(values[each], connection) for each in given}
+    for field, value in zip(added, rows(statement, parameters)[0], strict=True):
+        setattr(row, field.attname, value)
+    row._state.adding = False
+
+
+@cache
+def _insertion(table: str, given: Sequence[str], added: Sequence[str]) -> str:
+    values = ", ".join(f"%({name})s" for name in given)
+    return f"""
+        INSERT INTO {table} ({", ".join(given)}) VALUES ({values})
+        RETURNING {", ".join(added)}"""  # noqa: S608 - names of our own
 
 
 def execute(statement: str, parameters: Mapping[str, Any]) -> int:
