@@ -64,7 +64,7 @@ class Notification(models.Model):
         max_length=10, choices=NotificationStatus.choices, default=NotificationStatus.PENDING
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    scheduled_at = models.DateTimeField()
+    scheduled_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -72,6 +72,8 @@ def notification_accept(
     Raises PlatformNotEnabled, SegmentNotFound, PayloadTooLarge, and what idempotency.answer_once
     raises.
     """
+    if _is_one_statement(request, idempotency_key):
+        return _store(channel, request)
     with transaction.atomic():
         if idempotency_key is None:
             return _store(channel, request)
@@ -82,6 +84,11 @@ def notification_accept(
             act=lambda: _as_answer(_store(channel, request)),
         )
         return _from_answer(answer)
+
+
+def _is_one_statement(request: SendRequest, idempotency_key: str | None) -> bool:
+    """Whether storing it inserts a row and does nothing else, which needs no transaction."""
+    return idempotency_key is None and request.segment_id is None and not audit.is_by_staff()
 
 
 def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> UUID:
@@ -146,7 +153,7 @@ def _store(channel: Channel, request: SendRequest) -> Acceptance:
     segment_id = request.segment_id
     if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
         raise SegmentNotFound
-    notification = _stored(channel, request, now=sql.now())
+    notification = _stored(channel, request)
     if audit.is_by_staff():
         _record_composed(notification)
     if notification.scheduled_at <= notification.created_at:
@@ -154,7 +161,9 @@ def _store(channel: Channel, request: SendRequest) -> Acceptance:
     return Acceptance(notification.id, notification.scheduled_at)
 
 
-def _stored(channel: Channel, request: SendRequest, *, now: datetime) -> Notification:
+def _stored(channel: Channel, request: SendRequest) -> Notification:
+    """`created_at`, and `scheduled_at` of a send at once, are the database's time."""
+    times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
     notification = Notification(
         id=uuid7(),
         channel=channel,
@@ -163,10 +172,9 @@ def _stored(channel: Channel, request: SendRequest, *, now: datetime) -> Notific
         target_platforms=request.target_platforms,
         segment_id=request.segment_id,
         only_subscription_id=request.only_subscription_id,
-        created_at=now,
-        scheduled_at=request.scheduled_at or now,
+        **times,
     )
-    notification.save(force_insert=True)
+    sql.insert(notification)
     return notification
 
 

@@ -54,6 +54,10 @@ class _Channel(redis.Channel):
     def _has_queue(self, queue: str, **_: Any) -> bool:
         return True  # an empty list does not exist, and its size is 0: no need to ask twice
 
+    @override
+    def _size(self, queue: str) -> int:
+        return int(self._kept_client.llen(queue))  # wakeups have no priorities: no other lists
+
     @functools.cached_property
     def _kept_client(self) -> Any:
         return self._create_client()  # type: ignore[attr-defined]  # kombu's, and not in its stubs

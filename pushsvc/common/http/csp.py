@@ -4,14 +4,13 @@ A page that is not listed here may load nothing. No page has scripts in its HTML
 may evaluate strings, because its theme uses Alpine.js, which does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
-from csp.middleware import CSPMiddleware, PolicyParts
+from csp.constants import HEADER, NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from csp.utils import build_policy
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from typing_extensions import override
 
 Policy = Mapping[str, list[str]]
 
@@ -42,29 +41,33 @@ CONSOLE: Final[Policy] = {
     "style-src": [SELF, UNSAFE_INLINE],  # the theme's colours, and style attributes
 }
 
-_BY_PATH: Final[Mapping[str, Policy]] = {
-    "/": PAGE,
-    "/docs": REFERENCE,
-    "/demo": DEMO,
-    "/demo/sw.js": WORKER,
+# As texts, because making one costs more than most middleware, and every answer has one.
+_ANSWER: Final = build_policy(dict(ANSWER))
+_CONSOLE: Final = build_policy(dict(CONSOLE))
+_PAGE: Final = build_policy(dict(PAGE))
+_BY_PATH: Final[Mapping[str, str]] = {
+    "/": _PAGE,
+    "/docs": build_policy(dict(REFERENCE)),
+    "/demo": build_policy(dict(DEMO)),
+    "/demo/sw.js": build_policy(dict(WORKER)),
 }
 
 
-def policy_for(path: str) -> Policy:
+def policy_for(path: str) -> str:
     """Depends on the path only, so that an error has the policy of its page."""
     if path == "/admin" or path.startswith("/admin/"):
-        return CONSOLE
+        return _CONSOLE
     page = path.rstrip("/") or "/"
-    return PAGE if page.startswith("/docs/") else _BY_PATH.get(page, ANSWER)
+    return _PAGE if page.startswith("/docs/") else _BY_PATH.get(page, _ANSWER)
 
 
-class PolicyMiddleware(CSPMiddleware):
-    @override
-    def get_policy_parts(
-        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
-    ) -> PolicyParts:
-        parts = super().get_policy_parts(request, response, report_only)
-        if not report_only and parts.config is None:
-            config: dict[str, Any] = dict(policy_for(request.path_info))
-            parts.config = config
-        return parts
+class PolicyMiddleware:
+    """In place of django-csp's own, whose policies may differ for each answer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = self._get_response(request)
+        response.headers[HEADER] = policy_for(request.path_info)
+        return response
