@@ -3,15 +3,12 @@ the outcome of a call that got no answer."""
 
 import json
 import logging
-import math
 import socket
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, TypeVar
-
-import aiohttp
 
 from notifications_app.delivery.types import Deferred, Message, Outcome, Rejected, Target
 
@@ -20,7 +17,6 @@ logger = logging.getLogger(__name__)
 TargetT = TypeVar("TargetT", bound=Target, contravariant=True)
 KeysT = TypeVar("KeysT", contravariant=True)
 
-CONNECT_TIMEOUT: Final = 5.0
 # How many messages a transport caches. A batch has one; web processes judge several at once.
 CACHED_MESSAGES: Final = 8
 # An idle connection is kept long enough for the next batch to use it.
@@ -78,11 +74,11 @@ class Client(ABC, Generic[TargetT, KeysT]):
                 return Rejected("payload_too_large", f"more than {error.limit} bytes")
             case TimeoutError():
                 return self._outage("timeout")
-            case aiohttp.ClientConnectorDNSError() | socket.gaierror():
+            case socket.gaierror():
                 return self._outage("name_not_resolved")
-            case aiohttp.ClientSSLError() | ssl.SSLError():
+            case ssl.SSLError():
                 return self._outage("tls_failed")
-            case aiohttp.ClientError() | OSError():
+            case OSError():
                 return self._outage("connection_failed", type(error).__name__)
             case _:
                 # Neither text nor traceback is logged: both may contain the address.
@@ -92,14 +88,6 @@ class Client(ABC, Generic[TargetT, KeysT]):
 
     def _outage(self, code: str, detail: str = "") -> Deferred:
         return Deferred(code, detail, self.outage_wait, outage=True)
-
-
-def call_limits(seconds: float) -> aiohttp.ClientTimeout:
-    """Limits for one call of aiohttp, its wait for a connection included."""
-    # By default aiohttp rounds timeouts over 5 s up to whole seconds of the loop's clock.
-    return aiohttp.ClientTimeout(
-        total=seconds, sock_connect=CONNECT_TIMEOUT, ceil_threshold=math.inf
-    )
 
 
 def compact_json(value: object) -> bytes:

@@ -1,9 +1,7 @@
-"""Calls to addresses that anybody can name, such as push endpoints. All such calls go through here.
+"""Connections to push services, some of them at addresses that anybody can name. All are made here.
 
-A guarded session checks the IP address that it connects to. So neither an odd spelling of an IP
-address nor a name that changes its answer gets past it. It uses https only. Sessions made here do
-not follow redirects (with `post`), keep no cookies, do not decompress, and read no proxies or
-passwords from the environment.
+A guarded connection goes to a public IP address only, which is checked where the socket is made. So
+neither an odd spelling of an IP address nor a name that changes its answer gets past the guard.
 """
 
 import asyncio
@@ -11,23 +9,25 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
-import aiohttp
-import yarl
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
-from typing_extensions import override
+from aiohappyeyeballs import AddrInfoType, start_connection
+from typing_extensions import Buffer, override
 
 from pushsvc.common.addresses import translated
 
+ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
+LookUp: TypeAlias = Callable[[str, int], Coroutine[Any, Any, Sequence[AddrInfoType]]]
+MakeSocket: TypeAlias = Callable[[AddrInfoType], socket.socket]
+
+CONNECT_TIMEOUT: Final = 5.0
+# How long to wait for one address before the next one is tried too (RFC 8305 section 5).
+NEXT_ADDRESS_SECONDS: Final = 0.25
 MAX_RESPONSE_BODY: Final = 4_096
-MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, headers and framing included
 
 # Not public, although `is_global` of Python up to 3.13 says so.
 _DENIED_V4: Final = tuple(
@@ -95,54 +95,74 @@ def address_is_public(address: str) -> bool:
     )
 
 
-def public_socket(addr_info: aiohttp.AddrInfoType) -> socket.socket:
+class SocketReadToItsEnd(socket.socket):
+    """Ignores that a send fails because the server has closed or reset the connection.
+
+    The server may have answered before it closed, and those answers wait to be read. asyncio would
+    end the connection at the failed send, without reading them, and their notifications would be
+    sent again. So only reading finds the end, after all answers.
+    """
+
+    @override
+    def send(self, data: Buffer, flags: int = 0, /) -> int:
+        try:
+            return super().send(data, flags)
+        except ConnectionError:
+            return memoryview(data).nbytes
+
+    @override
+    def sendmsg(self, buffers: Iterable[Buffer], /, *others: Any) -> int:
+        """Used by asyncio from Python 3.12 on."""
+        whole = list(buffers)
+        try:
+            return super().sendmsg(whole, *others)
+        except ConnectionError:
+            return sum(memoryview(part).nbytes for part in whole)
+
+
+def any_socket(address: AddrInfoType) -> socket.socket:
+    """A socket for the address, public or not. For names that the operator chose."""
+    family, kind, protocol, _, _ = address
+    return SocketReadToItsEnd(family, kind, protocol)
+
+
+def public_socket(address: AddrInfoType) -> socket.socket:
     """A socket for the address. Raises AddressRefused."""
-    family, kind, proto, _, address = addr_info
-    if family not in (socket.AF_INET, socket.AF_INET6) or not address_is_public(address[0]):
+    family, _, _, _, (host, *_) = address
+    if family not in (socket.AF_INET, socket.AF_INET6) or not address_is_public(str(host)):
         raise AddressRefused
-    return socket.socket(family, kind, proto)
+    return any_socket(address)
 
 
-def is_refusal(error: BaseException) -> bool:
-    """Whether a request failed because every address of its host was refused."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return isinstance(cause, AddressRefused)
+async def look_up(host: str, port: int) -> Sequence[AddrInfoType]:
+    """What the system's resolver says. Raises socket.gaierror."""
+    loop = asyncio.get_running_loop()
+    return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-class _MeasuredAnswers(ResponseHandler):
-    """Ends the connection after MAX_ANSWER bytes of one answer. aiohttp limits lines and headers,
-    but not what it skips: empty lines, interim answers, chunk extensions."""
+async def connect(
+    make_protocol: Callable[[], ProtocolT],
+    addresses: Sequence[AddrInfoType],
+    *,
+    host: str,
+    tls: ssl.SSLContext | None,
+    make_socket: MakeSocket = any_socket,
+) -> ProtocolT:
+    """A new connection to one of the addresses, which are those of `host`.
 
-    _left = MAX_ANSWER
-
-    @override
-    def set_response_params(self, **params: Any) -> None:
-        """Called before each request of a connection."""
-        self._left = MAX_ANSWER
-        super().set_response_params(**params)
-
-    @override
-    def data_received(self, data: bytes) -> None:
-        taken = data[: self._left]  # it may contain the status
-        self._left -= len(taken)
-        if taken:
-            super().data_received(taken)
-        if len(taken) < len(data) and isinstance(self.transport, asyncio.Transport):
-            self.transport.abort()  # `self.abort` would leave the reader of the body waiting
-
-
-class _Connector(aiohttp.TCPConnector):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        # aiohttp (3.14) has no public way to set the class that reads answers.
-        self._factory = partial(_MeasuredAnswers, loop=self._loop)  # type: ignore[assignment]
+    Raises OSError, also that of `make_socket` if all addresses have the same, or TimeoutError.
+    """
+    async with asyncio.timeout(CONNECT_TIMEOUT):
+        dialled = await start_connection(
+            addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, socket_factory=make_socket
+        )
+    _, protocol = await asyncio.get_running_loop().create_connection(
+        make_protocol, sock=dialled, ssl=tls, server_hostname=host if tls else None
+    )
+    return protocol
 
 
-class GuardedConnector(_Connector):
-    allowed_protocol_schema_set = frozenset({"https"})
-
-
-class SeparateResolver(AbstractResolver):
+class SeparateResolver:
     """The system's resolver on its own threads.
 
     A look-up that takes longer than `timeout` seconds fails, and later look-ups get new threads. So
@@ -155,33 +175,18 @@ class SeparateResolver(AbstractResolver):
         self._timeout = timeout
         self._threads = self._new_threads()
 
-    @override
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        look_up = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+    async def look_up(self, host: str, port: int) -> Sequence[AddrInfoType]:
+        """Raises socket.gaierror or TimeoutError."""
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         threads = self._threads
         try:
-            # aiohttp does not cancel a look-up when its request is cancelled.
             async with asyncio.timeout(self._timeout):
-                found = await asyncio.get_running_loop().run_in_executor(threads, look_up)
+                return await asyncio.get_running_loop().run_in_executor(threads, ask)
         except TimeoutError:
             self._put_aside(threads)
             raise
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(address[0]),
-                port=port,
-                family=found_family,
-                proto=proto,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for found_family, _, proto, _, address in found
-        ]
 
-    @override
-    async def close(self) -> None:
+    def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _put_aside(self, threads: ThreadPoolExecutor) -> None:
@@ -202,83 +207,3 @@ def tls_context(ca_file: str = "") -> ssl.SSLContext:
     if ca_file:
         context.load_verify_locations(cafile=ca_file)
     return context
-
-
-def guarded_session(
-    tls: ssl.SSLContext,
-    *,
-    connections_per_origin: int,
-    keepalive: float,
-    resolver: AbstractResolver | None = None,
-) -> aiohttp.ClientSession:
-    """For addresses that anybody can name. `keepalive`: seconds for which an idle connection stays
-    open. The caller closes the `resolver`."""
-    return _session(
-        GuardedConnector(
-            ssl=tls,
-            limit=0,
-            limit_per_host=connections_per_origin,
-            keepalive_timeout=keepalive,
-            resolver=resolver,
-            socket_factory=public_socket,
-        )
-    )
-
-
-def plain_session(
-    tls: ssl.SSLContext, *, connections_per_origin: int, keepalive: float
-) -> aiohttp.ClientSession:
-    """For addresses that the operator names. Allows http and private addresses."""
-    return _session(
-        _Connector(
-            ssl=tls,
-            limit=0,
-            limit_per_host=connections_per_origin,
-            keepalive_timeout=keepalive,
-        )
-    )
-
-
-def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"User-Agent": "pushsvc"},
-        skip_auto_headers=("Accept-Encoding",),
-        auto_decompress=False,
-        trust_env=False,
-        read_bufsize=MAX_RESPONSE_BODY,
-    )
-
-
-async def post(
-    session: aiohttp.ClientSession,
-    url: str,
-    *,
-    headers: Mapping[str, str],
-    body: bytes,
-    limits: aiohttp.ClientTimeout,
-) -> Response:
-    """One request to exactly this `url`. A redirect is a response like any other.
-
-    `limits.total` covers everything, including the wait for a free connection. Raises
-    aiohttp.ClientError, OSError or TimeoutError if no status arrived. After the status, errors
-    while reading the body are ignored.
-    """
-    async with session.post(
-        yarl.URL(url, encoded=True),
-        headers=headers,
-        data=body,
-        timeout=limits,
-        allow_redirects=False,
-    ) as response:
-        return Response(response.status, response.headers, await _read(response))
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    with suppress(aiohttp.ClientError, OSError, TimeoutError):
-        while len(body) < MAX_RESPONSE_BODY and not response.content.at_eof():
-            body += await response.content.read(MAX_RESPONSE_BODY - len(body))
-    # aiohttp closes a connection whose response was not read to its end.
-    return bytes(body)

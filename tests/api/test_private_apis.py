@@ -15,7 +15,6 @@ import pytest
         ("django", "5.2.19", "pushsvc.common.http.drf.problem_handler (_has_been_logged)"),
         ("django", "5.2.19", "pushsvc.common.store.sessions.SessionStore.load (_session_key)"),
         ("asgiref", "3.13.0", "pushsvc.asgi._environ (WsgiToAsgiInstance)"),
-        ("aiohttp", "3.14.5", "pushsvc.common.egress._Connector (_factory)"),
         ("drf-spectacular", "0.30.0", "pushsvc.common.http.openapi.StrictSchema"),
         ("granian", "2.8.7", "pushsvc.sockets.end_unread_connections (its listening socket)"),
     ],

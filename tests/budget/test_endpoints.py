@@ -6,10 +6,10 @@
 import asyncio
 import contextlib
 
-import aiohttp
 import pytest
 
-from pushsvc.common.egress import MAX_ANSWER, plain_session, post, tls_context
+from pushsvc.common.http_connection import MAX_ANSWER
+from tests.delivery.support import http_client
 
 # What sockets and buffers of both ends hold beside what was read.
 BUFFERED = 8 * 1024 * 1024
@@ -78,12 +78,11 @@ async def called(server, seconds):
     """The outcome of one call with this time limit, and when the server had to stop."""
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-    limits = aiohttp.ClientTimeout(total=seconds)
-    session = plain_session(tls_context(), connections_per_origin=1, keepalive=1)
-    async with listening, session:
+    until = asyncio.get_running_loop().time() + seconds
+    async with listening, http_client(connections_per_origin=1) as client:
         try:
-            return await post(session, url, headers={}, body=b"x", limits=limits)
-        except (aiohttp.ClientError, TimeoutError) as error:
+            return await client.post(url, headers={}, body=b"x", until=until)
+        except OSError as error:
             return error
         finally:
             await asyncio.wait_for(server.is_over.wait(), 60)
@@ -122,11 +121,10 @@ def test_each_answer_on_a_kept_connection_is_measured_alone():
         connections = []
         listening = await asyncio.start_server(serve, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-        limits = aiohttp.ClientTimeout(total=60)
-        session = plain_session(tls_context(), connections_per_origin=1, keepalive=30)
-        async with listening, session:
+        until = asyncio.get_running_loop().time() + 60
+        async with listening, http_client(connections_per_origin=1) as client:
             answers = [
-                await post(session, url, headers={}, body=b"x", limits=limits)
+                await client.post(url, headers={}, body=b"x", until=until)
                 for _ in range(2 * MAX_ANSWER // 1_000)
             ]
         return answers, connections

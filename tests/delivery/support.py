@@ -20,6 +20,8 @@ from notifications_app.content import CONTENT_FIELDS, Content
 from notifications_app.delivery.types import BrowserTarget, Message
 from notifications_app.delivery.webpush.transport import Client, VapidKey
 from pushsvc.common import base64url
+from pushsvc.common.egress import tls_context
+from pushsvc.common.http_client import HttpClient
 
 KEY_ID = UUID("01936c5e-0000-7000-8000-000000000001")
 VAPID_KEY = VapidKey("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "mailto:push@example.com")
@@ -39,6 +41,16 @@ def make_message(**over):
 
 def make_client(*trusted_origins, **settings):
     return Client(trusted_origins=frozenset(trusted_origins), **{"allowed_hosts": ()} | settings)
+
+
+@contextlib.asynccontextmanager
+async def http_client(**options):
+    tls = options.pop("tls", None) or tls_context()
+    made = HttpClient(tls, **{"connections_per_origin": 5, "keepalive": 5.0} | options)
+    try:
+        yield made
+    finally:
+        await made.close()
 
 
 async def send(target, *, message=None, credentials=CREDENTIALS, trusted=(), **settings):

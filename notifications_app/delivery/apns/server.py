@@ -2,21 +2,13 @@
 
 import asyncio
 import re
-import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
-
-from aiohappyeyeballs import AddrInfoType, start_connection
-from typing_extensions import Buffer, override
+from typing import Final
 
 from notifications_app.delivery.apns.connection import Connection
-from notifications_app.delivery.client import CONNECT_TIMEOUT
-from pushsvc.common.egress import tls_context
-
-# How long to wait for one address before the next one is tried too (RFC 8305 section 5).
-NEXT_ADDRESS_SECONDS: Final = 0.25
+from pushsvc.common.egress import CONNECT_TIMEOUT, connect, look_up, tls_context
 
 _HOST_AND_PORT: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
 
@@ -41,47 +33,13 @@ class Server:
 
     async def connect(self, tls: ssl.SSLContext, on_change: Callable[[], None]) -> Connection:
         """A new connection. The name is resolved each time. Raises OSError or TimeoutError."""
-        loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            dialled = await start_connection(
-                await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM),
-                happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
-                socket_factory=_socket,
+            return await connect(
+                lambda: Connection(on_change),
+                await look_up(self.host, self.port),
+                host=self.host,
+                tls=tls,
             )
-            _, connection = await loop.create_connection(
-                lambda: Connection(on_change), sock=dialled, ssl=tls, server_hostname=self.host
-            )
-        return connection
-
-
-class SocketReadToItsEnd(socket.socket):
-    """Ignores that a send fails because the server has closed or reset the connection.
-
-    The server may have answered before it closed, and those answers wait to be read. asyncio would
-    end the connection at the failed send, without reading them, and their notifications would be
-    sent again. So only reading finds the end, after all answers.
-    """
-
-    @override
-    def send(self, data: Buffer, flags: int = 0, /) -> int:
-        try:
-            return super().send(data, flags)
-        except ConnectionError:
-            return memoryview(data).nbytes
-
-    @override
-    def sendmsg(self, buffers: Iterable[Buffer], /, *others: Any) -> int:
-        """Used by asyncio from Python 3.12 on."""
-        whole = list(buffers)
-        try:
-            return super().sendmsg(whole, *others)
-        except ConnectionError:
-            return sum(memoryview(part).nbytes for part in whole)
-
-
-def _socket(address: AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    return SocketReadToItsEnd(family, kind, protocol)
 
 
 def tls_for_http2(ca_file: str = "") -> ssl.SSLContext:

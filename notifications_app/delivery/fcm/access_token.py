@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import aiohttp
 import google.auth.jwt
 from firebase_admin.credentials import Certificate
 
@@ -28,7 +27,8 @@ from notifications_app.delivery.types import (
     parse_retry_after,
     stored_texts,
 )
-from pushsvc.common.egress import Response, post
+from pushsvc.common.egress import Response
+from pushsvc.common.http_client import HttpClient
 
 TOKEN_URI: Final = "https://oauth2.googleapis.com/token"  # noqa: S105
 SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
@@ -96,26 +96,26 @@ class _Entry:
 class AccessTokens:
     """The current access token of each account. For one event loop.
 
-    `limits` apply to one request to `token_uri`. Each account has at most one request under way. A
+    A request to `token_uri` may take `seconds`. Each account has at most one request under way. A
     call waits for it only if there is no valid token. The request goes on if the call is cancelled.
     """
 
-    def __init__(
-        self, session: aiohttp.ClientSession, token_uri: str, limits: aiohttp.ClientTimeout
-    ) -> None:
-        self._session = session
+    def __init__(self, http: HttpClient, token_uri: str, seconds: float) -> None:
+        self._http = http
         self._token_uri = token_uri
-        self._limits = limits
+        self._seconds = seconds
         self._entries: OrderedDict[ServiceAccount, _Entry] = OrderedDict()
 
-    async def get(self, account: ServiceAccount) -> str | Failure:
+    async def get(self, account: ServiceAccount, until: float) -> str | Failure:
         """A valid token, or the reason why there is none: Misconfigured if Google refuses the
-        account, Deferred if Google cannot be asked."""
+        account, Deferred if Google cannot be asked. Raises TimeoutError if neither is known at
+        `until`, on the loop's clock."""
         entry = self._entry(account)
         if entry.refresh is None and time.monotonic() >= entry.refresh_at:
             entry.refresh = asyncio.create_task(self._refresh(entry, account))
         if entry.refresh and time.monotonic() >= entry.good_until:
-            await asyncio.shield(entry.refresh)
+            async with asyncio.timeout_at(until):
+                await asyncio.shield(entry.refresh)
         return entry.token if time.monotonic() < entry.good_until else entry.failure
 
     def refuse(self, account: ServiceAccount, token: str) -> None:
@@ -156,16 +156,15 @@ class AccessTokens:
         try:
             # Loading the key takes tens of milliseconds of processor time.
             signed = await asyncio.to_thread(assertion, account, int(time.time()))
-            response = await post(
-                self._session,
+            response = await self._http.post(
                 self._token_uri,
                 headers={"Content-Type": "application/x-www-form-urlencoded"},
                 body=urlencode({"grant_type": GRANT_TYPE, "assertion": signed}).encode(),
-                limits=self._limits,
+                until=asyncio.get_running_loop().time() + self._seconds,
             )
         except AccountUnreadableError:
             return Misconfigured("key_unreadable", "The service account's key cannot be read.")
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except OSError as error:
             return _unavailable(type(error).__name__, None)
         return classify_grant(response, datetime.fromtimestamp(time.time(), UTC))
 

@@ -18,7 +18,6 @@ from notifications_app.delivery.client import (
     KEEPALIVE,
     PayloadTooLargeError,
     Request,
-    call_limits,
     compact_json,
 )
 from notifications_app.delivery.client import Client as BaseClient
@@ -31,7 +30,8 @@ from notifications_app.delivery.fcm.access_token import (
 from notifications_app.delivery.fcm.answers import CODES, UNAUTHENTICATED, WAITS, classify
 from notifications_app.delivery.fcm.message import encoded
 from notifications_app.delivery.types import Message, Misconfigured, Outcome, Target
-from pushsvc.common.egress import plain_session, post, tls_context
+from pushsvc.common.egress import tls_context
+from pushsvc.common.http_client import HttpClient
 
 __all__ = [
     "API_BASE",
@@ -121,42 +121,40 @@ class Client(BaseClient[Target, ServiceAccount]):
     ) -> None:
         self._api_base = api_base.rstrip("/")
         self._call_timeout = call_timeout
-        self._limits = call_limits(call_timeout)
-        self._session = plain_session(
+        self._loop = asyncio.get_running_loop()
+        self._http = HttpClient(
             tls_context(ca_file),
             connections_per_origin=connections_per_origin,
             keepalive=KEEPALIVE,
         )
         # Half of the time, so that a call that waits for a token still learns why it gets none.
-        self._tokens = AccessTokens(self._session, token_uri, call_limits(call_timeout / 2))
+        self._tokens = AccessTokens(self._http, token_uri, call_timeout / 2)
 
     @override
     async def close(self) -> None:
         await self._tokens.close()
-        await self._session.close()
+        await self._http.close()
 
     @override
     async def _send(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
         """Misconfigured is only about the account: FCM did not take the message."""
-        async with asyncio.timeout(self._call_timeout):
-            outcome = await self._try(message, target, account)
-            if not _is_unauthenticated(outcome):
-                return outcome
-            # The token was revoked early, or our clock stood still: a new one shows which.
-            return await self._try(message, target, account)
+        until = self._loop.time() + self._call_timeout
+        outcome = await self._try(message, target, account, until)
+        if not _is_unauthenticated(outcome):
+            return outcome
+        # The token was revoked early, or our clock stood still: a new one shows which.
+        return await self._try(message, target, account, until)
 
-    async def _try(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
-        token = await self._tokens.get(account)
+    async def _try(
+        self, message: Message, target: Target, account: ServiceAccount, until: float
+    ) -> Outcome:
+        token = await self._tokens.get(account, until)
         if not isinstance(token, str):
             return token
         url = f"{self._api_base}/v1/projects/{account.project_id}"
         request = build_request(message, target, url, token, time.monotonic())
-        response = await post(
-            self._session,
-            request.url,
-            headers=request.headers,
-            body=request.body,
-            limits=self._limits,
+        response = await self._http.post(
+            request.url, headers=request.headers, body=request.body, until=until
         )
         outcome = classify(response, datetime.fromtimestamp(time.time(), UTC))
         if _is_unauthenticated(outcome):

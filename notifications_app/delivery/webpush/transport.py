@@ -1,12 +1,12 @@
 """Web push (RFC 8030, 8291, 8292): one POST for each message and browser."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Final
 
-import aiohttp
 from pywebpush import WebPusher
 from typing_extensions import override
 
@@ -15,7 +15,6 @@ from notifications_app.delivery.client import (
     KEEPALIVE,
     PayloadTooLargeError,
     Request,
-    call_limits,
     compact_json,
     with_token,
     without_empty,
@@ -36,15 +35,9 @@ from notifications_app.delivery.webpush.vapid import (
     authorization,
 )
 from pushsvc.common import base64url
-from pushsvc.common.egress import (
-    SeparateResolver,
-    guarded_session,
-    is_refusal,
-    plain_session,
-    post,
-    tls_context,
-)
+from pushsvc.common.egress import AddressRefused, SeparateResolver, tls_context
 from pushsvc.common.endpoints import OTHER, Endpoint, EndpointNotAllowed, check_endpoint
+from pushsvc.common.http_client import HttpClient
 
 __all__ = [
     "CODES",
@@ -168,28 +161,24 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
     ) -> None:
         self._trusted_origins = trusted_origins
         self._allowed_hosts = allowed_hosts
-        self._limits = call_limits(call_timeout)
-        self._unknown_host_limits = call_limits(unknown_host_timeout)
+        self._call_timeout = call_timeout
+        self._unknown_host_timeout = unknown_host_timeout
         self._resolver = SeparateResolver(RESOLVER_THREADS, unknown_host_timeout)
-        tls = tls_context(ca_file)
-        self._known = guarded_session(
-            tls, connections_per_origin=connections_per_origin, keepalive=KEEPALIVE
+        client = partial(
+            HttpClient, tls_context(ca_file), connections_per_origin=connections_per_origin
         )
-        self._unknown_hosts = guarded_session(
-            tls,
-            connections_per_origin=connections_per_origin,
-            keepalive=KEEPALIVE_UNKNOWN_HOST,
-            resolver=self._resolver,
+        self._known = client(keepalive=KEEPALIVE, is_guarded=True)
+        self._unknown_hosts = client(
+            keepalive=KEEPALIVE_UNKNOWN_HOST, is_guarded=True, look_up=self._resolver.look_up
         )
-        self._trusted = plain_session(
-            tls, connections_per_origin=connections_per_origin, keepalive=KEEPALIVE
-        )
+        self._trusted = client(keepalive=KEEPALIVE)
+        self._loop = asyncio.get_running_loop()
 
     @override
     async def close(self) -> None:
-        for session in (self._known, self._unknown_hosts, self._trusted):
-            await session.close()
-        await self._resolver.close()
+        for client in (self._known, self._unknown_hosts, self._trusted):
+            await client.close()
+        self._resolver.close()
 
     @override
     async def _send(self, message: Message, target: BrowserTarget, keys: VapidKeys) -> Outcome:
@@ -203,25 +192,29 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
             raise VapidKeyUnreadableError
         signed = authorization(key, endpoint.origin, time.time())
         request = build_request(message, target, endpoint, signed, time.monotonic())
-        session, limits = self._way_to(endpoint)
-        response = await post(
-            session, request.url, headers=request.headers, body=request.body, limits=limits
+        client, seconds = self._way_to(endpoint)
+        response = await client.post(
+            request.url,
+            headers=request.headers,
+            body=request.body,
+            until=self._loop.time() + seconds,
         )
         return classify(response, datetime.fromtimestamp(time.time(), UTC))
 
-    def _way_to(self, endpoint: Endpoint) -> tuple[aiohttp.ClientSession, aiohttp.ClientTimeout]:
+    def _way_to(self, endpoint: Endpoint) -> tuple[HttpClient, float]:
+        """The client to call the endpoint with, and the seconds that the call may take."""
         if endpoint.is_trusted:
-            return self._trusted, self._limits
+            return self._trusted, self._call_timeout
         if endpoint.service == OTHER:
-            return self._unknown_hosts, self._unknown_host_limits
-        return self._known, self._limits
+            return self._unknown_hosts, self._unknown_host_timeout
+        return self._known, self._call_timeout
 
     @override
     def _own_outcome(self, error: Exception) -> Outcome | None:
         match error:
             case EndpointNotAllowed():
                 return Rejected("endpoint_not_allowed", error.reason)
-            case _ if is_refusal(error):
+            case AddressRefused():
                 return Rejected("endpoint_not_allowed", "The host's address is not public.")
             case BadKeysError():
                 return Rejected("bad_keys")

@@ -42,6 +42,10 @@ def device(sandbox, project):
     return sandbox.register(PROJECT)
 
 
+def soon():
+    return asyncio.get_running_loop().time() + 20
+
+
 def test_the_messages_of_a_channel_share_one_token(sandbox, project, credentials, device):
     outcomes = send(sandbox, credentials, *[device.token] * 3)
     assert [type(outcome) for outcome in outcomes] == [Accepted] * 3
@@ -277,11 +281,11 @@ def test_a_late_refusal_of_the_old_token_does_not_drop_the_new_one(sandbox, proj
     async def ask():
         async with client_of(sandbox) as client:
             tokens = client._tokens
-            first = await tokens.get(credentials)
+            first = await tokens.get(credentials, soon())
             tokens.refuse(credentials, first)
-            second = await tokens.get(credentials)
+            second = await tokens.get(credentials, soon())
             tokens.refuse(credentials, first)
-            return first, second, await tokens.get(credentials)
+            return first, second, await tokens.get(credentials, soon())
 
     first, second, third = asyncio.run(ask())
     assert first != second == third
@@ -319,7 +323,7 @@ def test_the_number_of_cached_tokens_is_bounded(monkeypatch, key_file):
             urls = SimpleNamespace(origin=google.origin, token_uri=google.origin)
             async with client_of(urls) as client:
                 for version in [1, 2, 3, 1, 4, 1, 2]:
-                    await client._tokens.get(credentials_of(key_file, version))
+                    await client._tokens.get(credentials_of(key_file, version), soon())
                 return len(client._tokens._entries), len(google.received)
 
     assert asyncio.run(ask()) == (3, 5)

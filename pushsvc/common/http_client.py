@@ -1,0 +1,241 @@
+"""POST requests over HTTP/1.1, on connections that are kept.
+
+It does what calls to push services need and no more. It follows no redirects, keeps no cookies,
+unpacks no bodies, and reads no proxies or passwords from the environment.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohappyeyeballs import AddrInfoType
+
+from pushsvc.common.egress import (
+    LookUp,
+    MakeSocket,
+    Response,
+    any_socket,
+    connect,
+    look_up,
+    public_socket,
+)
+from pushsvc.common.http_connection import Connection
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class HttpClient:
+    """For one event loop.
+
+    `connections_per_origin`: how many requests to an origin may be under way, each on a connection
+    of its own; others wait in line. `keepalive`: seconds for which an idle connection stays open.
+    `is_guarded`: anybody can name the hosts, so the client speaks https only, and only with public
+    addresses.
+    """
+
+    def __init__(
+        self,
+        tls: ssl.SSLContext,
+        *,
+        connections_per_origin: int,
+        keepalive: float,
+        is_guarded: bool = False,
+        look_up: LookUp = look_up,
+    ) -> None:
+        self._tls = tls
+        self._connections_per_origin = connections_per_origin
+        self._keepalive = keepalive
+        self._is_guarded = is_guarded
+        self._look_up = look_up
+        self._loop = asyncio.get_running_loop()
+        self._origins: dict[str, _Origin] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def post(
+        self, url: str, *, headers: Mapping[str, str], body: bytes, until: float
+    ) -> Response:
+        """One request to exactly this `url`, which has no fragment. It is never sent twice. A
+        redirect is an answer like any other.
+
+        `until`, on the loop's clock, ends everything, also the wait in line. Raises OSError or
+        TimeoutError if no status arrived, and ValueError if the request would be malformed. After
+        the status, the body is what arrived of it.
+        """
+        origin, path = split(url)
+        place = self._origins.get(origin) or self._add(origin)
+        return await place.post(_encoded(place.authority, path, headers, body), until)
+
+    async def close(self) -> None:
+        """Ends all connections, and requests under way with them."""
+        if self._sweep:
+            self._sweep.cancel()
+        origins, self._origins = self._origins, {}
+        for origin in origins.values():
+            await origin.close()
+
+    def _add(self, text: str) -> "_Origin":
+        if self._is_guarded and not text.startswith("https://"):
+            raise ValueError("not https")
+        place = self._origins[text] = _Origin(
+            text,
+            self._tls,
+            room=self._connections_per_origin,
+            keepalive=self._keepalive,
+            make_socket=public_socket if self._is_guarded else any_socket,
+            look_up=self._look_up,
+        )
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(self._keepalive, self._end_idle)
+        return place
+
+    def _end_idle(self) -> None:
+        """Ends idle connections, and forgets origins without a connection or a request."""
+        for text, origin in list(self._origins.items()):
+            origin.end_idle()
+            if origin.is_unused:
+                del self._origins[text]
+        again = self._loop.call_later(self._keepalive, self._end_idle) if self._origins else None
+        self._sweep = again
+
+
+class _Origin:
+    """The connections to one origin, and the requests in line for them."""
+
+    def __init__(
+        self,
+        text: str,
+        tls: ssl.SSLContext,
+        *,
+        room: int,
+        keepalive: float,
+        make_socket: MakeSocket,
+        look_up: LookUp,
+    ) -> None:
+        parts = urlsplit(text)
+        self.authority = parts.netloc
+        self._host = parts.hostname or ""
+        self._port = parts.port or _PORTS[parts.scheme]
+        self._tls = tls if parts.scheme == "https" else None
+        self._keepalive = keepalive
+        self._make_socket = make_socket
+        self._look_up = look_up
+        self._loop = asyncio.get_running_loop()
+        self._room = asyncio.Semaphore(room)
+        self._requests = 0
+        self._connections: set[Connection] = set()
+        # The one that was used last is used next, so that the others can end.
+        self._idle: list[Connection] = []
+        self._looking_up: asyncio.Task[Sequence[AddrInfoType]] | None = None
+
+    @property
+    def is_unused(self) -> bool:
+        return not (self._requests or self._connections)
+
+    async def post(self, request: bytes, until: float) -> Response:
+        self._requests += 1
+        try:
+            if self._room.locked():
+                async with asyncio.timeout_at(until):
+                    await self._room.acquire()
+            else:
+                await self._room.acquire()
+            try:
+                return await self._post(request, until)
+            finally:
+                self._room.release()
+        finally:
+            self._requests -= 1
+
+    async def close(self) -> None:
+        if self._looking_up:
+            self._looking_up.cancel()
+        for connection in self._connections:
+            connection.abort()
+        for connection in list(self._connections):
+            await connection.ended.wait()
+
+    def end_idle(self) -> None:
+        """Ends the connections that have been idle for too long, or that the server has ended."""
+        for connection in self._idle:
+            if not self._is_fresh(connection):
+                self._end(connection)
+        self._idle = [each for each in self._idle if each in self._connections]
+
+    async def _post(self, request: bytes, until: float) -> Response:
+        connection = self._take_idle()
+        if connection is None:
+            async with asyncio.timeout_at(until):
+                connection = await self._connected()
+        try:
+            return await connection.post(request, until)
+        finally:
+            self._give_back(connection)
+
+    def _take_idle(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if self._is_fresh(connection):
+                return connection
+            self._end(connection)
+        return None
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.is_reusable:
+            connection.idle_since = self._loop.time()
+            self._idle.append(connection)
+        else:
+            self._end(connection)
+
+    def _is_fresh(self, connection: Connection) -> bool:
+        idle = self._loop.time() - connection.idle_since
+        return connection.is_reusable and idle < self._keepalive
+
+    def _end(self, connection: Connection) -> None:
+        connection.abort()
+        self._connections.discard(connection)
+
+    async def _connected(self) -> Connection:
+        connection = await connect(
+            Connection,
+            await self._addresses(),
+            host=self._host,
+            tls=self._tls,
+            make_socket=self._make_socket,
+        )
+        self._connections.add(connection)
+        return connection
+
+    async def _addresses(self) -> Sequence[AddrInfoType]:
+        """Requests that begin at the same time share a look-up."""
+        if self._looking_up is None:
+            self._looking_up = self._loop.create_task(self._look_up(self._host, self._port))
+            self._looking_up.add_done_callback(self._looked_up)
+        return await asyncio.shield(self._looking_up)
+
+    def _looked_up(self, task: asyncio.Task[Sequence[AddrInfoType]]) -> None:
+        self._looking_up = None
+        if not task.cancelled():
+            task.exception()  # asyncio would log it if nobody waited for it any more
+
+
+def split(url: str) -> tuple[str, str]:
+    """The origin, and path with query."""
+    end = url.find("/", len("https://"))
+    return (url, "/") if end < 0 else (url[:end], url[end:])
+
+
+def _encoded(authority: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The whole request. Raises ValueError."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {authority}",
+        "User-Agent: pushsvc",
+        f"Content-Length: {len(body)}",
+        *[f"{name}: {value}" for name, value in headers.items()],
+    ]
+    text = "".join(lines)
+    if " " in path or not (text.isascii() and text.isprintable()):
+        raise ValueError("a character that no request may have there")
+    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,0 +1,137 @@
+"""One HTTP/1.1 connection (RFC 9112), on which requests follow one another. llhttp, the parser of
+Node.js, reads the answers."""
+
+import asyncio
+from typing import Final, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from multidict import CIMultiDict
+from typing_extensions import override
+
+from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
+
+MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, headers and framing included
+
+_SWITCHING_PROTOCOLS: Final = 101
+
+
+class NoAnswerError(ConnectionError):
+    """The connection ended before an answer, or something else than an answer came."""
+
+
+class Connection(asyncio.Protocol):
+    """For one request at a time. It never sends a request twice."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._parser = HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Response] | None = None
+        self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body = b""
+        self._left = MAX_ANSWER
+        self._is_whole = True
+        self.ended = asyncio.Event()
+        self.idle_since = 0.0
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request may follow."""
+        transport = self._transport
+        return self._is_whole and transport is not None and not transport.is_closing()
+
+    async def post(self, request: bytes, until: float) -> Response:
+        """The answer to a whole request, until a moment on the loop's clock. Needs `is_reusable`.
+
+        Raises OSError or TimeoutError if no status arrived. After the status, the body is what
+        arrived of it.
+        """
+        self._status, self._body, self._left = 0, b"", MAX_ANSWER
+        self._headers = []
+        self._is_whole = False
+        self._answer = self._loop.create_future()
+        timer = self._loop.call_at(until, self._time_out)
+        cast(asyncio.Transport, self._transport).write(request)
+        try:
+            return await self._answer
+        finally:
+            timer.cancel()
+            self._answer = None
+            if not self._is_whole:
+                self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What asyncio calls
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:  # nobody asked
+            self.abort()
+            return
+        taken = data[: self._left]  # it may contain the status
+        self._left -= len(taken)
+        try:
+            self._parser.feed_data(taken)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._end(NoAnswerError(type(error).__name__))
+            return
+        is_enough = len(self._body) == MAX_RESPONSE_BODY and not self._answer.done()
+        if len(taken) < len(data) or is_enough:
+            self._end(NoAnswerError("too long"))
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(exc or NoAnswerError("closed"))
+        self.ended.set()
+
+    def _time_out(self) -> None:
+        self._end(TimeoutError())
+
+    def _end(self, error: Exception) -> None:
+        """Waits for no more of an answer that is not whole. Its status counts, if it arrived."""
+        self._is_whole = False
+        if self._answer is None or self._answer.done():
+            return
+        if self._status:
+            self._answer.set_result(self._response())
+        else:
+            self._answer.set_exception(error)
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        if self._status:  # a second answer to one request
+            self._is_whole = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._status:  # else it is a trailer
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= 200 or status == _SWITCHING_PROTOCOLS:
+            self._status = status
+        else:  # an interim answer (RFC 9110 section 15.2)
+            self._headers = []
+
+    def on_body(self, part: bytes) -> None:
+        self._body += part[: MAX_RESPONSE_BODY - len(self._body)]
+
+    def on_message_complete(self) -> None:
+        if self._status and self._answer and not self._answer.done():
+            self._is_whole = self._parser.should_keep_alive()
+            self._answer.set_result(self._response())
+
+    def _response(self) -> Response:
+        headers = (
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers
+        )
+        return Response(self._status, CIMultiDict(headers), self._body)
