@@ -3,6 +3,7 @@ from django.dispatch import receiver
 from django.test import TransactionTestCase
 from django.test.signals import setting_changed
 from hypothesis import HealthCheck, settings
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from notifications_app.pipeline import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
@@ -20,6 +21,22 @@ def _fixture_teardown(_case):
 
 
 TransactionTestCase._fixture_teardown = _fixture_teardown  # type: ignore[attr-defined]
+
+
+# Each test client makes the middleware again. WhiteNoise's looks at every static file then, which
+# takes as long as some ten requests.
+_find_files = WhiteNoiseMiddleware.add_files_from_finders
+_found_files: dict = {}
+
+
+def _find_files_once(self):
+    if not _found_files:
+        _find_files(self)
+        _found_files.update(self.files)
+    self.files = _found_files
+
+
+WhiteNoiseMiddleware.add_files_from_finders = _find_files_once
 
 
 # A process's transports are made with the settings of the moment, and kept. Where push services are

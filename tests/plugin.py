@@ -2,12 +2,14 @@
 
 Named in pyproject.toml's addopts, so that `pytest` works by itself. With DATABASE_URL or REDIS_URL
 set, that one is used instead. `make test` runs files side by side (`pytest -n logical`): each of
-pytest's processes then has a database of its own on these servers.
+pytest's processes then has a database of its own in PostgreSQL, and a Redis of its own, because
+tests count a server's commands and connections.
 """
 
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -56,19 +58,31 @@ LONG = (
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     # Ended from outside, the run still stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-    if worker:  # PostgreSQL's database is named for it by pytest-django
-        redis = urlsplit(os.environ["REDIS_URL"])
-        os.environ["REDIS_URL"] = redis._replace(path=f"/{worker}").geturl()
-        return
+    _write_bytecode()
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if worker and embedded.is_given("REDIS_URL"):
+        redis = urlsplit(os.environ["REDIS_URL"])
+        os.environ["REDIS_URL"] = redis._replace(path=f"/{worker}").geturl()
+    only_has_workers = not worker and bool(early_config.known_args_namespace.numprocesses)
+    _start_servers(early_config, with_redis=not only_has_workers)
+
+
+def _write_bytecode() -> None:
+    """Else each of the hundreds of processes that tests start compiles all modules, and each of
+    pytest's processes rewrites all assertions, again in every run."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+def _start_servers(early_config: pytest.Config, *, with_redis: bool) -> None:
     home = Path(tempfile.mkdtemp(prefix="pushsvc-tests-"))
     leftovers.end_home_with_us(home)
     servers = embedded.start(
         home,
         postgres=not embedded.is_given("DATABASE_URL"),
-        redis=not embedded.is_given("REDIS_URL"),
+        redis=with_redis and not embedded.is_given("REDIS_URL"),
         durable=False,
     )
     os.environ.update(servers.environment)
@@ -88,7 +102,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n logical`: two more than there are processors, because some tests wait for most of
-    their time. Each has one of Redis's databases to itself."""
+    their time. Each can have a database of a given Redis to itself."""
     return min(len(os.sched_getaffinity(0)) + 2, _REDIS_DATABASES)
 
 
