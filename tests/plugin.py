@@ -86,6 +86,10 @@ def _start_servers(early_config: pytest.Config, *, with_redis: bool) -> None:
         durable=False,
     )
     os.environ.update(servers.environment)
+    if "DATABASE_URL" in servers.environment:
+        # The service gives up after 3 seconds. Many connections at once on a busy machine take
+        # longer, and this answers them with 503.
+        os.environ["DATABASE_URL"] += "?connect_timeout=60"
     early_config.stash[_HOME] = (home, servers)
 
 

@@ -2,11 +2,13 @@
 
 import json
 import socket
+import time
+from contextlib import suppress
 
 import pytest
 
 from notifications_app.models import Notification
-from pushsvc.request_body import DISCARDED_BYTES
+from pushsvc.request_body import BODY_SECONDS, DISCARDED_BYTES
 from tests.api.sockets import sent_in_pieces
 from tests.api.support import owner_of
 from tests.factories import make_channel
@@ -46,6 +48,18 @@ def in_chunks(body):
     return f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
 
 
+def answer_in_time(port, request):
+    """Sends the request in pieces, and again if this machine took longer for them than the server
+    waits for a body."""
+    began, answer = time.monotonic(), None
+    with suppress(ConnectionError), connect(port, "") as connection:
+        answer = read(sent_in_pieces(connection, request, 4))
+    if time.monotonic() - began > BODY_SECONDS:
+        return answer_in_time(port, request)
+    assert answer, "the connection was closed before the answer was read"
+    return answer
+
+
 def test_slow_clients_delay_no_other_client(web):
     slow = [connect(web, post("none", "{", length=1000)) for _ in range(100)]
 
@@ -70,8 +84,7 @@ def test_a_client_that_sends_everything_first_still_reads_the_refusal(web, is_ch
         else post("none", large)
     )
 
-    with connect(web, "") as connection:
-        status, problem = read(sent_in_pieces(connection, request.encode()))
+    status, problem = answer_in_time(web, request.encode())
 
     assert (status, problem["code"]) == (413, "body_too_large")
 

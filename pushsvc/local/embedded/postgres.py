@@ -28,7 +28,8 @@ _DEFAULT_VERSION = "18"
 _NAME = "pushsvc"  # of the role and the database
 # postmaster.pid holds whole seconds, taken shortly after the process started.
 _PID_FILE_SECONDS = 5.0
-_THROW_AWAY = ("fsync=off", "full_page_writes=off")
+# Tests run many processes beside one another, each with its own connections.
+_THROW_AWAY = ("fsync=off", "full_page_writes=off", "max_connections=200")
 
 
 class Postgres(EmbeddedServer):
