@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -129,6 +130,28 @@ class Notification(models.Model):
     def ordered_data(self) -> dict[str, str]:
         """`data` in the sender's order. Without `data_names` (older rows) it is jsonb's order."""
         return {name: self.data[name] for name in self.data_names or self.data}
+
+
+class Draft(models.Model):
+    """A notification that staff are writing. Only the console has drafts; nothing sends them."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="drafts")
+    owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    changed_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    changed_at = models.DateTimeField(db_default=Now())
+    version = models.PositiveIntegerField(
+        default=1, help_text="Counts the changes, so that nobody overwrites another's unseen."
+    )
+    form: Any = models.JSONField(help_text="The fields of the console's form, as they were typed.")
+
+    class Meta:
+        indexes = [models.Index(fields=["channel", "-changed_at"], name="draft_list")]
+
+    @override
+    def __str__(self) -> str:
+        text: str = self.form.get("title") or self.form.get("body") or ""
+        return text[:60] or "Without text"
 
 
 class Plan(models.Model):

@@ -20,7 +20,7 @@ from channels_app.counters import counter_add
 from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
-from notifications_app.models import Notification
+from notifications_app.models import Draft, Notification
 from pushsvc.common import base64url
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
@@ -231,3 +231,10 @@ def make_sent_notification(channel: Channel, **fields: Any) -> Notification:
         "clicked_count": 12,
     }
     return make_notification(channel, **(values | fields))
+
+
+def make_draft(channel, owner, **fields):
+    """A draft with the fields of the console's form; the rest is as in an empty one."""
+    return Draft.objects.create(
+        channel=channel, owner=owner, changed_by=owner, form={"body": "Half", **fields}
+    )

@@ -54,7 +54,8 @@ class ScopedAdmin(WithPages, ModelAdmin):
         rows = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
-        return rows.filter(**{f"{self.channel_path or 'pk'}__in": channels_of(request.user)})
+        seen = channels_of(request.user, self.view_role)
+        return rows.filter(**{f"{self.channel_path or 'pk'}__in": seen})
 
     def _has(self, request: HttpRequest, role: Role | None, obj: Any) -> bool:
         if role is None:

@@ -13,9 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.access import channels_of, may, may_anywhere
+from channels_app.console.access import channels_of, may_anywhere
 from channels_app.console.lists import list_url
-from channels_app.console.pages import ConsolePage, channel_or_404, id_or_404, own_or_404, require
 from channels_app.models import Channel, Role
 from notifications_app import selectors
 from notifications_app.admin.compose_form import (
@@ -28,16 +27,19 @@ from notifications_app.admin.compose_form import (
 )
 from notifications_app.admin.page import ttl_words
 from notifications_app.admin.pauses import pauses_of
+from notifications_app.admin.sender import SenderPage, compose_url, find_draft, save_draft
 from notifications_app.content import SendRequest
+from notifications_app.drafts import draft_send
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
-from notifications_app.models import Notification, Urgency
+from notifications_app.models import Draft, Urgency
 from notifications_app.send_schema import MAX_BODY, MAX_TITLE, SendInput
-from notifications_app.services import notification_accept, notification_test, notification_try
+from notifications_app.services import notification_test, notification_try
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
+from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.selectors import (
     newest_subscriptions,
     segment_find,
@@ -73,31 +75,7 @@ class Reach:
         return PLATFORM_NAMES[self.platform]
 
 
-class _SenderPage(ConsolePage):
-    """A page for senders about the channel that the address or the form names."""
-
-    role = Role.SENDER
-    channel: Channel | None = None
-
-    @override
-    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        super().check_access(request, **kwargs)
-        self.channel = self.find_channel(request)
-        if self.channel is not None:
-            require(may(request.user, self.channel.account_id, self.role), self.role)
-
-    def find_channel(self, request: HttpRequest) -> Channel | None:
-        named = request.POST.get("channel") or request.GET.get("channel")
-        return channel_or_404(request, id_or_404(named)) if named else None
-
-    @property
-    def chosen(self) -> Channel:
-        if self.channel is None:
-            raise Http404
-        return self.channel
-
-
-class ComposePage(_SenderPage):
+class ComposePage(SenderPage):
     """Writes, reviews and sends a notification at one address; `step` says which.
 
     The review page carries an idempotency key, so confirming it twice sends one notification.
@@ -105,15 +83,16 @@ class ComposePage(_SenderPage):
 
     title = "New notification"
     template_name = "console/notifications/compose.html"
-    original: Notification | None = None
+    draft: Draft | None = None
 
     @override
     def find_channel(self, request: HttpRequest) -> Channel | None:
-        self.original = self._original(request)
-        found = super().find_channel(request)
-        if found is None and self.original is not None:
-            return self.original.channel
-        return found or self._only_channel(request)
+        self.draft = find_draft(request)
+        if request.method == "GET" and "draft" in request.GET:
+            if self.draft is None:
+                raise Http404
+            return self.draft.channel
+        return super().find_channel(request) or self._only_channel(request)
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -123,7 +102,12 @@ class ComposePage(_SenderPage):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         form = ComposeForm.posted(request.POST)
-        steps = {"edit": self._writing, "send": self._send, "review": self._review}
+        steps = {
+            "edit": self._writing,
+            "save": self._save,
+            "send": self._send,
+            "review": self._review,
+        }
         try:
             return steps.get(request.POST.get("step", ""), self._review)(form)
         except IdempotencyKeyInFlight:
@@ -138,15 +122,9 @@ class ComposePage(_SenderPage):
         channels = list(channels_of(request.user, self.role)[:2])
         return channels[0] if len(channels) == 1 else None
 
-    def _original(self, request: HttpRequest) -> Notification | None:
-        named = request.GET.get("from")
-        if not named:
-            return None
-        return own_or_404(Notification, request, id_or_404(named))
-
     def _first_form(self, channel: Channel) -> ComposeForm:
-        if self.original is not None:
-            return ComposeForm.like(self.original)
+        if self.draft is not None:
+            return ComposeForm.kept(self.draft.form)
         return ComposeForm.empty(channel)
 
     def _writing(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
@@ -156,6 +134,7 @@ class ComposePage(_SenderPage):
             general_faults=[each.detail for each in faults if _field(each) not in _FIELDS],
             is_posted=self.request.method == "POST",
             **_choices(self.chosen),
+            **_segments(self.chosen, form),
         )
         return self.render_to_response(context, status=400 if faults else 200)
 
@@ -179,11 +158,17 @@ class ComposePage(_SenderPage):
         self.template_name = "console/notifications/review.html"
         return self.render_to_response(context)
 
+    def _save(self, form: ComposeForm) -> HttpResponse:
+        """For browsers without JavaScript; with it, drafts are saved as one types."""
+        draft = save_draft(self.request, channel=self.chosen, form=form)
+        messages.success(self.request, "The draft is saved.")
+        return HttpResponseRedirect(compose_url(draft.pk))
+
     def _send(self, form: ComposeForm) -> HttpResponse:
         send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
-        acceptance = notification_accept(
-            channel=self.chosen, request=send, body=body, idempotency_key=key
+        acceptance = draft_send(
+            self.draft, channel=self.chosen, request=send, body=body, idempotency_key=key
         )
         when = "It is scheduled." if send.scheduled_at else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
@@ -198,13 +183,14 @@ class ComposePage(_SenderPage):
         return super().get_context_data(
             channel=self.channel,
             channels=list(channels[:MOST_CHANNELS]),
-            copied=self.original,
+            draft=self.draft,
+            version=self.request.POST.get("version") or (self.draft.version if self.draft else ""),
             may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
             **kwargs,
         )
 
 
-class ComposeCheck(_SenderPage):
+class ComposeCheck(SenderPage):
     """The form's faults, sizes and reach, requested while the user writes."""
 
     title = "Check"
@@ -227,7 +213,7 @@ class ComposeCheck(_SenderPage):
         )
 
 
-class ComposeTest(_SenderPage):
+class ComposeTest(SenderPage):
     """Sends a test to one device and shows its progress."""
 
     title = "Test"
@@ -277,7 +263,6 @@ def _choices(channel: Channel) -> Mapping[str, Any]:
         "platforms": [
             (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
         ],
-        "segments": segments_by_name(channel_id=channel.id, limit=MOST_SEGMENTS),
         "urgencies": URGENCIES.items(),
         "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
         "devices": [
@@ -289,6 +274,25 @@ def _choices(channel: Channel) -> Mapping[str, Any]:
             channel.id, [name for name, enabled in channel.platforms.items() if enabled]
         ),
     }
+
+
+def _segments(channel: Channel, form: ComposeForm) -> Mapping[str, Any]:
+    """The channel's, and the one that a draft has chosen if it is not among them: without it, the
+    page would choose all subscribers in its place."""
+    listed = segments_by_name(channel_id=channel.id, limit=MOST_SEGMENTS)
+    is_unlisted = form.segment_id not in {"", *(str(each.id) for each in listed)}
+    return {
+        "segments": listed,
+        "is_segment_unlisted": is_unlisted,
+        "unlisted": _segment_named(channel, form.segment_id) if is_unlisted else None,
+    }
+
+
+def _segment_named(channel: Channel, text: str) -> Segment | None:
+    try:
+        return segment_find(channel_id=channel.id, segment_id=parse_uuid(text))
+    except ValueError:
+        return None
 
 
 def _reach(channel: Channel, send: SendRequest) -> list[Reach]:

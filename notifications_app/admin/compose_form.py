@@ -5,7 +5,7 @@ what the API does not have: a local time, and a time to live in units.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Final, Self
@@ -90,6 +90,18 @@ class ComposeForm:
             platforms=list(notification.target_platforms),
             data=[Row(*pair) for pair in notification.ordered_data.items()],
         )
+
+    @classmethod
+    def kept(cls, stored: Mapping[str, Any]) -> Self:
+        """From `stored`, which an earlier version of the console may have written."""
+        known = {each.name for each in fields(cls)} - {"data"}
+        texts = {name: value for name, value in stored.items() if name in known}
+        return cls(**texts, data=[Row(**row) for row in stored.get("data", ())])
+
+    def stored(self) -> dict[str, Any]:
+        """For a draft. Raises BadRequest for text that the database cannot hold."""
+        check_text("".join(chain.from_iterable(self.inputs())))
+        return asdict(self)
 
     def inputs(self) -> list[tuple[str, str]]:
         """Names and values of hidden inputs that post the form again."""

@@ -17,6 +17,7 @@ from notifications_app import selectors
 from notifications_app.admin import dashboard
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.credentials import CredentialTestPage
+from notifications_app.admin.drafts import DuplicateAction
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
     FromFilter,
@@ -142,6 +143,7 @@ class NotificationAdmin(ScopedAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         more = {
             "may_send": may_anywhere(request.user, Role.SENDER),
+            "tab": "notifications",
             "since": WithinFilter.since(request),
             "outcome": request.GET.get(OutcomeFilter.parameter_name),
         }
@@ -173,6 +175,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}cancel/", CancelAction, "notification_cancel"),
+            self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
             self.page(f"{one}log.csv", LogDownload, "notification_log"),
             self.page(
                 "credential-test/<uuid:channel_id>/", CredentialTestPage, "channel_credential_test"

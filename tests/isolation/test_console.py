@@ -35,7 +35,7 @@ QUERIES = {
     "index": {"channel": "id"},
     "dashboard_live": {"channel": "id"},
     "dashboard_attention": {"channel": "id"},
-    "notification_compose": {"channel": "id", "from": "id"},
+    "notification_compose": {"channel": "id", "draft": "id"},
     "search": {"s": "name"},
 }
 
@@ -193,6 +193,8 @@ def forms(alice):
             yield page, draft | {device: None}, "subscription_id"
             yield page, draft | {device: None}, "digest"
         yield page, draft | {"key": None}, "once"
+    for page in ("draft_save", "draft_delete", "notification_compose"):
+        yield page, draft | {"step": "edit", "version": "1", "draft": None}, "draft_id"
     for do in ("role", "remove", "link"):
         form = {"do": do, "role": "viewer", "membership": None}
         yield "channels_app_account_change", form, "number"

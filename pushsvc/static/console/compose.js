@@ -7,16 +7,71 @@
 
   const $ = (selector) => form.querySelector(selector);
   const touched = new Set();
-  const draftKey = `pushsvc.draft ${form.dataset.draft} ${location.pathname}${location.search}`;
+  const draftKey = `pushsvc.draft ${form.dataset.user} ${location.pathname}${location.search}`;
   const NOT_KEPT = new Set([
     "csrfmiddlewaretoken",
     "channel",
+    "draft",
+    "version",
     "time_zone",
     "test_device",
     "test_known_as",
   ]);
 
-  // --- keeps the draft over a reload ---------------------------------------------------------------
+  // --- saves the draft as one types ------------------------------------------------------------------
+
+  let saveTimer = 0;
+  let saving = Promise.resolve();
+
+  function saveSoon() {
+    keepDraft();
+    clearTimeout(saveTimer);
+    saveTimer = setTimeout(save, 800);
+  }
+
+  // One after another, because the first one makes the draft that the others change.
+  function save() {
+    clearTimeout(saveTimer);
+    saving = saving.then(post);
+    return saving;
+  }
+
+  async function post() {
+    const kept = sessionStorage.getItem(draftKey);
+    try {
+      const { draft, version } = await posted();
+      $("[name=draft]").value = draft;
+      $("[name=version]").value = version;
+      $("#delete-draft").hidden = false;
+      history.replaceState(null, "", `?draft=${draft}`);
+      if (sessionStorage.getItem(draftKey) === kept) sessionStorage.removeItem(draftKey);
+      saved("Saved");
+    } catch (error) {
+      saved(`Not saved: ${error.message}`, false);
+    }
+  }
+
+  async function posted() {
+    let answer;
+    try {
+      answer = await fetch(form.dataset.save, { method: "POST", body: new FormData(form) });
+    } catch {
+      throw new Error("The service could not be reached. The next change tries again.");
+    }
+    if (answer.redirected) throw new Error("Sign in again, in another tab.");
+    const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
+    const said = isJson ? await answer.json() : {};
+    if (!answer.ok) throw new Error(said.detail ?? `The service answered ${answer.status}.`);
+    return said;
+  }
+
+  function saved(words, isGood = true) {
+    const place = $("#save-state");
+    place.dataset.tone = isGood ? "good" : "bad";
+    if (place.textContent !== words) place.textContent = words;
+  }
+
+  // --- keeps over a reload what is not saved yet -----------------------------------------------------
 
   function keepDraft() {
     const kept = [...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name));
@@ -49,6 +104,7 @@
     for (const [index, [, name]] of names.entries()) addRow(name, texts[index]?.[1] ?? "");
     if (names.length) form.querySelector("details").open = true;
     document.querySelector("#restored").hidden = false;
+    saveSoon();
   }
 
   function grouped(pairs) {
@@ -271,7 +327,7 @@
     preview();
     schedule();
     pauses();
-    keepDraft();
+    saveSoon();
     ask();
   }
 
@@ -284,14 +340,12 @@
     )
       changed(event.target.name);
   });
-  $("#channel").addEventListener("change", (event) => {
-    const to = new URL(location.href);
-    to.search = new URLSearchParams({ channel: event.target.value });
-    sessionStorage.setItem(
-      draftKey.replace(location.search, "") + to.search,
-      sessionStorage.getItem(draftKey) ?? "null",
-    );
-    location.assign(to);
+  // The page is made anew for another channel. What was written goes there with the draft.
+  $("#channel").addEventListener("change", async (event) => {
+    await save();
+    const draft = $("[name=draft]").value;
+    const isSaved = $("#save-state").dataset.tone === "good";
+    location.search = new URLSearchParams(isSaved ? { draft } : { channel: event.target.value });
   });
   $("#add-data").addEventListener("click", () => addRow().querySelector("input").focus());
   form.addEventListener("click", (event) => {
@@ -312,7 +366,7 @@
   once(form);
 
   const zone = window.pushsvcTimes?.timeZone() ?? "UTC";
-  if (!("posted" in form.dataset)) $("#time_zone").value = zone;
+  if (!("zoneKept" in form.dataset)) $("#time_zone").value = zone;
   $("#zone-name").textContent = $("#time_zone").value;
   previewTheme(document.documentElement.classList.contains("dark"));
   restoreDraft();

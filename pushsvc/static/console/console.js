@@ -18,11 +18,18 @@ document.addEventListener("DOMContentLoaded", () => {
   if (document.querySelector("[data-shown-once]")) history.replaceState(null, "", location.href);
 });
 
-// <form data-confirm="…">: asks before it is sent.
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
-});
+// <form data-confirm="…">, or a button of it: asks before it is sent, and before any other script
+// learns of it.
+document.addEventListener(
+  "submit",
+  (event) => {
+    const question = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
+    if (!question || window.confirm(question)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
 
 // The theme's search field has nothing but a placeholder.
 document.addEventListener("DOMContentLoaded", () => {

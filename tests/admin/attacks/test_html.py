@@ -19,7 +19,7 @@ from subscriptions_app.services import segment_create, segment_update
 from tests.admin.console.test_scope import addresses, text_of
 from tests.admin.support import signed_in
 from tests.api.credentials import GOOGLE
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification
 
 EVIL = "\"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{7*7}}<!--"
 SHORT = "'\"><b onclick=x>{{7*7}}"
@@ -88,6 +88,7 @@ def house(alice):
         "segment": segment,
         "subscription": Subscription.objects.filter(channel=channel)[0],
         "notification": waiting,
+        "draft": make_draft(channel, alice.members["owner"], title=EVIL, segment_id=SHORT),
     }
     return alice
 

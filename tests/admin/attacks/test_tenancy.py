@@ -12,13 +12,13 @@ from django.urls import reverse
 from channels_app.accounts.users import user_change
 from channels_app.models import Account, ApiKey, Channel, Membership, Role
 from channels_app.services import api_key_issue
-from notifications_app.models import Notification
+from notifications_app.models import Draft, Notification
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store import sql
 from subscriptions_app.models import Segment, Subscription
 from tests.admin.console.test_scope import addresses, everything_of
 from tests.admin.support import signed_in
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification
 from tests.pipeline.support import in_threads, until
 
 COMPOSE = "admin:notification_compose"
@@ -39,6 +39,7 @@ def stocked(house, word=WORD):
         "notification": make_sent_notification(
             house.channel, title=word, body=word, status="pending"
         ),
+        "draft": make_draft(house.channel, house.members["owner"], title=word),
     }
     return house
 
@@ -100,11 +101,17 @@ def test_a_test_message_goes_to_no_device_of_another_channel(alice, zebra):
 
 def test_nothing_of_another_account_can_be_duplicated(alice, zebra):
     client = signed_in(alice.members["owner"])
-    copied = zebra.rows["notification"].pk
+    copied = reverse("admin:notification_duplicate", args=[zebra.rows["notification"].pk])
+    draft = str(zebra.rows["draft"].pk)
 
-    for query in (f"?from={copied}", f"?from={copied}&channel={alice.channel.pk}"):
-        assert client.get(reverse(COMPOSE) + query).status_code == 404
-        assert client.post(reverse(COMPOSE) + query, written(alice.channel)).status_code == 404
+    assert client.post(copied).status_code == 404
+    for query in ({"draft": draft}, {"draft": draft, "channel": alice.channel.pk}):
+        assert client.get(reverse(COMPOSE), query).status_code == 404
+    for action in ("admin:draft_save", "admin:draft_delete"):
+        taken = written(alice.channel, draft=draft, version="1")
+        assert client.post(reverse(action), taken).status_code == 404
+    client.post(reverse(COMPOSE), written(alice.channel, draft=draft))
+    assert Draft.objects.get(pk=draft).channel == zebra.channel
 
 
 def test_a_viewer_who_owns_another_account_stays_a_viewer_in_this_one(alice, zebra):

@@ -17,12 +17,12 @@ from django.urls.exceptions import NoReverseMatch
 
 from channels_app.models import ApiKey, Channel, Membership, ProviderCredential, Role, VapidKey
 from channels_app.services import api_key_issue, provider_credentials_store
-from notifications_app.models import Notification
+from notifications_app.models import Draft, Notification
 from pushsvc.common.console.admin import site
 from subscriptions_app.models import Segment, Subscription
 from tests.admin.support import fill_hours, signed_in
 from tests.api.credentials import GOOGLE
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification
 
 WORD = "zebra"
 OPEN_TO_ALL = {"login", "set_password"}
@@ -50,6 +50,7 @@ def zebra(bob):
         "notification": make_sent_notification(
             bob.channel, title=WORD, body=WORD, status="pending"
         ),
+        "draft": make_draft(bob.channel, bob.members["owner"], title=WORD),
     }
     provider_credentials_store(
         channel=bob.channel, fcm_service_account=json.dumps(GOOGLE | {"project_id": f"{WORD}-1"})
@@ -93,6 +94,7 @@ def objects_of(house):
         "segment": house.rows["segment"],
         "subscription": house.rows["subscription"],
         "notification": house.rows["notification"],
+        "draft": house.rows["draft"],
         "account": house.account,
         "user": house.members["owner"],
         "logentry": entry_of(house),
@@ -152,7 +154,7 @@ def posted(client, house):
 def everything_of(house):
     """Every stored row of the house. No page may have changed it."""
     channel = house.rows["channel"]
-    models = (ApiKey, VapidKey, ProviderCredential, Segment, Subscription, Notification)
+    models = (ApiKey, VapidKey, ProviderCredential, Segment, Subscription, Notification, Draft)
     rows = chain(
         Channel.objects.filter(pk=channel.pk).values(),
         Membership.objects.filter(account=house.account).order_by("pk").values(),
@@ -183,6 +185,7 @@ def test_the_accounts_own_members_do_read_its_word(zebra):
         "channels_app_account_change",
         "notifications_app_notification_changelist",
         "notifications_app_notification_change",
+        "notifications_app_draft_changelist",
         "subscriptions_app_segment_changelist",
         "subscriptions_app_segment_change",
         "subscriptions_app_subscription_change",

@@ -7,6 +7,9 @@ from django.urls import reverse
 COMPOSE = reverse("admin:notification_compose")
 CHECK = reverse("admin:notification_compose_check")
 TEST = reverse("admin:notification_compose_test")
+SAVE = reverse("admin:draft_save")
+DELETE = reverse("admin:draft_delete")
+DRAFTS = reverse("admin:notifications_app_draft_changelist")
 
 
 def written(house, **fields):
@@ -51,3 +54,9 @@ def send(client, form):
 
 def faults(client, form):
     return client.post(CHECK, form).json()["faults"]
+
+
+def duplicate(client, notification):
+    """The page of the draft that is a copy of it."""
+    path = reverse("admin:notification_duplicate", args=[notification.pk])
+    return client.post(path, follow=True)

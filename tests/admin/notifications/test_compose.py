@@ -11,6 +11,7 @@ from tests.admin.notifications.composing import (
     CHECK,
     COMPOSE,
     confirm,
+    duplicate,
     key_of,
     review,
     send,
@@ -197,7 +198,7 @@ def test_a_duplicate_takes_everything_but_the_time(sender, alice):
         alice.channel, data={"a": "b"}, ttl=7200, urgency="low", topic="t", image="https://x.y/z"
     )
 
-    page = sender.get(COMPOSE, {"from": str(earlier.pk)})
+    page = duplicate(sender, earlier)
 
     form = page.context["form"]
     assert (form.title, form.body, form.url) == (earlier.title, earlier.body, earlier.url)
@@ -208,7 +209,7 @@ def test_a_duplicate_takes_everything_but_the_time(sender, alice):
 
 def test_a_duplicate_keeps_a_ttl_of_zero(sender, alice):
     earlier = make_sent_notification(alice.channel, ttl=0)
-    form = sender.get(COMPOSE, {"from": str(earlier.pk)}).context["form"]
+    form = duplicate(sender, earlier).context["form"]
     send(sender, written(alice, ttl_number=form.ttl_number, ttl_unit=form.ttl_unit))
     assert Notification.objects.order_by("-id")[0].ttl == 0
 

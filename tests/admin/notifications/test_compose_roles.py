@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from notifications_app.models import Notification
-from tests.admin.notifications.composing import CHECK, COMPOSE, TEST, written
+from tests.admin.notifications.composing import CHECK, COMPOSE, TEST, duplicate, written
 from tests.admin.support import signed_in
 from tests.factories import make_sent_notification
 
@@ -27,7 +27,7 @@ def test_a_channel_of_another_account_is_not_found(alice, bob, sender):
     for address in (COMPOSE, CHECK, TEST):
         assert sender.post(address, form).status_code == 404
     theirs = make_sent_notification(bob.channel)
-    assert sender.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 404
+    assert duplicate(sender, theirs).status_code == 404
     assert Notification.objects.count() == 1
 
 
@@ -37,7 +37,7 @@ def test_a_viewer_who_is_a_sender_in_another_account_may_not_send_in_this_one(al
     client = signed_in(both)
     assert client.post(COMPOSE, written(bob) | {"step": "review"}).status_code == 403
     theirs = make_sent_notification(bob.channel)
-    assert client.get(COMPOSE, {"from": str(theirs.pk)}).status_code == 403
+    assert duplicate(client, theirs).status_code == 403
     assert client.get(COMPOSE).context["channel"] == alice.channel
 
 

@@ -18,7 +18,7 @@ from tests.browser.console.support import (
     press_until,
     violations_of,
 )
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification
 
 RULE = {
     "all": [
@@ -46,11 +46,14 @@ def furnished(alice):
     segment = segment_create(channel=channel, name="Loyal", rule=RULE)
     sent = make_sent_notification(channel, data={"colour": "green"}, segment_id=segment.id)
     make_sent_notification(channel, status="pending", started_at=None, finished_at=None)
+    draft = make_draft(channel, alice.members["owner"], title="Half of a thought")
     own, one = f"channels_app/channel/{channel.pk}", subscriber(channel)
     return [
         "",
         "notifications_app/notification/",
         "notifications_app/notification/compose/",
+        "notifications_app/draft/",
+        f"notifications_app/notification/compose/?draft={draft.pk}",
         f"notifications_app/notification/{sent.pk}/change/",
         "channels_app/channel/",
         "channels_app/channel/add/",

@@ -9,7 +9,7 @@ from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.services import segment_create
 from tests.admin.support import subscriber
 from tests.browser.console.support import post
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification
 
 NOTIFICATIONS = "/admin/notifications_app/notification/"
 RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
@@ -123,6 +123,7 @@ def test_another_accounts_pages_are_not_found_for_any_role(console, alice, bob):
     add_crowd(bob.channel, 1)
     segment = segment_create(channel=bob.channel, name="Theirs", rule=RULE)
     sent = make_sent_notification(bob.channel, title="Theirs")
+    draft = make_draft(bob.channel, bob.members["owner"], title="Theirs")
     one = subscriber(bob.channel)
     page = console.open("/admin/", alice.members["owner"])
     guessed = [
@@ -133,7 +134,7 @@ def test_another_accounts_pages_are_not_found_for_any_role(console, alice, bob):
         f"{NOTIFICATIONS}{sent.pk}/progress/",
         f"{NOTIFICATIONS}{sent.pk}/log.csv",
         f"{NOTIFICATIONS}compose/?channel={bob.channel.pk}",
-        f"{NOTIFICATIONS}compose/?from={sent.pk}",
+        f"{NOTIFICATIONS}compose/?draft={draft.pk}",
         f"{NOTIFICATIONS}history/{one.pk}/",
         f"{NOTIFICATIONS}export/{one.pk}/",
         f"/admin/subscriptions_app/segment/{segment.pk}/change/",

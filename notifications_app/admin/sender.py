@@ -1,0 +1,79 @@
+"""What pages share on which notifications and drafts are written."""
+
+from typing import Any, cast
+
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.console.access import channels_of, may
+from channels_app.console.pages import ConsolePage, channel_or_404, id_or_404, require
+from channels_app.models import Channel, Role
+from notifications_app.admin.compose_form import ComposeForm
+from notifications_app.drafts import draft_create, draft_save
+from notifications_app.models import Draft
+from pushsvc.common.errors import NotFound
+from pushsvc.common.ids import parse_number
+
+
+class SenderPage(ConsolePage):
+    """A page for senders about the channel that the address or the form names."""
+
+    role = Role.SENDER
+    channel: Channel | None = None
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        super().check_access(request, **kwargs)
+        self.channel = self.find_channel(request)
+        if self.channel is not None:
+            require(may(request.user, self.channel.account_id, self.role), self.role)
+
+    def find_channel(self, request: HttpRequest) -> Channel | None:
+        named = request.POST.get("channel") or request.GET.get("channel")
+        return channel_or_404(request, id_or_404(named)) if named else None
+
+    @property
+    def chosen(self) -> Channel:
+        if self.channel is None:
+            raise Http404
+        return self.channel
+
+
+def find_draft(request: HttpRequest) -> Draft | None:
+    """The draft that the form or the address names, if the user may send in its channel."""
+    named = request.POST.get("draft") or request.GET.get("draft")
+    if not named:
+        return None
+    writable = Draft.objects.filter(channel__in=channels_of(request.user, Role.SENDER))
+    found = writable.select_related("channel", "owner", "changed_by")
+    return found.filter(pk=id_or_404(named)).first()
+
+
+def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> Draft:
+    """Saves the form: as the draft that the request names, else as a new one.
+
+    Raises what `draft_save` and `draft_create` raise.
+    """
+    user, stored = cast(User, request.user), form.stored()
+    if not request.POST.get("draft"):
+        return draft_create(channel=channel, owner=user, form=stored)
+    draft = find_draft(request)
+    if draft is None:
+        raise NotFound("This draft was sent or deleted.")
+    return draft_save(
+        draft_id=draft.pk, version=_version(request), channel=channel, user=user, form=stored
+    )
+
+
+def compose_url(draft_id: object) -> str:
+    """The page on which the draft is written."""
+    return f"{reverse('admin:notification_compose')}?draft={draft_id}"
+
+
+def _version(request: HttpRequest) -> int:
+    try:
+        return parse_number(request.POST.get("version", ""))
+    except ValueError:
+        return 0  # which no draft has

@@ -1,0 +1,225 @@
+"""Drafts: saved, listed, sent and deleted; who may; how many and how long."""
+
+import pytest
+from auditlog.models import LogEntry
+from django.contrib.auth.models import User
+
+from notifications_app import drafts
+from notifications_app.models import Draft, Notification
+from subscriptions_app.services import segment_create
+from tests.admin.notifications.composing import (
+    COMPOSE,
+    DELETE,
+    DRAFTS,
+    SAVE,
+    confirm,
+    duplicate,
+    key_of,
+    review,
+    written,
+)
+from tests.admin.support import signed_in
+from tests.factories import add_crowd, make_draft, make_sent_notification
+
+
+def save(client, house, **fields):
+    return client.post(SAVE, written(house) | fields)
+
+
+def test_a_draft_holds_all_fields_as_they_were_typed(alice, sender):
+    typed = {
+        "url": "not yet an address",
+        "when": "later",
+        "local_time": "2027-01-01T09:00",
+        "data_name": ["colour"],
+        "data_value": ["green"],
+        "ttl_number": "soon",
+    }
+
+    answer = save(sender, alice, **typed).json()
+
+    draft = Draft.objects.get(pk=answer["draft"])
+    assert (draft.owner, draft.changed_by) == (alice.members["sender"],) * 2
+    form = sender.get(COMPOSE, {"draft": answer["draft"]}).context["form"]
+    assert (form.url, form.local_time, form.ttl_number) == (
+        typed["url"],
+        "2027-01-01T09:00",
+        "soon",
+    )
+    assert [(row.name, row.value) for row in form.data] == [("colour", "green")]
+
+
+def test_a_change_names_the_version_that_was_seen(alice, sender):
+    draft = save(sender, alice).json()
+    changed = save(sender, alice, **draft, title="Autumn sale").json()
+
+    stale = save(sender, alice, **draft, title="Winter sale")
+
+    assert changed == draft | {"version": draft["version"] + 1}
+    assert stale.status_code == 409
+    assert Draft.objects.get().form["title"] == "Autumn sale"
+
+
+def test_a_repeated_change_is_no_conflict(alice, sender):
+    """Its first answer may have been lost on the way."""
+    draft = save(sender, alice).json()
+    once, twice = (save(sender, alice, **draft, title="Autumn sale").json() for _ in range(2))
+    assert once == twice
+
+
+@pytest.mark.parametrize("version", ["", "x", "0", "-1", "99999999999999999999"])
+def test_a_made_up_version_changes_nothing(alice, sender, version):
+    draft = make_draft(alice.channel, alice.members["owner"])
+    answer = save(sender, alice, draft=str(draft.pk), version=version)
+    assert answer.status_code == 409
+    assert Draft.objects.get().form == draft.form
+
+
+def test_colleagues_share_drafts_and_the_list_tells_owner_and_last_change(alice, sender):
+    draft = make_draft(alice.channel, alice.members["owner"], title="Ours")
+    save(sender, alice, draft=str(draft.pk), version="1", title="Still ours")
+
+    page = sender.get(DRAFTS).content.decode()
+
+    assert "Still ours" in page
+    assert alice.members["owner"].username in page
+    draft.refresh_from_db()
+    assert draft.changed_by == alice.members["sender"]
+    assert sender.get(DRAFTS, {"q": "still OURS"}).context["cl"].result_count == 1
+    assert sender.get(DRAFTS, {"q": "nothing"}).context["cl"].result_count == 0
+
+
+def test_sending_a_draft_deletes_it_and_confirming_twice_sends_once(alice, sender):
+    add_crowd(alice.channel, 2)
+    form = written(alice) | save(sender, alice).json()
+    page = review(sender, form)
+    assert f'name="draft" value="{form["draft"]}"' in page.content.decode()
+
+    answers = [confirm(sender, form, key_of(page)) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [302, 302]
+    assert not Draft.objects.exists()
+    assert Notification.objects.count() == 1
+
+
+def test_a_draft_stays_if_it_cannot_be_sent(alice, sender):
+    form = written(alice, body="") | save(sender, alice).json()
+    assert confirm(sender, form, "console 1").status_code == 400
+    assert Draft.objects.exists()
+
+
+def test_what_was_sent_or_deleted_meanwhile_is_said(alice, sender):
+    draft = save(sender, alice).json()
+    Draft.objects.all().delete()
+    answer = save(sender, alice, **draft, title="Too late")
+    assert (answer.status_code, answer.json()["detail"]) == (404, "This draft was sent or deleted.")
+
+
+def test_duplicating_makes_a_draft_of_ones_own(alice, sender):
+    earlier = make_sent_notification(alice.channel, title="Spring sale")
+
+    page = duplicate(sender, earlier)
+
+    draft = Draft.objects.get()
+    assert page.redirect_chain == [(f"{COMPOSE}?draft={draft.pk}", 302)]
+    assert (draft.owner, draft.form["title"]) == (alice.members["sender"], "Spring sale")
+    assert "This draft is a copy of “Spring sale”." in page.content.decode()
+
+
+def test_deleting_is_recorded(alice, sender):
+    draft = make_draft(alice.channel, alice.members["owner"], title="A bad idea")
+
+    answer = sender.post(DELETE, {"draft": str(draft.pk)})
+
+    assert (answer.status_code, answer.url) == (302, DRAFTS)
+    assert not Draft.objects.exists()
+    entry = LogEntry.objects.latest("id")
+    assert (entry.object_repr, entry.actor) == ("A bad idea", alice.members["sender"])
+
+
+def test_without_javascript_a_button_saves_it(alice, sender):
+    answer = sender.post(COMPOSE, written(alice) | {"step": "save"})
+    assert answer.url == f"{COMPOSE}?draft={Draft.objects.get().pk}"
+
+
+def test_a_draft_of_a_deleted_segment_is_not_for_everybody(alice, sender):
+    rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    segment = segment_create(channel=alice.channel, name="Pro", rule=rule)
+    draft = make_draft(alice.channel, alice.members["sender"], segment_id=str(segment.pk))
+    option = f'<option value="{segment.pk}" selected>A segment that no longer exists</option>'
+    segment.delete()
+
+    assert option in sender.get(COMPOSE, {"draft": str(draft.pk)}).content.decode()
+
+
+def test_a_draft_of_an_earlier_version_opens(alice, sender):
+    draft = make_draft(alice.channel, alice.members["sender"], gone="x")
+    form = sender.get(COMPOSE, {"draft": str(draft.pk)}).context["form"]
+    assert (form.body, form.urgency) == ("Half", "normal")
+
+
+# --- who may -------------------------------------------------------------------------------------
+
+
+def test_a_viewer_neither_reads_nor_writes_drafts(alice, viewer):
+    draft = str(make_draft(alice.channel, alice.members["owner"]).pk)
+    assert viewer.get(DRAFTS).status_code == 403
+    assert viewer.get(COMPOSE, {"draft": draft}).status_code == 403
+    assert save(viewer, alice).status_code == 403
+    assert save(viewer, alice, draft=draft, version="1").status_code == 403
+    assert viewer.post(DELETE, {"draft": draft}).status_code == 403
+    assert Draft.objects.get().version == 1
+
+
+def test_who_sends_elsewhere_is_still_a_viewer_here(alice, bob):
+    both = alice.members["sender"]
+    bob.account.memberships.create(user=both, role="viewer")
+    client = signed_in(both)
+    draft = str(make_draft(bob.channel, bob.members["owner"], title="Theirs").pk)
+
+    assert "Theirs" not in client.get(DRAFTS).content.decode()
+    assert client.get(COMPOSE, {"draft": draft}).status_code == 404
+    assert save(client, bob).status_code == 403
+    assert save(client, alice, draft=draft, version="1").status_code == 404
+    assert client.post(DELETE, {"draft": draft}).status_code == 404
+    assert Draft.objects.get().channel == bob.channel
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+def test_a_channel_has_a_bounded_number_of_drafts(alice, bob, sender, monkeypatch):
+    monkeypatch.setattr(drafts, "MOST_DRAFTS", 2)
+    for _ in range(2):
+        make_draft(bob.channel, bob.members["owner"])
+        assert save(sender, alice).status_code == 200
+
+    refused = save(sender, alice)
+
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == "The channel has 2 drafts. Delete one first."
+    earlier = make_sent_notification(alice.channel)
+    assert "Delete one first." in duplicate(sender, earlier).content.decode()
+    assert Draft.objects.filter(channel=alice.channel).count() == 2
+
+
+def test_a_draft_has_a_bounded_length(alice, sender):
+    draft = save(sender, alice).json()
+    long = "\N{PILE OF POO}" * 4_100
+    for fields in ({}, draft):
+        answer = save(sender, alice, body=long, **fields)
+        assert answer.status_code == 400
+        assert "A draft may have 16,384 bytes." in answer.json()["detail"]
+    assert Draft.objects.get().version == 1
+
+
+@pytest.mark.parametrize("field", ["title", "data_name", "local_time"])
+def test_what_the_database_cannot_hold_is_refused(alice, sender, field):
+    answer = save(sender, alice, **{field: ["a\x00b"], "data_value": ["x"]})
+    assert (answer.status_code, Draft.objects.count()) == (400, 0)
+
+
+def test_a_user_with_drafts_may_be_deactivated(alice, sender):
+    save(sender, alice)
+    User.objects.filter(pk=alice.members["sender"].pk).update(is_active=False)
+    assert signed_in(alice.members["owner"]).get(DRAFTS).status_code == 200
