@@ -24,5 +24,5 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "`Key <API_KEY>`",
+            "description": "The word `Key`, a space and the API key: `Key psk_…`.",
         }

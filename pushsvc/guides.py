@@ -21,25 +21,32 @@ from rest_framework.request import Request
 from pushsvc.common.errors import NotFound
 from pushsvc.common.http.drf import ApiView, django_request
 
+START: Final = {"start": "Quick start"}
 # In the order in which the home page lists them.
-GUIDES: Final = {
-    "start": "Quick start",
-    "browser": "Push on your site",
-    "webpush": "Browsers",
-    "fcm": "Android",
-    "apns": "iOS",
-    "segments": "Segments",
-    "events": "Clicks and other events",
-    "results": "Results",
-    "console": "The console",
-    "reliability": "What is promised while things fail",
-    "operations": "Operation",
-    "configuration": "Settings",
-    "architecture": "How it works",
-    "states": "States",
-    "glossary": "Words",
-    "decisions": "Decisions",
+GROUPS: Final = {
+    "Send": {
+        "browser": "Push on your site",
+        "webpush": "Browsers",
+        "fcm": "Android",
+        "apns": "iOS",
+        "segments": "Segments",
+        "events": "Clicks and other events",
+        "results": "Results",
+    },
+    "Operate": {
+        "console": "The console",
+        "operations": "Operation",
+        "configuration": "Settings",
+        "reliability": "What is promised while things fail",
+    },
+    "Understand": {
+        "architecture": "How it works",
+        "states": "States",
+        "glossary": "Words",
+        "decisions": "Decisions",
+    },
 }
+GUIDES: Final = START | {name: title for group in GROUPS.values() for name, title in group.items()}
 EXAMPLES: Final = {
     "push.py": "Python",
     "push.mjs": "Node.js",
@@ -111,6 +118,9 @@ def _address(link: str) -> str:
     return "/docs/examples" if link.startswith("examples/") else link
 
 
-def guides() -> dict[str, str]:
-    """{address: title} of all guides."""
-    return {f"/docs/{name}": title for name, title in GUIDES.items()}
+def guides() -> dict[str, dict[str, str]]:
+    """{group: {address: title}} of all guides but the quick start."""
+    return {
+        group: {f"/docs/{name}": title for name, title in titles.items()}
+        for group, titles in GROUPS.items()
+    }

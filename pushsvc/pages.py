@@ -1,11 +1,13 @@
 """What people see: where everything is, the API reference, the list of errors. No app's data."""
 
+import gzip
 import re
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.html import format_html, format_html_join
 from drf_spectacular.generators import SchemaGenerator
@@ -14,24 +16,34 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from pushsvc.common.http.drf import ApiView, django_request
+from pushsvc.common.http.served_files import ServedFile, file_response
 from pushsvc.guides import guides
 
 _ERROR_ROW = re.compile(
     r"^\| `(?P<code>\w+)` \| (?P<status>\d*) ?\| (?P<meaning>.+) \| (?P<todo>.+) \|$"
 )
+SCALAR: Final = "scalar-1.72.1.js"  # .ci/scalar writes it
 
 
 @extend_schema(exclude=True)
 class HomeView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        context = {"guides": guides(), "has_demo": bool(settings.DEMO_RECORD)}
+        context = {"groups": guides(), "has_demo": bool(settings.DEMO_RECORD)}
         return render(django_request(request), "home.html", context)
 
 
 @extend_schema(exclude=True)
 class ReferenceView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        return render(django_request(request), "reference.html")
+        return render(django_request(request), "reference.html", {"scalar": SCALAR})
+
+
+@extend_schema(exclude=True)
+class ScalarView(ApiView):
+    """The script of the reference. Its name holds its version."""
+
+    def get(self, request: Request) -> HttpResponseBase:
+        return file_response(django_request(request), _scalar())
 
 
 @extend_schema(exclude=True)
@@ -46,6 +58,13 @@ class ErrorsView(ApiView):
 class OpenApiView(ApiView):
     def get(self, request: Request) -> Response:
         return Response(_openapi())
+
+
+@cache
+def _scalar() -> ServedFile:
+    file = settings.BASE_DIR / "pushsvc" / "scalar" / f"{SCALAR}.gz"
+    script = gzip.decompress(file.read_bytes())
+    return ServedFile(script, "text/javascript; charset=utf-8", is_immutable=True)
 
 
 @cache

@@ -13,7 +13,7 @@ from pushsvc.doctor.page import doctor_page
 from pushsvc.guides import ExamplesView, GuideView
 from pushsvc.health import HealthView, ReadyView
 from pushsvc.metrics import MetricsView
-from pushsvc.pages import ErrorsView, HomeView, OpenApiView, ReferenceView
+from pushsvc.pages import SCALAR, ErrorsView, HomeView, OpenApiView, ReferenceView, ScalarView
 from pushsvc.sdk.views import SdkView
 from subscriptions_app.api.urls import urlpatterns as subscription_urls
 
@@ -23,6 +23,7 @@ urlpatterns = [
     *notification_urls,
     endpoint("", HomeView),
     endpoint("docs", ReferenceView),
+    endpoint(f"docs/{SCALAR}", ScalarView),
     endpoint("docs/errors", ErrorsView),
     endpoint("docs/examples", ExamplesView),
     endpoint("docs/<str:name>", GuideView),

@@ -20,7 +20,7 @@ from tests.pipeline.support import until
 
 MANY = 2_100
 HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-LARGE = "GET /static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js HTTP/1.1\r\n"
+LARGE = "GET /static/admin/js/vendor/xregexp/xregexp.js HTTP/1.1\r\n"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame().serialize()
 
 
@@ -74,7 +74,7 @@ def test_connections_that_stay_idle_after_a_request_are_cheap_and_closed(web, op
 
 
 def test_connections_that_read_no_answer_hold_no_thread_and_are_closed(web, opened):
-    asked = f"{LARGE}Host: localhost\r\n\r\n".encode() * 8  # more than the kernel buffers for them
+    asked = f"{LARGE}Host: localhost\r\n\r\n".encode() * 40  # more than the kernel buffers for them
     assert ask(web, HEALTH)[0] == 200
     unread = opened(THREADS + 4, asked, receive_buffer=2048)
     ports = {connection.getsockname()[1] for connection in unread}

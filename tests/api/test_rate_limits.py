@@ -10,6 +10,7 @@ from django.urls import get_resolver
 from channels_app.http import ApiKeyAuthentication
 from pushsvc.common.http.drf import ApiView
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.pages import SCALAR
 from tests.api.events import report
 from tests.api.support import NOWHERE, asked_of_redis, code, owner_of
 from tests.factories import browser
@@ -57,7 +58,7 @@ def test_every_other_route_without_a_limit_costs_next_to_nothing():
     free = {route for route, cls in views().items() if cls.limit is ApiView.limit}
 
     assert free == {
-        *("", "docs", "docs/errors", "docs/examples", "docs/<str:name>"),
+        *("", "docs", "docs/errors", "docs/examples", "docs/<str:name>", f"docs/{SCALAR}"),
         *("openapi.json", "sdk/<str:name>", "healthz"),
         "metrics",  # needs a token, or a peer on this machine
         # served only on a developer's machine

@@ -29,7 +29,7 @@ REFERENCE: Final[Policy] = {
     "connect-src": [SELF],
     "img-src": [SELF, "data:"],
     "script-src": [SELF],
-    "style-src": [SELF, UNSAFE_INLINE],  # Swagger UI writes style elements
+    "style-src": [SELF, UNSAFE_INLINE],  # Scalar writes style elements
 }
 CONSOLE: Final[Policy] = {
     **ANSWER,

@@ -5,6 +5,7 @@ about it.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ _PATH_IDS: Final = {
     "notification_id": "The notification's id, as the send was answered.",
     "segment_id": "The segment's id.",
 }
+_DOCUMENT: Final = re.compile(r"docs/([a-z]+)\.md")
 
 
 def name_shapes(result: Document, **_: Any) -> Document:
@@ -89,3 +91,22 @@ def describe_ids(result: Document, **_: Any) -> Document:
                 if parameter["in"] == "path" and parameter["name"] in _PATH_IDS:
                     parameter.setdefault("description", _PATH_IDS[parameter["name"]])
     return result
+
+
+def link_documents(result: Document, **_: Any) -> Document:
+    """Descriptions lead to the documents that they name, as the service serves them."""
+    linked: Document = _linked(result)
+    return linked
+
+
+def _linked(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_linked(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _DOCUMENT.sub(r"[\1](/docs/\1)", value)
+        if key == "description" and isinstance(value, str)
+        else _linked(value)
+        for key, value in node.items()
+    }
