@@ -62,6 +62,8 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "segment_id",
         "scheduled_at",
         "status",
+        "paused_at",
+        "stopped_at",
     ),
 }
 

@@ -65,6 +65,16 @@ class IdempotencyKeyInFlight(Conflict):
     detail = "A request with this key is still being processed."
 
 
+class NotRunning(Conflict):
+    """The notification is in no state in which it can be paused or stopped."""
+
+    code = "not_running"
+    title = "Not running"
+
+    def __init__(self, notification_id: UUID, state: str, remedy: str = "") -> None:
+        super().__init__(f"Notification {notification_id} is {state}. {remedy}".rstrip())
+
+
 class NotCancellable(Conflict):
     """Only a pending notification can be cancelled."""
 

@@ -19,6 +19,7 @@ from notifications_app.querysets import (
 )
 from notifications_app.states import (
     CAREFUL_AFTER_LEASE_LOSSES,
+    UNFINISHED,
     BatchStatus,
     DeliveryStatus,
     NotificationStatus,
@@ -69,6 +70,11 @@ class Notification(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_seconds = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="By which earlier pauses prolong the attempts."
+    )
+    stopped_at = models.DateTimeField(null=True, blank=True)
     recipient_count = models.PositiveBigIntegerField(default=0)
     delivered_count = models.PositiveBigIntegerField(default=0)
     bounced_count = models.PositiveBigIntegerField(default=0)
@@ -120,6 +126,23 @@ class Notification(models.Model):
     @property
     def is_test(self) -> bool:
         return self.only_subscription_id is not None
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.status in UNFINISHED
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_unfinished and self.paused_at is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped_at is not None
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether no call may be made for it."""
+        return self.paused_at is not None or self.is_stopped
 
     @property
     def content(self) -> Content:
@@ -181,6 +204,9 @@ class Plan(models.Model):
     due_at = models.DateTimeField(db_default=Now())
     lease_until = models.DateTimeField(null=True)
     sliced_at = models.DateTimeField(null=True)
+    halted_at = models.DateTimeField(
+        null=True, help_text="Since when its notification is paused or stopped."
+    )
 
     objects = PlanQuerySet.as_manager()
 

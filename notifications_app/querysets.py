@@ -71,15 +71,22 @@ class StateQuerySet(QuerySet[Row]):
     def locked(self) -> Row | None:
         """The only row, locked until the transaction ends as every writer locks it; None if there
         is none. Inserts that refer to the row need not wait."""
-        return next(iter(self.select_for_update(no_key=True)), None)
+        return next(iter(self.select_for_update(no_key=True, of=("self",))), None)
 
 
 class NotificationQuerySet(StateQuerySet[Row]):
     def due(self) -> Self:
-        return self.filter(status=NotificationStatus.PENDING, scheduled_at__lte=Now())
+        return self.filter(
+            status=NotificationStatus.PENDING, scheduled_at__lte=Now(), paused_at__isnull=True
+        )
 
-    def past_deadline(self) -> Self:
-        return self.filter(status=NotificationStatus.PROCESSING, deadline_at__lt=Now())
+    def out_of_time(self) -> Self:
+        """Those in `processing` that are past their deadline or stopped. A paused one has time."""
+        is_over = Q(deadline_at__lt=Now()) | Q(stopped_at__isnull=False)
+        return self.filter(is_over, status=NotificationStatus.PROCESSING, paused_at__isnull=True)
+
+    def paused_for(self, age: timedelta) -> Self:
+        return self.filter(status=NotificationStatus.PROCESSING, paused_at__lt=Now() - age)
 
     def complete(self, *, plans: QuerySet[Any], batches: QuerySet[Any]) -> Self:
         """Those in `processing` of which no plan is still planning and every batch is done."""
@@ -107,7 +114,11 @@ class PlanQuerySet(StateQuerySet[Row]):
     def plannable(self) -> Self:
         """Those with windows left that no planner holds."""
         unleased = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
-        return self.filter(unleased, status=PlanStatus.PLANNING, due_at__lte=Now())
+        return self.unhalted().filter(unleased, status=PlanStatus.PLANNING, due_at__lte=Now())
+
+    def unhalted(self) -> Self:
+        """Those whose notification is neither paused nor stopped."""
+        return self.filter(halted_at__isnull=True)
 
     def advance(self, *, cursor: UUID | None, recipients: int, lease: timedelta) -> int:
         """Records a window and renews the lease."""
@@ -140,7 +151,16 @@ class BatchQuerySet(StateQuerySet[Row]):
         return self.leased().filter(pk=lease.batch_id, attempt=lease.attempt)
 
     def due(self) -> Self:
-        return self.filter(status=BatchStatus.READY, due_at__lte=Now())
+        return self.unhalted().filter(status=BatchStatus.READY, due_at__lte=Now())
+
+    def unhalted(self) -> Self:
+        """Those whose notification is neither paused nor stopped."""
+        return self.filter(plan__halted_at__isnull=True)
+
+    def with_halt(self) -> Self:
+        """Each has `is_halted`: whether its notification is paused or stopped."""
+        is_paused = Q(notification__paused_at__isnull=False)
+        return self.annotate(is_halted=is_paused | Q(notification__stopped_at__isnull=False))
 
     def idle(self) -> Self:
         """Those that wait and that no worker holds."""
@@ -149,8 +169,13 @@ class BatchQuerySet(StateQuerySet[Row]):
     def parked(self) -> Self:
         return self.filter(status=BatchStatus.PARKED)
 
-    def renew(self, lease: timedelta) -> int:
-        return self.update(lease_until=ClockTimestamp() + lease)
+    def prolong_parking(self) -> int:
+        """The time of a pause that ends now does not count as parked."""
+        parked = self.parked().filter(plan__halted_at__isnull=False)
+        begun = Greatest(
+            "parked_at", Subquery(parked.filter(pk=OuterRef("pk")).values("plan__halted_at"))
+        )
+        return parked.update(parked_at=F("parked_at") + (Now() - begun))
 
     def park(self) -> int:
         return self.become(BatchStatus.PARKED, lease_until=None, parked_at=Now())

@@ -1,6 +1,7 @@
-"""Accepts, tests and cancels notifications; deletes a segment that no notification needs."""
+"""Accepts, tests, pauses, resumes, stops and cancels notifications; deletes a segment that no
+notification needs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -17,11 +18,14 @@ from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import (
     NotCancellable,
+    NotRunning,
     PayloadTooLarge,
     SegmentInUse,
     SegmentNotFound,
 )
 from notifications_app.models import Notification
+from notifications_app.pipeline import halting
+from notifications_app.querysets import NotificationQuerySet
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from notifications_app.tracking import make_token
@@ -123,7 +127,8 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
     """
     with transaction.atomic():
         own = Notification.objects.filter(id=notification_id, channel_id=channel_id)
-        cancelled = own.become(NotificationStatus.CANCELLED, finished_at=Now())
+        pending = own.filter(status=NotificationStatus.PENDING)
+        cancelled = pending.become(NotificationStatus.CANCELLED, finished_at=Now())
         notification = selectors.notification_get(
             channel_id=channel_id, notification_id=notification_id
         )
@@ -131,6 +136,38 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
             audit.record(notification, audit.Action.UPDATE, _WAS_PENDING, _IS_CANCELLED)
     if notification.status != NotificationStatus.CANCELLED:
         raise NotCancellable(notification.id, notification.status)
+    return notification
+
+
+def notification_pause(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Pauses a notification that is pending or processing, and returns it. Safe to repeat.
+
+    A pending one does not start. Of one that is processing nobody else becomes a recipient, and no
+    call begins later than ten seconds after this returns. Raises NotFound, NotRunning.
+    """
+    notification = _changed(halting.pause, channel_id, notification_id)
+    if not notification.is_paused:
+        state = "stopped" if notification.is_stopped else notification.status
+        raise NotRunning(notification.id, state)
+    return notification
+
+
+def notification_resume(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Resumes a notification if it is paused, and returns it. Safe to repeat. Raises NotFound."""
+    return _changed(halting.resume, channel_id, notification_id)
+
+
+def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Stops a notification that is processing, for good, and returns it. Safe to repeat.
+
+    No call begins later than ten seconds after this returns. The recipients that wait bounce as
+    `stopped` within seconds, then the notification ends. Raises NotFound, NotRunning.
+    """
+    notification = _changed(halting.stop, channel_id, notification_id)
+    if not notification.is_stopped:
+        is_pending = notification.status == NotificationStatus.PENDING
+        remedy = "Cancel it instead." if is_pending else ""
+        raise NotRunning(notification.id, notification.status, remedy)
     return notification
 
 
@@ -146,6 +183,15 @@ def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
             raise SegmentInUse(user.id, user.status)
         audit.record(segment, audit.Action.DELETE, audit.fields_of(segment))
         segment.delete()
+
+
+def _changed(
+    change: Callable[[NotificationQuerySet[Notification]], None],
+    channel_id: UUID,
+    notification_id: UUID,
+) -> Notification:
+    change(Notification.objects.filter(id=notification_id, channel_id=channel_id))
+    return selectors.notification_get(channel_id=channel_id, notification_id=notification_id)
 
 
 def _store(channel: Channel, request: SendRequest) -> Acceptance:

@@ -48,7 +48,7 @@ _NEXT: Final[Mapping[type[State], Mapping[State, frozenset[State]]]] = {
             {NotificationStatus.PROCESSING, NotificationStatus.CANCELLED}
         ),
         NotificationStatus.PROCESSING: frozenset(
-            {NotificationStatus.SENT, NotificationStatus.FAILED}
+            {NotificationStatus.SENT, NotificationStatus.FAILED, NotificationStatus.CANCELLED}
         ),
     },
     PlanStatus: {
@@ -77,6 +77,7 @@ def previous_states(state: State) -> list[State]:
     return [before for before, after in _NEXT[type(state)].items() if state in after]
 
 
+UNFINISHED: Final = (NotificationStatus.PENDING, NotificationStatus.PROCESSING)
 IDLE: Final = (BatchStatus.READY, BatchStatus.PARKED)  # a batch that no worker holds
 
 # Parameters of statements in SQL: `%(batch_ready)s`, `%(delivery_waiting)s` and so on.

@@ -15,6 +15,7 @@ from notifications_app.pipeline import (
     connections,
     dispatch,
     expiry,
+    halting,
     outcomes,
     planning,
     wakeup,
@@ -114,6 +115,8 @@ def _wake_workers() -> None:
 
 @shared_task(time_limit=_TIME_LIMIT)
 def housekeeping() -> None:
-    """Runs every minute: applies retention, and warns of channels that are nearly full."""
+    """Runs every minute: stops what is paused for too long, applies retention, and warns of
+    channels that are nearly full."""
+    halting.stop_long_paused()
     retention.purge()
     retention.warn_of_full_channels()

@@ -89,7 +89,7 @@ def _notifications() -> Iterator[Metric]:
         "pushsvc_notifications", "Notifications that are not finished.", labels=["state"]
     )
     found = open_notifications()
-    for state in ("due", "processing", "scheduled"):
+    for state in ("due", "paused", "processing", "scheduled"):
         counts.add_metric([state], getattr(found, state))
     yield counts
     yield GaugeMetricFamily(

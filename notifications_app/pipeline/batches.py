@@ -17,7 +17,7 @@ from channels_app.selectors import usable_credentials
 from notifications_app.models import Batch, Notification
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import Lease
-from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED
+from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
 from notifications_app.states import STATES, BatchStatus
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
@@ -65,19 +65,20 @@ def unpark(limit: int = 1000) -> int:
 
 
 def overdue(limit: int = 20) -> list[tuple[int, str]]:
-    """(batch id, bounce code) of idle batches whose time is over: past the notification's
-    deadline, or parked for too long."""
+    """(batch id, bounce code) of idle batches whose time is over: of a stopped notification, past
+    the deadline, or parked for too long. A pause gives time."""
     parked_for = timedelta(seconds=settings.PARKED_SECONDS)
-    parked = Batch.objects.parked().filter(parked_at__lt=Now() - parked_for)
-    # From the notifications that are past their deadline, so a long queue in time costs nothing.
-    late = Batch.objects.idle().filter(notification__in=Notification.objects.past_deadline())
+    parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
+    # From the notifications whose time is over, so a long queue in time costs nothing.
+    late = Batch.objects.idle().filter(notification__in=Notification.objects.out_of_time())
     # A batch that was refused not long ago waits, or it would take the others' turn each second.
     may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
     found = Batch.objects.filter(
         may_bounce, pk__in=parked.values("pk").union(late.values("pk"), all=True)
     )
+    is_stopped = When(notification__stopped_at__isnull=False, then=Value(STOPPED))
     is_parked = When(status=BatchStatus.PARKED, then=Value(CREDENTIALS_REFUSED))
-    coded = found.annotate(bounce_code=Case(is_parked, default=Value(EXPIRED)))
+    coded = found.annotate(bounce_code=Case(is_stopped, is_parked, default=Value(EXPIRED)))
     return list(coded.order_by("pk").values_list("pk", "bounce_code")[:limit])
 
 
@@ -131,7 +132,8 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 _NEXT_PLANS = """
 SELECT plan.id
 FROM notifications_app_plan plan
-WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s AND plan.id <> ALL(%(tried)s)
+WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s AND plan.halted_at IS NULL
+  AND plan.id <> ALL(%(tried)s)
   AND plan.channel_id <> ALL(%(channels)s)
   AND EXISTS (
     SELECT FROM notifications_app_batch batch

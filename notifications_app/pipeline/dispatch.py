@@ -19,7 +19,7 @@ from notifications_app.pipeline import batches, breakers, connections, fcm_rate
 from notifications_app.pipeline.caller import Caller
 from notifications_app.pipeline.evidence import sample
 from notifications_app.pipeline.lease import HeldLease, Lease, LeaseLost
-from notifications_app.pipeline.reading import BatchRead, read
+from notifications_app.pipeline.reading import BatchRead, Halted, read
 from notifications_app.pipeline.recording import Recorder, pause
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common import worker
@@ -60,6 +60,9 @@ def deliver_batch(lease: Lease) -> None:
         _Service(held, read(lease)).run()
     except LeaseLost:
         logger.warning("batch.lease_lost", extra={"batch": lease.batch_id})
+    except Halted:
+        with suppress(LeaseLost):
+            held.hand_back(finished_pass=False)
     except CredentialsMissing:
         with suppress(LeaseLost):
             held.park()

@@ -12,8 +12,9 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from notifications_app.models import Batch, Delivery
-from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
+from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES, STATES
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class HeldLease:
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
         self.until = lease.begun + settings.LEASE_SECONDS  # on the monotonic clock
+        self.is_halted = False  # whether the notification is paused or stopped
 
     def persistently(self, write: Callable[[], T]) -> T:
         """What `write()` returns."""
@@ -88,11 +90,11 @@ class HeldLease:
                 time.sleep(wait)
                 wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 
-    def write_and_renew(self, write: Callable[[], object]) -> None:
-        """For a write that renews the lease in the database. If it raises, the lease is not taken
-        for renewed: perhaps nothing was written."""
+    def write_and_renew(self, write: Callable[[], bool]) -> None:
+        """For a write that renews the lease in the database and returns whether the notification is
+        halted. If it raises, the lease is not taken for renewed: perhaps nothing was written."""
         begun = time.monotonic()
-        self.persistently(write)
+        self.is_halted = self.persistently(write)
         self.until = begun + settings.LEASE_SECONDS
 
     def renew_if_due(self) -> None:
@@ -120,7 +122,24 @@ class HeldLease:
             lambda: Batch.objects.leased_by(self.lease).hand_back_failed(careful=careful)
         )
 
-    def renew(self) -> None:
-        lease = timedelta(seconds=settings.LEASE_SECONDS)
-        if not Batch.objects.leased_by(self.lease).renew(lease):
+    def renew(self) -> bool:
+        """Returns whether the notification is halted."""
+        parameters = {
+            "batch": self.lease.batch_id,
+            "attempt": self.lease.attempt,
+            "lease": timedelta(seconds=settings.LEASE_SECONDS),
+        }
+        renewed = sql.rows(_RENEW, STATES | parameters)
+        if not renewed:
             raise LeaseLost
+        return bool(renewed[0][0])
+
+
+# In SQL, because an update of the ORM does not return rows.
+_RENEW = """
+UPDATE notifications_app_batch batch
+SET lease_until = clock_timestamp() + %(lease)s
+WHERE id = %(batch)s AND attempt = %(attempt)s AND status = %(batch_leased)s
+RETURNING (SELECT paused_at IS NOT NULL OR stopped_at IS NOT NULL
+           FROM notifications_app_notification WHERE id = batch.notification_id)
+"""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
 from django.conf import settings
@@ -62,21 +62,25 @@ class _Changes:
         return sum(count for (each, _), count in self.ended.items() if each == status)
 
 
-def record(lease: Lease, transitions: Sequence[Transition]) -> None:
-    """Writes transitions and renews the lease. Ends the batch if nothing is left of it.
+def record(lease: Lease, transitions: Sequence[Transition]) -> bool:
+    """Writes transitions and renews the lease. Ends the batch if nothing is left of it. Returns
+    whether the notification is paused or stopped, so that no further call may begin.
 
     Raises LeaseLost, with nothing written. If the database refuses a transition (a text that it
     cannot store, a constraint), the recipient is written as `internal_error`, and the others are
     written as they are. Raises RowsRefused, with the others written, if it refuses that, too.
     """
 
+    is_halted = False
+
     def write(part: Sequence[Transition]) -> None:
+        nonlocal is_halted
         with sql.brief_transaction():
-            _record(lease, part)
+            is_halted = _record(lease, part)
 
     unwritable = sql.write_apart(transitions, write)
     if not unwritable:
-        return
+        return is_halted
     bounces = [
         bounce(each.delivery, INTERNAL_ERROR, attempts=each.attempts) for each, _ in unwritable
     ]
@@ -90,6 +94,7 @@ def record(lease: Lease, transitions: Sequence[Transition]) -> None:
             logger.error("outcome.unwritable", extra=extra)
     if refused:
         _raise_refused(list(refused.items()))
+    return is_halted
 
 
 def bounce_overdue(batch_id: int, code: str) -> None:
@@ -186,8 +191,8 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     _count(batch, _Changes(Counter({(DeliveryStatus.BOUNCED, code): bounced})))
 
 
-def _record(lease: Lease, transitions: Sequence[Transition]) -> None:
-    batch = Batch.objects.leased_by(lease).locked()
+def _record(lease: Lease, transitions: Sequence[Transition]) -> bool:
+    batch: Any = Batch.objects.leased_by(lease).with_halt().locked()
     if batch is None:
         raise LeaseLost
     ordered = sorted(transitions, key=lambda each: each.subscription_id)
@@ -202,6 +207,7 @@ def _record(lease: Lease, transitions: Sequence[Transition]) -> None:
     ]
     proven = [each.subscription_id for each in ours if each.proves]
     _count(batch, _changes(changed, ours), gone=gone, proven=proven)
+    return bool(batch.is_halted)
 
 
 def _changes(changed: Sequence[_Changed], written: Sequence[Transition]) -> _Changes:

@@ -122,7 +122,7 @@ def plan_window(lease: PlanLease) -> bool:
     the transaction that writes the rows also moves the cursor.
     """
     with sql.brief_transaction():
-        plan = Plan.objects.leased_by(lease).locked()
+        plan = Plan.objects.leased_by(lease).unhalted().locked()
         if plan is None:
             return False
         window = _write_window(lease, cursor=plan.cursor, only=plan.only_subscription_id)
@@ -189,6 +189,7 @@ _START = """
 WITH due AS (
   SELECT id FROM notifications_app_notification
   WHERE status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
+    AND paused_at IS NULL
   ORDER BY scheduled_at, id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED
 ), started AS (
@@ -217,7 +218,7 @@ SET attempt = attempt + 1, sliced_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s
 WHERE id = (
   SELECT id FROM notifications_app_plan
-  WHERE status = %(plan_planning)s AND due_at <= statement_timestamp()
+  WHERE status = %(plan_planning)s AND due_at <= statement_timestamp() AND halted_at IS NULL
     AND (lease_until IS NULL OR lease_until < statement_timestamp())
   ORDER BY sliced_at NULLS FIRST, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)

@@ -23,9 +23,15 @@ class BatchRead:
     addressed: Addressed
 
 
+class Halted(Exception):
+    """The notification is paused or stopped, so no call may be made."""
+
+
 def read(lease: Lease) -> BatchRead:
-    """Raises what `address` raises if the credentials cannot be used."""
+    """Raises Halted, and what `address` raises if the credentials cannot be used."""
     notification = Notification.objects.get(pk=lease.notification_id)
+    if notification.is_halted:
+        raise Halted
     limits = _limits(notification)
     due = _due_deliveries(lease.batch_id)
     return BatchRead(
@@ -56,5 +62,5 @@ def _limits(notification: Notification) -> Limits:
     return Limits(
         deadline=notification.deadline_at,
         attempts=settings.HAND_OVER_ATTEMPTS if notification.ttl else 1,
-        seconds=settings.HAND_OVER_SECONDS,
+        seconds=settings.HAND_OVER_SECONDS + notification.paused_seconds,
     )

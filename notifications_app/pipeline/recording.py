@@ -53,7 +53,7 @@ class Recorder:
     @property
     def must_stop(self) -> bool:
         """Whether no further call is to be made."""
-        return self.is_refused or self.service_waits > 0
+        return self.is_refused or self.service_waits > 0 or self._held.is_halted
 
     def callable_targets(self) -> list[Target]:
         """The targets to call. Writes the bounces of all other recipients: whose subscription is

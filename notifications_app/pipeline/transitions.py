@@ -21,6 +21,7 @@ EXPIRED = "expired"
 UNSUBSCRIBED = "unsubscribed"
 CREDENTIALS_REFUSED = "credentials_refused"
 INTERNAL_ERROR = "internal_error"
+STOPPED = "stopped"
 
 _SHORTEST_WAIT = 1.0
 _FIRST_WAIT = 5.0

@@ -25,11 +25,12 @@ class Sending:
     """A notification in `processing`. Its recipient count grows in the stage `planning`.
 
     In `sending`, calls are made or due. In `retrying`, all remaining recipients wait until
-    `next_at`. In `parked`, they wait for credentials that the push service accepts.
+    `next_at`. In `parked`, they wait for credentials that the push service accepts. In `paused`,
+    the notification waits to be resumed; in `stopping`, the remaining recipients bounce.
     """
 
     notification: Notification
-    stage: Literal["planning", "sending", "retrying", "parked"]
+    stage: Literal["planning", "sending", "retrying", "parked", "paused", "stopping"]
     pace: Pace
     next_at: datetime | None
 
@@ -84,6 +85,10 @@ def _sending(
     is_parked: bool,
     next_at: datetime | None,
 ) -> Sending:
+    if notification.is_paused:
+        return Sending(notification, "paused", Pace(rate, None), None)
+    if notification.is_stopped:
+        return Sending(notification, "stopping", Pace(rate, None), None)
     left = notification.recipient_count - notification.delivered_count - notification.bounced_count
     seconds_left = left / rate if rate > 0 and is_busy and not is_planning else None
     pace = Pace(rate, seconds_left)

@@ -315,7 +315,7 @@ def _crowded(channels: QuerySet[Channel]) -> Iterator[Concern]:
 
 
 def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
-    late = Batch.objects.filter(
+    late = Batch.objects.unhalted().filter(
         channel__in=channels, status=BatchStatus.READY, due_at__lt=now - LATE_BATCH
     )
     queues = late.values("platform").annotate(
@@ -362,6 +362,7 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern
         channel__in=channels,
         status=NotificationStatus.PENDING,
         scheduled_at__lt=now - LATE_START,
+        paused_at__isnull=True,
     ).aggregate(number=Count("pk"), oldest=Min("scheduled_at"))
     if late["number"]:
         wait = now - late["oldest"]

@@ -30,6 +30,7 @@ _PIPELINE: Final[Mapping[str, str]] = {
     "credentials_refused": "It waited for an hour, but nobody stored accepted credentials.",
     "expired": "Its time to live, or an hour of attempts, ended before it was accepted.",
     "internal_error": "A fault of the service: its outcome could not be evaluated or stored.",
+    "stopped": "The notification was stopped before its turn came.",
     "unsubscribed": "The subscription was missing or inactive when its turn came.",
 }
 
@@ -71,6 +72,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "Device of another Firebase project",
         "The app and the credentials must belong to the same Firebase project.",
     ),
+    "stopped": ("Stopped", ""),
     "third_party_auth": (
         "iOS or web token of Firebase",
         "Register such devices as ios or web, or upload the key in Firebase.",

@@ -13,33 +13,42 @@ from notifications_app.states import BatchStatus, NotificationStatus
 
 @dataclass(frozen=True, slots=True)
 class OpenNotifications:
-    """Counts by state, and how long the oldest due notification has waited for its start."""
+    """Counts by state, and how long the oldest due notification has waited for its start. A paused
+    notification is in no other state."""
 
     scheduled: int
     due: int
     processing: int
+    paused: int
     start_lateness: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBatches:
-    """`lateness`: how long ago the first of them became due; negative if none is due."""
+    """`lateness`: how long ago the first of them became due; negative if none is due. Those of a
+    paused or stopped notification are counted, but are not late."""
 
     count: int
     lateness: timedelta
 
 
 def open_notifications() -> OpenNotifications:
-    is_due = Q(scheduled_at__lte=Now())
+    is_paused = Q(paused_at__isnull=False)
+    is_due = ~is_paused & Q(scheduled_at__lte=Now())
     pending = Notification.objects.filter(status=NotificationStatus.PENDING).aggregate(
-        scheduled=Count("pk", filter=~is_due),
+        scheduled=Count("pk", filter=~is_paused & ~is_due),
         due=Count("pk", filter=is_due),
+        paused=Count("pk", filter=is_paused),
         lateness=Now() - Min("scheduled_at", filter=is_due),
+    )
+    running = Notification.objects.filter(status=NotificationStatus.PROCESSING).aggregate(
+        processing=Count("pk", filter=~is_paused), paused=Count("pk", filter=is_paused)
     )
     return OpenNotifications(
         scheduled=pending["scheduled"],
         due=pending["due"],
-        processing=Notification.objects.filter(status=NotificationStatus.PROCESSING).count(),
+        processing=running["processing"],
+        paused=pending["paused"] + running["paused"],
         start_lateness=pending["lateness"] or timedelta(),
     )
 
@@ -47,8 +56,9 @@ def open_notifications() -> OpenNotifications:
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     """By platform and status; a pair without batches is missing."""
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
-    counted = groups.annotate(count=Count("pk"), lateness=Now() - Min("due_at"))
+    is_wanted = Q(plan__halted_at__isnull=True)
+    counted = groups.annotate(count=Count("pk"), lateness=Now() - Min("due_at", filter=is_wanted))
     return {
-        (row["platform"], row["status"]): OpenBatches(row["count"], row["lateness"])
+        (row["platform"], row["status"]): OpenBatches(row["count"], row["lateness"] or timedelta())
         for row in counted
     }

@@ -207,7 +207,8 @@ def _pace(
     seconds = max(1.0, (now - since).total_seconds())
     rate = lately / seconds
     waiting = sum(each.waiting for each in platforms)
-    is_known = rate > 0 and not any(each.is_planning for each in platforms)
+    is_planning = any(each.is_planning for each in platforms)
+    is_known = rate > 0 and not is_planning and not notification.is_halted
     return Pace(rate, waiting / rate if is_known else None)
 
 

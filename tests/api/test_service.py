@@ -12,13 +12,18 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
 from channels_app.counters import counter_add
+from notifications_app.models import Batch, Notification
+from notifications_app.pipeline import planning
+from notifications_app.services import notification_pause
 from pushsvc.pages import SCALAR
+from tests import factories
 from tests.api.support import code, owner_of
 from tests.factories import browser, make_channel
 
 pytestmark = pytest.mark.django_db
 
 FROM_AFAR = "203.0.113.5"
+STATES = ("due", "paused", "processing", "scheduled")
 
 
 @pytest.fixture
@@ -95,6 +100,26 @@ def test_metrics_count_waiting_work_and_outcomes(alice):
         "pushsvc_bounced_total": 1,
     }
     assert after['pushsvc_batches{platform="ios",status="parked"}'] == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_count_what_is_paused_apart_and_never_as_late(alice):
+    factories.add_subscriptions(alice.channel, 1)
+    waits, running = (factories.make_notification(alice.channel) for _ in range(2))
+    Notification.objects.filter(pk=waits.pk).update(scheduled_at="2001-01-01T00:00:00Z")
+    notification_pause(channel_id=alice.channel.id, notification_id=waits.id)
+    planning.work(seconds=30)
+    Batch.objects.update(due_at="2001-01-01T00:00:00Z")
+    late = metrics()
+
+    notification_pause(channel_id=alice.channel.id, notification_id=running.id)
+
+    lateness = 'pushsvc_batch_lateness_seconds{platform="web"}'
+    found = metrics()
+    assert (late[lateness] > 0, found[lateness]) == (True, 0)
+    assert found["pushsvc_notification_start_lateness_seconds"] == 0
+    states = {state: found[f'pushsvc_notifications{{state="{state}"}}'] for state in STATES}
+    assert states == {"due": 0, "paused": 2, "processing": 0, "scheduled": 0}
 
 
 def test_metrics_have_the_format_of_prometheus():

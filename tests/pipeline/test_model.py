@@ -1,4 +1,5 @@
-"""Planning, claims, outcomes, lost leases and flushes in any order, compared with a model.
+"""Planning, claims, outcomes, lost leases, flushes, pauses and stops in any order, compared with a
+model.
 
 The real functions run on the real database. The model knows which worker holds a batch and each
 recipient's outcome. Hypothesis searches for an order of events after which rows and model differ.
@@ -22,7 +23,9 @@ from hypothesis.stateful import (
 )
 
 from channels_app.models import ProviderCredential
+from notifications_app import services
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
+from notifications_app.errors import NotRunning
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import batches, outcomes, planning
 from notifications_app.pipeline.lease import HeldLease, LeaseLost
@@ -62,6 +65,8 @@ class Pipeline(RuleBasedStateMachine):
         # By notification: the subscriptions that have been active since it started.
         self.throughout = {}
         self.over = set()
+        self.paused = set()
+        self.stopped = set()
         self.subscribe(5)
         self.send()
         self.start()
@@ -105,7 +110,8 @@ class Pipeline(RuleBasedStateMachine):
 
     @rule()
     def start(self):
-        pending = [n.id for n in self.notifications if n.id not in self.throughout]
+        begun = self.throughout.keys() | self.paused
+        pending = [n.id for n in self.notifications if n.id not in begun]
         assert planning.start_due() == len(pending)
         active = set(self._active().values_list("id", flat=True))
         self.throughout |= {notification_id: set(active) for notification_id in pending}
@@ -114,6 +120,7 @@ class Pipeline(RuleBasedStateMachine):
     def claim_plan(self):
         lease = planning.claim_plan()
         if lease is not None:
+            assert lease.notification_id not in self.halted
             self.plan_leases.append(lease)
 
     @precondition(lambda self: self.plan_leases)
@@ -125,6 +132,7 @@ class Pipeline(RuleBasedStateMachine):
     def _plan_window(self, lease):
         plan = Plan.objects.get(pk=lease.plan_id)
         may_write = plan.status == "planning" and plan.attempt == lease.attempt
+        may_write = may_write and plan.notification_id not in self.halted
         active = set(self._active().values_list("id", flat=True))
 
         planning.plan_window(lease)
@@ -136,7 +144,7 @@ class Pipeline(RuleBasedStateMachine):
         assert now - before <= active
         self.rows |= {(plan.notification_id, id_): (WAITING, 0) for id_ in now - before}
         plan.refresh_from_db()
-        if plan.status != "planning":
+        if plan.status != "planning" and plan.notification_id not in self.stopped:
             assert self.throughout[plan.notification_id] <= now
 
     @precondition(lambda self: self.plan_leases)
@@ -157,6 +165,7 @@ class Pipeline(RuleBasedStateMachine):
         if lease is None:
             return
         assert lease.batch_id not in self.holder
+        assert lease.notification_id not in self.halted
         self.holder[lease.batch_id] = lease.attempt
         read = [
             DueDelivery(row.subscription_id, row.attempts, row.first_attempt_at, row.solo_attempts)
@@ -223,7 +232,7 @@ class Pipeline(RuleBasedStateMachine):
     def renew(self, data):
         lease, _ = data.draw(st.sampled_from(self.leases))
         with nullcontext() if self._holds(lease) else pytest.raises(LeaseLost):
-            HeldLease(lease).renew()
+            assert HeldLease(lease).renew() == (lease.notification_id in self.halted)
 
     @precondition(lambda self: self.holder)
     @rule(data=st.data())
@@ -234,6 +243,52 @@ class Pipeline(RuleBasedStateMachine):
         self._let_pass("notifications_app_batch", batch_id)
         assert batches.free_lost() == 1
         del self.holder[batch_id]
+
+    # Pauses and stops
+
+    @rule(data=st.data())
+    def pause(self, data):
+        """Also what is paused, stopped or at its end."""
+        drawn = self._any(data)
+        if self._change(services.notification_pause, drawn):
+            self.paused.add(drawn.id)
+
+    @rule(data=st.data())
+    def resume(self, data):
+        drawn = self._any(data)
+        self._change(services.notification_resume, drawn)
+        if drawn.id in self.paused and drawn.id in self.over:
+            support.end_time(drawn)  # the pause gave it time
+        self.paused.discard(drawn.id)
+
+    @rule(data=st.data())
+    def stop(self, data):
+        drawn = self._any(data)
+        if self._change(services.notification_stop, drawn):
+            self.stopped.add(drawn.id)
+            self.paused.discard(drawn.id)
+
+    def _any(self, data):
+        drawn = data.draw(st.sampled_from(self.notifications))
+        drawn.refresh_from_db()
+        return drawn
+
+    def _change(self, change, drawn):
+        """Whether it was allowed, as it should be."""
+        is_over = drawn.status not in ("pending", "processing") or drawn.id in self.stopped
+        refused = {
+            services.notification_pause: is_over,
+            services.notification_resume: False,
+            services.notification_stop: drawn.status != "processing"
+            and drawn.id not in self.stopped,
+        }[change]
+        with pytest.raises(NotRunning) if refused else nullcontext():
+            change(channel_id=self.channel.id, notification_id=drawn.id)
+        return not refused
+
+    @property
+    def halted(self):
+        return self.paused | self.stopped
 
     # Time
 
@@ -249,13 +304,16 @@ class Pipeline(RuleBasedStateMachine):
         self._tick()
         for row in Delivery.objects.exclude(status=WAITING):
             key = (row.notification_id, row.subscription_id)
-            # The tick bounces recipients without a call past their deadline.
+            # The tick bounces recipients without a call whose notification has no more time.
             if self.rows[key][0] == WAITING:
-                assert row.notification_id in self.over
+                is_stopped = row.notification_id in self.stopped
+                assert is_stopped or row.notification_id in self.over - self.paused
                 assert row.batch_id not in self.holder
-                assert (row.status, row.code) == (BOUNCED, "expired")
+                code = "stopped" if is_stopped else "expired"
+                assert (row.status, row.code) == (BOUNCED, code)
                 self.rows[key] = (BOUNCED, row.attempts)
-        idle = Batch.objects.filter(notification_id__in=self.over, status__in=["ready", "parked"])
+        ended = self.over - self.paused | self.stopped
+        idle = Batch.objects.filter(notification_id__in=ended, status__in=["ready", "parked"])
         assert not idle.exists()
 
     # What is true after every step
@@ -286,7 +344,7 @@ class Pipeline(RuleBasedStateMachine):
             with pytest.raises(LeaseLost):
                 outcomes.record(lease, transitions)
             return
-        outcomes.record(lease, transitions)
+        assert outcomes.record(lease, transitions) == (lease.notification_id in self.halted)
         for transition in transitions:
             key = (lease.notification_id, transition.subscription_id)
             if self.rows[key] == (WAITING, transition.delivery.attempts):
@@ -325,13 +383,16 @@ class Pipeline(RuleBasedStateMachine):
 
     def _bring_to_an_end(self):
         """As workers and ticks do in the end, whatever was left."""
+        for paused in Notification.objects.filter(id__in=self.paused):
+            services.notification_resume(channel_id=self.channel.id, notification_id=paused.id)
         Plan.objects.filter(status="planning").update(lease_until=None)
         support.plan()
         Batch.objects.filter(status="leased").update(lease_until=Now())
         batches.free_lost()
         Notification.objects.filter(status="processing").update(deadline_at=Now())
         self._tick()
-        assert not Notification.objects.exclude(status__in=["sent", "failed"]).exists()
+        left = Notification.objects.exclude(status__in=["sent", "failed"])
+        assert not left.exclude(status="cancelled", id__in=self.stopped, recipient_count=0).exists()
         support.assert_exact(self.channel)
 
 

@@ -9,10 +9,10 @@ from channels_app.models import ProviderCredential
 from channels_app.services import platform_pause
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.pipeline import outcomes
+from notifications_app.pipeline import outcomes, planning
 from notifications_app.pipeline.lease import HeldLease
 from notifications_app.pipeline.transitions import DueDelivery, Limits, transition_of
-from notifications_app.services import notification_cancel
+from notifications_app.services import notification_cancel, notification_stop
 from notifications_app.states import (
     BatchStatus,
     DeliveryStatus,
@@ -103,6 +103,9 @@ def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, 
 
     cancelled = factories.make_notification(channel)
     notification_cancel(channel_id=channel.id, notification_id=cancelled.id)
+    stopped = factories.make_notification(channel)
+    planning.start_due()
+    notification_stop(channel_id=channel.id, notification_id=stopped.id)
 
     assert set(changed()) == DECLARED
 

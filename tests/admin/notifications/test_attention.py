@@ -165,6 +165,17 @@ def test_a_notification_that_starts_late_is_a_concern(alice):
     assert concern.title.endswith("late to start: 1")
 
 
+def test_what_is_paused_or_stopped_is_neither_late_nor_in_the_way(alice):
+    long_ago = timezone.now() - timedelta(hours=1)
+    halted = running(alice.channel, batches=[{"due_at": long_ago}])
+    halted.plans.update(halted_at=long_ago)
+    make_sent_notification(
+        alice.channel, status="pending", scheduled_at=long_ago, paused_at=long_ago
+    )
+
+    assert found(alice, Kind.QUEUE, Kind.LATE_START) == []
+
+
 @pytest.mark.parametrize("queue", ["plan", "tick", "web"])
 def test_a_missing_kind_of_worker_is_a_concern(alice, queue):
     everything_lives()

@@ -58,10 +58,19 @@ def test_a_waiting_notification_says_what_it_waits_for(alice):
     retrying = running(alice.channel, batches=[{"due_at": soon}, {"status": "parked"}])
     parked = running(alice.channel, batches=[{"status": "parked"}])
     busy = running(alice.channel, batches=[{"due_at": soon}, {"status": "leased"}])
+    now = timezone.now()
+    paused = running(alice.channel, batches=[{"status": "leased"}], paused_at=now)
+    stopping = running(alice.channel, batches=[{}], stopped_at=now)
 
     stages = {each.notification.id: each.stage for each in sending(all_of(alice))}
 
-    assert stages == {retrying.id: "retrying", parked.id: "parked", busy.id: "sending"}
+    assert stages == {
+        retrying.id: "retrying",
+        parked.id: "parked",
+        busy.id: "sending",
+        paused.id: "paused",
+        stopping.id: "stopping",
+    }
 
 
 def test_due_notifications_are_listed_soonest_first(alice):

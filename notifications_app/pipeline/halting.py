@@ -1,0 +1,122 @@
+"""Pauses, resumes and stops notifications.
+
+Whether a notification is halted, that is paused or stopped, stands beside its status. Its plans say
+so too, in `halted_at`: planners and workers pass them over without reading the notification. A
+worker that is in the middle of a batch learns it with its next flush or renewal, after ten seconds
+at most, and then begins no further call.
+"""
+
+import logging
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from channels_app import audit
+from notifications_app.models import Batch, Notification, Plan
+from notifications_app.pipeline import wakeup
+from notifications_app.pipeline.outcomes import finish_if_complete
+from notifications_app.querysets import NotificationQuerySet, PlanQuerySet
+from notifications_app.states import NotificationStatus, PlanStatus
+from pushsvc.common.store import sql
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_PAUSE = timedelta(days=7)
+
+Notifications = NotificationQuerySet[Notification]
+
+
+def pause(own: Notifications) -> None:
+    """Pauses the only notification of `own`, unless it is finished or halted."""
+    with sql.brief_transaction():
+        found = _locked(own)
+        if found is None or found.was.is_halted or not found.was.is_unfinished:
+            return
+        found.plans.update(halted_at=Now())
+        found.row.update(paused_at=Now())
+        found.record_change()
+
+
+def resume(own: Notifications) -> None:
+    """Resumes the only notification of `own`, if it is paused. The time that it was paused while it
+    was being sent counts neither for its deadline nor for any other limit of its recipients."""
+    with sql.brief_transaction():
+        found = _locked(own, prolongs_parking=True)
+        if found is None or not found.was.is_paused or found.was.paused_at is None:
+            return
+        found.plans.update(halted_at=None)
+        found.row.update(paused_at=None)
+        if found.was.status == NotificationStatus.PROCESSING:
+            passed = sql.now() - found.was.paused_at
+            found.row.update(
+                deadline_at=F("deadline_at") + passed,
+                paused_seconds=F("paused_seconds") + math.ceil(passed.total_seconds()),
+            )
+        found.record_change()
+        transaction.on_commit(lambda: wakeup.wake("plan"))
+
+
+def stop(own: Notifications) -> None:
+    """Stops the only notification of `own` for good, if it is being sent.
+
+    Nobody else becomes a recipient, and ticks bounce the recipients that wait. If there is no
+    recipient yet, it ends as cancelled.
+    """
+    with sql.brief_transaction():
+        found = _locked(own)
+        if found is None or found.was.status != NotificationStatus.PROCESSING:
+            return
+        if found.was.is_stopped:
+            return
+        found.plans.update(halted_at=Now())
+        found.plans.become(PlanStatus.DELIVERING, lease_until=None)
+        found.row.update(stopped_at=Now(), paused_at=None)
+        if found.was.recipient_count:
+            finish_if_complete(found.was.pk)
+        else:
+            found.row.become(NotificationStatus.CANCELLED, finished_at=Now())
+        found.record_change()
+
+
+def stop_long_paused(limit: int = 100) -> None:
+    """Stops what has been paused for a week while it was being sent."""
+    long_paused = Notification.objects.paused_for(_LONGEST_PAUSE)
+    for pk in long_paused.order_by("pk").values_list("pk", flat=True)[:limit]:
+        stop(long_paused.filter(pk=pk))
+        logger.warning("notification.stopped", extra={"notification": pk, "reason": "long_paused"})
+
+
+@dataclass(frozen=True)
+class _Locked:
+    """A notification as it `was` when its `row` and those of its unfinished `plans` were locked."""
+
+    was: Notification
+    plans: PlanQuerySet[Plan]
+
+    @property
+    def row(self) -> Notifications:
+        return Notification.objects.filter(pk=self.was.pk)
+
+    def record_change(self) -> None:
+        """Enters what is different now into the audit log."""
+        now = self.row.get()
+        audit.record(now, audit.Action.UPDATE, audit.fields_of(self.was), audit.fields_of(now))
+
+
+def _locked(own: Notifications, *, prolongs_parking: bool = False) -> _Locked | None:
+    """Locks as all code does: plans, batches, notification. A pending one has no plans. While the
+    plans are locked, nobody else pauses or resumes."""
+    pending = own.filter(status=NotificationStatus.PENDING).locked()
+    if pending is not None:
+        return _Locked(pending, Plan.objects.none())
+    unfinished = Plan.objects.filter(notification__in=own).exclude(status=PlanStatus.DONE)
+    locked = unfinished.select_for_update(no_key=True, of=("self",)).order_by("pk")
+    plans = Plan.objects.filter(pk__in=[plan.pk for plan in locked])
+    if prolongs_parking:
+        Batch.objects.filter(plan__in=plans.values("pk")).prolong_parking()
+    found = own.locked()
+    return None if found is None else _Locked(found, plans)
