@@ -61,6 +61,9 @@ CANCELLED: Final = OpenApiExample(
         "notificationId": ID,
     },
 )
+PAUSED: Final = OpenApiExample("Paused", {"notification_id": ID, "paused": True})
+RESUMED: Final = OpenApiExample("Resumed", {"notification_id": ID, "paused": False})
+STOPPED: Final = OpenApiExample("Stopped", {"notification_id": ID, "stopped": True})
 LISTED: Final = OpenApiExample("A page", _LISTED)
 READ: Final = OpenApiExample(
     "A notification",
@@ -71,6 +74,8 @@ DETAILS: Final = OpenApiExample(
     {
         "notification_id": ID,
         "status": "sent",
+        "paused": False,
+        "stopped": False,
         "audience": {"kind": "channel", "segment_id": None, "subscription_id": None},
         "timing": {
             "scheduled_at": "2026-11-20T15:11:00.000Z",

@@ -62,6 +62,20 @@ class CancelOutput(serializers.Serializer[Any]):
     )
 
 
+class PausedOutput(serializers.Serializer[Any]):
+    """Whether the notification is paused."""
+
+    notification_id = serializers.UUIDField(help_text="The notification's id.")
+    paused = serializers.BooleanField(help_text="Whether it is paused now.")
+
+
+class StoppedOutput(serializers.Serializer[Any]):
+    """That the notification is stopped."""
+
+    notification_id = serializers.UUIDField(help_text="The notification's id.")
+    stopped = serializers.BooleanField(help_text="Always true.")
+
+
 class NotificationOutput(serializers.Serializer[Notification]):
     """The interface's fields in its order. Text that was not given is ""."""
 
@@ -157,6 +171,8 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     status = serializers.ChoiceField(
         NotificationStatus.values, help_text="As docs/states.md explains."
     )
+    paused = serializers.BooleanField(help_text="Whether it waits to be resumed.")
+    stopped = serializers.BooleanField(help_text="Whether it was stopped while it was processing.")
     audience = AudienceOutput(help_text="Who gets it.")
     timing = TimingOutput(help_text="When it is and was sent.")
     content = ContentOutput(help_text="What devices get.")
@@ -179,6 +195,8 @@ def notification_details(details: Details) -> dict[str, Any]:
             {
                 "notification_id": found.id,
                 "status": found.status,
+                "paused": found.is_paused,
+                "stopped": found.is_stopped,
                 "audience": _audience(found),
                 "timing": found,
                 "content": found.content,

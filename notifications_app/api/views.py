@@ -90,6 +90,8 @@ class SendView(KeyedView):
             "notification_read",
             "notification_details",
             "notification_cancel",
+            "notification_pause",
+            "notification_stop",
             notification_id="$response.body#/notification_id",
         ),
         examples=[examples.SEND, examples.SEND_LATER],

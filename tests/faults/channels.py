@@ -154,6 +154,10 @@ class Channel:
     def cancel(self, notification_id):
         return self._call("DELETE", f"/cancel-notification/{notification_id}").status
 
+    def change(self, notification_id, act):
+        """`act`: `pause`, `resume` or `stop`. The answer's status."""
+        return self._call("POST", f"/notification/{notification_id}/{act}").status
+
     def read(self, notification_id):
         reply = self._call("GET", f"/notification/{notification_id}")
         assert reply.status == 200, reply

@@ -20,7 +20,7 @@ from notifications_app.models import Notification
 from notifications_app.pipeline import planning
 from notifications_app.tracking import make_token
 from tests.api.credentials import APPLE, GOOGLE
-from tests.factories import make_key, make_notification, subscribe_browsers
+from tests.factories import add_subscriptions, make_key, make_notification, subscribe_browsers
 from tests.pipeline import support
 from tests.pipeline.processes import running_web
 
@@ -192,6 +192,29 @@ def test_the_examples_of_the_docs_run(service, sandbox, channel):
     assert "web 1 delivered of 1" in said[1]
     assert json.loads(said[2])["platforms"] == service.platforms()
     assert "web 1 subscribers" in said[3]
+
+
+def test_the_examples_of_changing_a_send_run(service, channel):
+    """docs/sends.md: pause, resume, both in Python, stop, stop in Python."""
+    add_subscriptions(channel, 1)
+    sent = service.send()["notification_id"]
+    support.plan()
+    names = {"SERVICE": service.address, "KEY": service.key, "NOTIFICATION": sent}
+    page = (django_settings.BASE_DIR / "docs" / "sends.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [language for language, _ in blocks] == ["sh", "sh", "python", "sh", "python"]
+
+    said = [_output(language, text, os.environ | names) for language, text in blocks]
+
+    assert json.loads(said[0]) == {"notification_id": sent, "paused": True}
+    assert json.loads(said[1]) == {"notification_id": sent, "paused": False}
+    assert said[2].split("\n") == ["paused: True", "paused: False", ""]
+    assert json.loads(said[3]) == {"notification_id": sent, "stopped": True}
+    assert said[4] == "stopped: True\n"
+    found = service.details(sent)
+    assert (found["status"], found["paused"], found["stopped"]) == ("processing", False, True)
+    support.tick()
+    assert service.details(sent)["reasons"] == [{"platform": "web", "code": "stopped", "count": 1}]
 
 
 def _output(language, text, environment):
