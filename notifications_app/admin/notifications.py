@@ -15,6 +15,7 @@ from channels_app.console.pages import require
 from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard
+from notifications_app.admin.actions import CancelAction, PauseAction, ResumeAction, StopAction
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.credentials import CredentialTestPage
 from notifications_app.admin.drafts import DuplicateAction
@@ -30,12 +31,10 @@ from notifications_app.admin.filters import (
 )
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.page import (
-    STATE_TONES,
-    STATE_WORDS,
-    CancelAction,
     NotificationPage,
     ProgressPart,
     TestPart,
+    state_of,
 )
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
@@ -88,8 +87,7 @@ class NotificationAdmin(ScopedAdmin):
 
     @admin.display(description="State")
     def state(self, notification: Notification) -> str:
-        status = NotificationStatus(notification.status)
-        return badge(STATE_WORDS[status], STATE_TONES[status])
+        return badge(*state_of(notification))
 
     @admin.display(description="Delivered, bounced")
     def progress(self, notification: Notification) -> str:
@@ -176,6 +174,9 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}cancel/", CancelAction, "notification_cancel"),
             self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
+            self.page(f"{one}pause/", PauseAction, "notification_pause"),
+            self.page(f"{one}resume/", ResumeAction, "notification_resume"),
+            self.page(f"{one}stop/", StopAction, "notification_stop"),
             self.page(f"{one}log.csv", LogDownload, "notification_log"),
             self.page(
                 "credential-test/<uuid:channel_id>/", CredentialTestPage, "channel_credential_test"

@@ -1,43 +1,44 @@
-"""A notification's page: its content, its progress and its results."""
+"""A notification's page: its content, its progress and its results. What it offers to do is in
+actions.py."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.pauses import Pause, pauses_of
-from notifications_app.errors import NotCancellable
 from notifications_app.models import Notification
 from notifications_app.reporting.bounce_reasons import Words, words_for
 from notifications_app.reporting.progress import Progress, Reason, progress_of
-from notifications_app.services import notification_cancel
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.console.figures import duration, share
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import segment_find
 
-STATE_TONES: Final = {
-    NotificationStatus.PENDING: "",
-    NotificationStatus.PROCESSING: "busy",
-    NotificationStatus.SENT: "good",
-    NotificationStatus.FAILED: "bad",
-    NotificationStatus.CANCELLED: "warn",
+
+class Shown(NamedTuple):
+    """A state in words, and the tone of its badge."""
+
+    words: str
+    tone: str
+
+
+_STATES: Final = {
+    NotificationStatus.PENDING: Shown("scheduled", ""),
+    NotificationStatus.PROCESSING: Shown("running", "busy"),
+    NotificationStatus.SENT: Shown("sent", "good"),
+    NotificationStatus.FAILED: Shown("failed", "bad"),
+    NotificationStatus.CANCELLED: Shown("cancelled", "warn"),
 }
-STATE_WORDS: Final = {
-    NotificationStatus.PENDING: "scheduled",
-    NotificationStatus.PROCESSING: "running",
-    NotificationStatus.SENT: "sent",
-    NotificationStatus.FAILED: "failed",
-    NotificationStatus.CANCELLED: "cancelled",
-}
+_PAUSED: Final = Shown("paused", "warn")
+_STOPPING: Final = Shown("stopping", "warn")
+_STOPPED: Final = Shown("stopped", "warn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ class _WithProgress(OneNotification):
             notification=self.notification,
             progress=progress,
             targets=[(name, PLATFORM_NAMES[name]) for name in self.notification.target_platforms],
-            state_tone=STATE_TONES[NotificationStatus(self.notification.status)],
-            state=state_words(self.notification, now),
+            state=state_of(self.notification, now),
+            seen=_seen(self.notification),
             shares=_shares(self.notification),
             ended=self.notification.delivered_count + self.notification.bounced_count,
             steps=_steps(self.notification, progress),
@@ -106,10 +107,15 @@ class NotificationPage(_WithProgress):
         notification = self.notification
         may_send = self.may(Role.SENDER)
         is_pending = notification.status == NotificationStatus.PENDING
+        is_running = notification.status == NotificationStatus.PROCESSING
         return super().get_context_data(
             original=notification,  # for the theme's breadcrumbs
             may_send=may_send,
             may_cancel=may_send and is_pending,
+            may_pause=may_send and notification.is_unfinished and not notification.is_halted,
+            may_resume=may_send and notification.is_paused,
+            may_stop=may_send and is_running and not notification.is_stopped,
+            must_type_name=must_type_name(notification),
             segment=segment_find(
                 channel_id=notification.channel_id, segment_id=notification.segment_id
             ),
@@ -122,7 +128,7 @@ class NotificationPage(_WithProgress):
 
 
 class ProgressPart(_WithProgress):
-    """The part of the page that changes. Makes the browser reload when the status changes."""
+    """The part of the page that changes. Makes the browser reload when the state changes."""
 
     title = "Progress"
     http_method_names = ["get"]
@@ -130,7 +136,7 @@ class ProgressPart(_WithProgress):
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if request.GET.get("seen") != self.notification.status:
+        if request.GET.get("seen") != _seen(self.notification):
             return HttpResponse(headers={"HX-Refresh": "true"})
         return super().get(request, *args, **kwargs)
 
@@ -143,31 +149,32 @@ class TestPart(_WithProgress):
     template_name = "console/notifications/test.html"
 
 
-class CancelAction(OneNotification):
-    title = "Cancel"
-    role = Role.SENDER
-    http_method_names = ["post"]
-
-    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        try:
-            notification_cancel(
-                channel_id=self.notification.channel_id, notification_id=self.notification.pk
-            )
-            messages.success(request, "The notification is cancelled. It will not be sent.")
-        except NotCancellable:
-            messages.warning(request, "It could not be cancelled, because sending has started.")
-        page = reverse("admin:notifications_app_notification_change", args=[self.notification.pk])
-        return HttpResponseRedirect(page)
+def must_type_name(notification: Notification) -> bool:
+    """Whether somebody who stops it has to type its name first."""
+    ended = notification.delivered_count + notification.bounced_count
+    return notification.recipient_count - ended > _MANY_WAITING
 
 
+_MANY_WAITING: Final = 10_000
 _POLL_SECONDS: Final = {NotificationStatus.PENDING: 5, NotificationStatus.PROCESSING: 2}
 
 
-def state_words(notification: Notification, now: datetime) -> str:
+def state_of(notification: Notification, now: datetime | None = None) -> Shown:
+    """With `now` also whether a scheduled one is about to start."""
     status = NotificationStatus(notification.status)
-    if status == NotificationStatus.PENDING and notification.scheduled_at <= now:
-        return "about to start"
-    return STATE_WORDS[status]
+    if notification.is_paused:
+        return _PAUSED
+    if notification.is_stopped:
+        return _STOPPING if notification.is_unfinished else _STOPPED
+    if now and status == NotificationStatus.PENDING and notification.scheduled_at <= now:
+        return Shown("about to start", "")
+    return _STATES[status]
+
+
+def _seen(notification: Notification) -> str:
+    """Decides which buttons the page has."""
+    halt = " paused" if notification.is_paused else " stopped" if notification.is_stopped else ""
+    return notification.status + halt
 
 
 def _shares(notification: Notification) -> dict[str, float | None]:
@@ -190,12 +197,13 @@ def _steps(notification: Notification, progress: Progress) -> list[Step]:
         Step("Accepted", notification.created_at, "done"),
         _step("Due", notification.scheduled_at, notification.started_at is not None),
     ]
-    if notification.status == NotificationStatus.CANCELLED:
+    if notification.status == NotificationStatus.CANCELLED and not notification.is_stopped:
         return [first[0], Step("Cancelled", notification.finished_at, "done")]
     return [
         *first,
         _step("Started", notification.started_at, notification.started_at is not None),
         _planned(notification, progress),
+        *_halt(notification),
         _ended(notification),
     ]
 
@@ -213,11 +221,24 @@ def _planned(notification: Notification, progress: Progress) -> Step:
     return Step("Recipients counted", progress.planned_at, "done" if is_done else "ahead", note)
 
 
+def _halt(notification: Notification) -> list[Step]:
+    if notification.is_paused:
+        return [Step("Paused", notification.paused_at, "now")]
+    return [Step("Stopped", notification.stopped_at, "done")] if notification.is_stopped else []
+
+
+_END_STEPS: Final = {
+    NotificationStatus.SENT: "Sent",
+    NotificationStatus.FAILED: "Failed",
+    NotificationStatus.CANCELLED: "Cancelled",
+}
+
+
 def _ended(notification: Notification) -> Step:
     if notification.finished_at is not None:
-        name = "Sent" if notification.status == NotificationStatus.SENT else "Failed"
+        name = _END_STEPS[NotificationStatus(notification.status)]
         return Step(name, notification.finished_at, "done")
-    is_running = notification.started_at is not None
+    is_running = notification.started_at is not None and not notification.is_paused
     return Step("Being sent", None, "now") if is_running else Step("Sent", None, "ahead")
 
 

@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     is paused or stopped until they are replaced."""
 
     dependencies = [
-        ('notifications_app', '0011_scheduled_at_default'),
+        ('notifications_app', '0012_drafts'),
     ]
 
     operations = [

@@ -1,0 +1,167 @@
+"""Pausing, resuming and stopping a notification on its page, and how the console shows it."""
+
+from datetime import timedelta
+
+import pytest
+from auditlog.models import LogEntry
+from django.urls import reverse
+from django.utils import timezone
+
+from notifications_app.models import Notification, Plan
+from tests.factories import make_sent_notification
+
+NAMES = ("pause", "resume", "stop")
+
+
+def address(name, notification):
+    return reverse(f"admin:notification_{name}", args=[notification.pk])
+
+
+def page_of(notification):
+    return reverse("admin:notifications_app_notification_change", args=[notification.pk])
+
+
+def running(channel, **fields):
+    counts = {"recipient_count": 200, "delivered_count": 90, "bounced_count": 10}
+    notification = make_sent_notification(
+        channel, **counts | {"status": "processing", "finished_at": None} | fields
+    )
+    Plan.objects.create(
+        notification=notification, channel=channel, platform="web", status="delivering"
+    )
+    return notification
+
+
+def scheduled(channel, **fields):
+    later = timezone.now() + timedelta(days=1)
+    nothing = dict.fromkeys(("recipient_count", "delivered_count", "bounced_count"), 0)
+    return running(
+        channel, status="pending", scheduled_at=later, started_at=None, **nothing | fields
+    )
+
+
+def offered(client, notification):
+    """The names of the buttons that the page has."""
+    page = client.get(page_of(notification)).content.decode()
+    return [name for name in (*NAMES, "cancel") if f'"{address(name, notification)}"' in page]
+
+
+def posted(client, act, notification, **form):
+    """What the page then says."""
+    return client.post(address(act, notification), form, follow=True).content.decode()
+
+
+def now(notification):
+    return Notification.objects.get(pk=notification.pk)
+
+
+@pytest.mark.parametrize("make", [running, scheduled])
+def test_a_sender_pauses_and_resumes(sender, alice, make):
+    notification = make(alice.channel)
+
+    page = posted(sender, "pause", notification)
+    assert now(notification).is_paused
+    assert "is paused" in page
+    assert ">paused</span>" in page
+    assert "resume" in offered(sender, notification)
+    assert "pause" not in offered(sender, notification)
+
+    assert "no longer paused" in posted(sender, "resume", notification)
+    assert not now(notification).is_paused
+    assert "pause" in offered(sender, notification)
+    entries = LogEntry.objects.filter(object_pk=str(notification.pk))
+    assert {entry.actor for entry in entries} == {alice.members["sender"]}
+    assert entries.count() == 2
+
+
+def test_a_sender_stops_what_is_being_sent(sender, alice):
+    notification = running(alice.channel)
+    assert offered(sender, notification) == ["pause", "stop"]
+
+    page = posted(sender, "stop", notification)
+
+    assert now(notification).is_stopped
+    assert "Nobody else gets it" in page
+    assert offered(sender, now(notification)) == []
+    (entry,) = LogEntry.objects.filter(object_pk=str(notification.pk))
+    assert "stopped_at" in entry.changes
+
+
+def test_what_is_scheduled_is_cancelled_and_not_stopped(sender, alice):
+    notification = scheduled(alice.channel)
+    assert offered(sender, notification) == ["pause", "cancel"]
+
+    assert "not being sent" in posted(sender, "stop", notification)
+
+    assert not now(notification).is_stopped
+
+
+@pytest.mark.parametrize("typed", ["", "Another", "spring sale"])
+def test_many_are_stopped_only_by_who_types_the_name(sender, alice, typed):
+    notification = running(alice.channel, title="Spring <sale>", recipient_count=10_101)
+    assert "type its name: “Spring &lt;sale&gt;”" in posted(
+        sender, "stop", notification, name=typed
+    )
+    assert not now(notification).is_stopped
+
+    posted(sender, "stop", notification, name=" Spring <sale> ")
+
+    assert now(notification).is_stopped
+
+
+@pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])
+def test_what_has_ended_offers_nothing_and_says_why(sender, alice, status):
+    counts = {"recipient_count": 3, "delivered_count": 3, "bounced_count": 0}
+    notification = make_sent_notification(alice.channel, status=status, **counts)
+    assert offered(sender, notification) == []
+    assert "it has ended" in posted(sender, "pause", notification)
+    assert "not being sent" in posted(sender, "stop", notification)
+    posted(sender, "resume", notification)
+    assert now(notification).status == status
+    assert not now(notification).is_halted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_viewer_changes_nothing_and_nobody_does_by_a_link(viewer, sender, bob, alice, name):
+    notification, theirs = running(alice.channel), running(bob.channel)
+    assert offered(viewer, notification) == []
+    assert viewer.post(address(name, notification)).status_code == 403
+    assert sender.get(address(name, notification)).status_code == 405
+    assert sender.post(address(name, theirs)).status_code == 404
+    assert not any(now(each).is_halted for each in (notification, theirs))
+
+
+def test_the_list_and_the_timeline_say_what_is_paused_and_stopped(viewer, alice):
+    moment = timezone.now()
+    paused = running(alice.channel, title="One", paused_at=moment)
+    stopping = running(alice.channel, title="Two", stopped_at=moment)
+    counts = {"delivered_count": 90, "bounced_count": 110}
+    stopped = running(
+        alice.channel, title="Three", status="sent", stopped_at=moment, finished_at=moment, **counts
+    )
+    text = viewer.get(reverse("admin:notifications_app_notification_changelist")).content.decode()
+    for word in ("paused", "stopping", "stopped"):
+        assert f">{word}</span>" in text
+    steps = {
+        each: [step.name for step in viewer.get(page_of(each)).context["steps"]]
+        for each in (paused, stopping, stopped)
+    }
+    assert steps[paused][-2:] == ["Paused", "Sent"]
+    assert steps[stopping][-2:] == ["Stopped", "Being sent"]
+    assert steps[stopped][-2:] == ["Stopped", "Sent"]
+
+
+def test_the_live_part_reloads_the_page_when_somebody_pauses(viewer, alice):
+    notification = running(alice.channel)
+    part = reverse("admin:notification_progress", args=[notification.pk])
+    assert "HX-Refresh" not in viewer.get(part, {"seen": "processing"}).headers
+
+    Notification.objects.update(paused_at=timezone.now())
+
+    assert viewer.get(part, {"seen": "processing"}).headers["HX-Refresh"] == "true"
+    assert "processing%20paused" in viewer.get(part, {"seen": "processing paused"}).content.decode()
+
+
+def test_no_remaining_time_is_promised_during_a_pause(viewer, alice):
+    notification = running(alice.channel, paused_at=timezone.now())
+    assert viewer.get(page_of(notification)).context["progress"].pace.seconds_left is None
