@@ -50,7 +50,7 @@ def _patterns():
 def test_every_route_that_takes_a_key_has_a_limit():
     keyed = [cls for cls in views().values() if ApiKeyAuthentication in cls.authentication_classes]
 
-    assert len(keyed) == 11
+    assert len(keyed) == 14
     assert all(cls.limit is not ApiView.limit and cls.is_limit_told for cls in keyed)
 
 
