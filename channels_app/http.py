@@ -16,7 +16,7 @@ from channels_app.services import api_key_note_use
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
 from pushsvc.common.http import ratelimit
 from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.ids import parse_uuid
 
 _OTHER_SCHEME = (
@@ -75,7 +75,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 def _count_refused(request: Request) -> None:
-    address, quota = counted_address(request._request), settings.REFUSED_KEYS_PER_MINUTE
+    address, quota = counted_address(django_request(request)), settings.REFUSED_KEYS_PER_MINUTE
     ratelimit.enforce(ratelimit.Limit("refused-keys", address, quota, 60))
 
 

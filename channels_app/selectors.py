@@ -13,11 +13,12 @@ from django.db.models.functions import Cast, Coalesce, Now
 from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import decrypt
 from pushsvc.common.store.recent import Recent
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
-_CROWDED = 0.9
+_NEARLY_FULL = 0.9
 
 
 class ChannelNotFound(NotFound):
@@ -75,8 +76,15 @@ class ChannelTotals:
         return self.web_subscribers + self.android_subscribers + self.ios_subscribers
 
 
+class StoredSubscriptions(NamedTuple):
+    """`most_uncounted`: how many more may be in transactions that have not ended."""
+
+    counted: int
+    most_uncounted: int
+
+
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class NearlyFull:
     """A channel that has `stored` of at most `most` subscriptions."""
 
     channel_id: UUID
@@ -180,16 +188,29 @@ def _added_up(shares: QuerySet[ChannelCounter]) -> ChannelTotals:
     return ChannelTotals(**{name: int(total) for name, total in sums.items()})
 
 
-def crowded_channels(channels: QuerySet[Channel], *, limit: int) -> list[Crowd]:
+def stored_subscriptions(channel_id: UUID) -> StoredSubscriptions:
+    ((counted, most_uncounted),) = sql.rows(_STORED, {"channel": channel_id})
+    return StoredSubscriptions(counted, most_uncounted)
+
+
+def nearly_full_channels(channels: QuerySet[Channel], *, limit: int) -> list[NearlyFull]:
     """The channels that have nine tenths of the subscriptions that they may have, or more. The
     fullest comes first."""
     own = Max("channel__max_subscriptions")
     sums = ChannelCounter.objects.filter(channel__in=channels).values("channel_id")
-    crowds = sums.annotate(
+    filled = sums.annotate(
         name=Max("channel__name"),
         stored=Sum("stored_subscriptions"),
         most=Coalesce(own, settings.SUBSCRIPTIONS_PER_CHANNEL),
         share=Cast(F("stored"), FloatField()) / F("most"),
-    ).filter(share__gte=_CROWDED)
-    found = crowds.order_by("-share").values_list("channel_id", "name", "stored", "most")
-    return [Crowd(*row) for row in found[:limit]]
+    ).filter(share__gte=_NEARLY_FULL)
+    fullest = filled.order_by("-share").values_list("channel_id", "name", "stored", "most")
+    return [NearlyFull(*row) for row in fullest[:limit]]
+
+
+# In SQL, because it reads a setting of PostgreSQL too. A connection has at most one row that is not
+# counted yet.
+_STORED = """
+SELECT coalesce(sum(stored_subscriptions), 0)::bigint, current_setting('max_connections')::int
+FROM channels_app_channelcounter WHERE channel_id = %(channel)s
+"""

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from channels_app.counters import channel_hours_merge
 from channels_app.models import Channel
-from channels_app.selectors import crowded_channels
+from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
 from notifications_app.idempotency import idempotency_purge
 from pushsvc.common.store import sql
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 _STEP = 2_000
 _STEPS = 50
-_MOST_CROWDS = 10
+_MOST_NEARLY_FULL = 10
 
 
 def purge() -> None:
@@ -38,8 +38,8 @@ def purge() -> None:
 
 def warn_of_full_channels() -> None:
     """Once in a run and not for each refused subscription, or anyone could fill the log."""
-    for crowd in crowded_channels(Channel.objects.all(), limit=_MOST_CROWDS):
-        extra = {"channel": crowd.channel_id, "stored": crowd.stored, "most": crowd.most}
+    for channel in nearly_full_channels(Channel.objects.all(), limit=_MOST_NEARLY_FULL):
+        extra = {"channel": channel.channel_id, "stored": channel.stored, "most": channel.most}
         logger.warning("subscriptions.scarce", extra=extra)
 
 

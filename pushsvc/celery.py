@@ -20,10 +20,16 @@ app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
-# A worker that stops does not put back the messages that it holds. That needs a connection, and a
-# worker that has just lost its connection to Redis would fail over it (kombu 5.7). They are
-# wakeups, and the next tick sends them again.
-QoS.restore_at_shutdown = False
+
+
+def _put_no_messages_back() -> None:
+    """A worker that stops does not put back the messages that it holds. That needs a connection,
+    and a worker that has just lost its connection to Redis would fail over it. The messages are
+    wakeups, and the next tick sends them again. kombu has no setting for this."""
+    QoS.restore_at_shutdown = False
+
+
+_put_no_messages_back()
 
 
 @setup_logging.connect(weak=False)

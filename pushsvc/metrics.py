@@ -27,7 +27,7 @@ from notifications_app.reporting.installation import (
 from notifications_app.states import BatchStatus
 from pushsvc.common.errors import PushsvcError
 from pushsvc.common.http.client_address import is_from_this_machine
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.platforms import Platform
 from pushsvc.common.worker import live_processes
 
@@ -63,7 +63,7 @@ def _may_read(request: Request) -> bool:
     if sent:
         right = f"Bearer {settings.METRICS_TOKEN}"
         return bool(settings.METRICS_TOKEN) and hmac.compare_digest(sent.encode(), right.encode())
-    return is_from_this_machine(request._request)
+    return is_from_this_machine(django_request(request))
 
 
 class InstallationCollector(Collector):

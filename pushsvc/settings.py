@@ -133,7 +133,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES
 
 # --- Sign-in --------------------------------------------------------------------------------------
 
-SIGN_INS_PER_MINUTE = 10  # of an address, right or wrong
+SIGN_INS_PER_MINUTE = 10  # from an address, successful or not
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -188,7 +188,7 @@ SPECTACULAR_SETTINGS = {
         "[All guides](/)"
     ),
     "SERVE_INCLUDE_SCHEMA": False,
-    "CONTACT": {"name": "Whoever runs this installation", "url": "/"},
+    "CONTACT": {"name": "The operator of this installation", "url": "/"},
     "LICENSE": {"name": "Apache-2.0"},
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
@@ -236,9 +236,7 @@ MANAGE_PER_MINUTE = 600
 REFUSED_KEYS_PER_MINUTE = 60
 SUBSCRIBES_PER_MINUTE = 600
 UNKNOWN_CHANNELS_PER_MINUTE = 60  # of subscribes and unsubscribes
-SUBSCRIPTIONS_PER_CHANNEL = ENV.whole(
-    "SUBSCRIPTIONS_PER_CHANNEL", 5_000_000, least=1, most=1_000_000_000
-)
+SUBSCRIPTIONS_PER_CHANNEL = ENV.whole("SUBSCRIPTIONS_PER_CHANNEL", 5_000_000, least=1, most=10**9)
 WEB_PUSH_KEYS_PER_MINUTE = 6_000
 FORGED_EVENTS_PER_MINUTE = 600
 READY_PER_MINUTE = 6_000
@@ -283,8 +281,7 @@ REDIS_TLS_VERIFY = ENV.choice("REDIS_TLS_VERIFY", "on", ("on", "off"))
 
 
 def _redis(url: str) -> str:
-    """States whether the server's certificate is verified, because Celery's default is that it
-    is not."""
+    """States whether the server's certificate is verified. By Celery's default it is not."""
     if not url.startswith("rediss://") or "ssl_cert_reqs=" in url:
         return url
     wanted = "required" if REDIS_TLS_VERIFY == "on" else "none"
@@ -305,10 +302,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False  # a message is only a wakeup, so it is done when it is received
-CELERY_TASK_QUEUES = [
-    Queue(
-        name, Exchange(name), routing_key=name
-    )  # one for each queue, because a shared one would copy messages
+CELERY_TASK_QUEUES = [  # each with its exchange, because a shared one would copy messages
+    Queue(name, Exchange(name), routing_key=name)
     for name in ("tick", "plan", "web", "android", "ios")
 ]
 CELERY_TASK_CREATE_MISSING_QUEUES = False
@@ -325,10 +320,7 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "notifications_app.tasks.tick",
         "schedule": 1.0,
-        "options": {
-            "queue": "tick",
-            "expires": 10.0,
-        },  # seconds; long enough for clocks that differ
+        "options": {"queue": "tick", "expires": 10.0},  # long enough for clocks that differ
     },
     "housekeeping": {
         "task": "notifications_app.tasks.housekeeping",
@@ -362,17 +354,17 @@ PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
 PLAN_SLICE_SECONDS = 0.5
 BATCH_SIZE = 1_000
 LEASE_SECONDS = 120
-SILENT_TRANSACTION_SECONDS = 20  # then PostgreSQL ends it, because its process is paused or gone
+SILENT_TRANSACTION_SECONDS = 20  # then PostgreSQL ends it: its process is paused or gone
 FLUSH_OUTCOMES = 300
 FLUSH_SECONDS = 0.25
 UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
 CALLS_IN_FLIGHT = 100  # of one batch
 CALL_SECONDS = 10.0
-# of each Google project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
+# For each Google project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
 FCM_CALLS_PER_MINUTE = 600_000
 BATCH_SECONDS = 60.0  # then what is left of a batch is handed back
-STRANGER_CALL_SECONDS = 5.0
-STRANGER_BATCH_SECONDS = 5.0
+UNKNOWN_HOST_CALL_SECONDS = 5.0
+UNKNOWN_HOST_BATCH_SECONDS = 5.0
 HAND_OVER_ATTEMPTS = 12
 HAND_OVER_SECONDS = 3600
 PARKED_SECONDS = 3600
@@ -402,9 +394,7 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.request": {"level": "ERROR"},  # a refused request is no event
-        "django.security.DisallowedHost": {
-            "level": "CRITICAL"
-        },  # scanners cause it; they get a 400
+        "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners cause it; they get 400
         "django.server": {"handlers": [], "propagate": True},
         "axes": {"level": "WARNING"},
         "celery": {"level": "INFO"},

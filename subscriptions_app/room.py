@@ -13,6 +13,7 @@ from uuid import UUID
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel
+from channels_app.selectors import stored_subscriptions
 from pushsvc.common.store import sql
 from subscriptions_app.errors import SubscriptionsFull
 from subscriptions_app.models import Subscription
@@ -38,12 +39,12 @@ def take_room(channel: Channel, *, alone: bool) -> None:
     most = channel.most_subscriptions
     sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": room_lock(channel.id)})
     # A separate statement, because it must see what others committed before they released the lock.
-    ((stored, most_holders),) = sql.rows(_STORED, {"channel": channel.id})
+    stored = stored_subscriptions(channel.id)
     if not alone:
-        if stored + most_holders >= most:
+        if stored.counted + stored.most_uncounted >= most:
             raise RoomScarce
-    elif stored >= most:
-        _evict(channel, min(stored + 1 - most, _MOST_EVICTED))
+    elif stored.counted >= most:
+        _evict(channel, min(stored.counted + 1 - most, _MOST_EVICTED))
 
 
 def _evict(channel: Channel, number: int) -> None:
@@ -60,10 +61,3 @@ def _evict(channel: Channel, number: int) -> None:
 # Raw, because the ORM has no advisory locks.
 _HOLD_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%(name)s, 0))"
 _HOLD_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0))"
-
-# Raw, because it reads a setting too. Each connection adds at most one row while it holds the room,
-# so at most `max_connections` rows are not counted yet.
-_STORED = """
-SELECT coalesce(sum(stored_subscriptions), 0)::bigint, current_setting('max_connections')::int
-FROM channels_app_channelcounter WHERE channel_id = %(channel)s
-"""

@@ -45,7 +45,7 @@ WhiteNoiseMiddleware.add_files_from_finders = _find_files_once
 
 @receiver(setting_changed)
 def _shut_down_with(setting, **_):
-    if setting in {"CALL_SECONDS", "STRANGER_CALL_SECONDS", "CALLS_IN_FLIGHT"}:
+    if setting in {"CALL_SECONDS", "UNKNOWN_HOST_CALL_SECONDS", "CALLS_IN_FLIGHT"}:
         connections.shut_down()
 
 

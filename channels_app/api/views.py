@@ -26,7 +26,7 @@ from channels_app.selectors import ChannelNotFound, channel_totals, current_vapi
 from channels_app.services import provider_credentials_store
 from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.http.ratelimit import Limit
 
@@ -114,7 +114,7 @@ class WebPushKeyView(ApiView):
 
     @override
     def limit(self, request: Request) -> Limit | None:
-        address = counted_address(request._request)
+        address = counted_address(django_request(request))
         return Limit("web-push-keys", address, settings.WEB_PUSH_KEYS_PER_MINUTE, 60)
 
     @extend_schema(

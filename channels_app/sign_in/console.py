@@ -178,8 +178,8 @@ def locked_out(
 
 def _wait(name: str, address: str | None) -> int:
     """Seconds until the lock-out ends."""
-    tries = AccessAttempt.objects.filter(username=name, ip_address=address)
-    latest = tries.annotate(now=Now()).order_by("-attempt_time").first()
+    attempts = AccessAttempt.objects.filter(username=name, ip_address=address)
+    latest = attempts.annotate(now=Now()).order_by("-attempt_time").first()
     whole: timedelta = settings.AXES_COOLOFF_TIME
     left = latest.attempt_time + whole - latest.now if latest else whole
     return max(1, ceil(left.total_seconds()))

@@ -264,7 +264,7 @@ _PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.CREDENTIALS_MISSING: ("channel_credentials", "Add credentials"),
     Kind.CREDENTIALS_OLD: _CREDENTIALS,
     Kind.API_KEY_ENDS: ("channel_keys", "API keys"),
-    Kind.CROWDED: ("channel_settings", "Settings"),
+    Kind.NEARLY_FULL: ("channel_settings", "Settings"),
 }
 _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
     Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),

@@ -23,7 +23,7 @@ from notifications_app.events import (
 from notifications_app.tracking import TOKEN_LENGTH
 from pushsvc.common.errors import BodyTooLarge
 from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.drf import ApiView
+from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.http.ratelimit import Limit
 from pushsvc.common.http.strict_json import StrictJSONParser
@@ -61,7 +61,8 @@ class EventsView(ApiView):
     def limit(self, request: Request) -> Limit | None:
         if int(request.META.get("CONTENT_LENGTH") or 0) > _MAX_BODY:
             raise BodyTooLarge("The body of this request may hold at most 8 KiB.")
-        return None if holds_valid_token(request._request.body) else _limit_without_token(request)
+        body = django_request(request).body
+        return None if holds_valid_token(body) else _limit_without_token(request)
 
     @extend_schema(
         operation_id="events_report",
@@ -139,5 +140,5 @@ def _is_click(request: Request) -> bool:
 def _limit_without_token(request: Request) -> Limit:
     """For requests without a valid token. Requests with one are not limited, so that clients
     without a token cannot use up the limit of devices that share their address."""
-    address, quota = counted_address(request._request), settings.FORGED_EVENTS_PER_MINUTE
+    address, quota = counted_address(django_request(request)), settings.FORGED_EVENTS_PER_MINUTE
     return Limit("forged-events", address, quota, 60)

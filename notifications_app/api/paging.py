@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.http.drf import django_request
 from pushsvc.common.http.origin import own_origin
 
 DEFAULT_LIMIT: Final = 50
@@ -101,4 +102,4 @@ def _whole(request: Request, name: str, default: int, least: int, faults: list[F
 
 def _address(request: Request, page: Page) -> str:
     query = urlencode({"limit": page.limit, "offset": page.offset})
-    return f"{own_origin(request._request)}{request.path}?{query}"
+    return f"{own_origin(django_request(request))}{request.path}?{query}"

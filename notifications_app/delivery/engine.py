@@ -2,7 +2,7 @@
 
 The loop runs in its own thread as long as the process lives, so that connections stay alive between
 batches. The task's thread starts a pass, collects its outcomes and reports how many it has written.
-The pass limits how many calls are under way and how many outcomes are unwritten.
+The pass limits how many calls are in flight and how many outcomes are unwritten.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ class Pass(Generic[T]):
         self._loop.call_soon_threadsafe(self._make_room, count)
 
     def stop(self) -> None:
-        """Starts no further call. Calls under way still end."""
+        """Starts no further call. Calls in flight still end."""
         self._stopped = True
 
     async def _run(self) -> None:

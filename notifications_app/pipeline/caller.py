@@ -51,4 +51,4 @@ class Caller:
 
     def _batch_seconds(self) -> float:
         is_unknown_host = self._lease.push_service == breakers.UNKNOWN_HOSTS
-        return settings.STRANGER_BATCH_SECONDS if is_unknown_host else settings.BATCH_SECONDS
+        return settings.UNKNOWN_HOST_BATCH_SECONDS if is_unknown_host else settings.BATCH_SECONDS

@@ -59,7 +59,7 @@ def new_client(platform: Platform) -> Client:
         google_token_uri=settings.GOOGLE_TOKEN_URI,
         apns_server=settings.APNS_SERVER,
         call_seconds=settings.CALL_SECONDS,
-        unknown_host_call_seconds=settings.STRANGER_CALL_SECONDS,
+        unknown_host_call_seconds=settings.UNKNOWN_HOST_CALL_SECONDS,
         calls_in_flight=settings.CALLS_IN_FLIGHT,
     )
     return make_client(platform, how)

@@ -42,8 +42,8 @@ def wake(queue: str, count: int = 1) -> None:
 
 
 class _Channel(redis.Channel):
-    """Keeps one Redis client, which costs several times the command that it is made for. kombu
-    makes a new one for each command (`conn_or_acquire` in kombu 5.7)."""
+    """Keeps one Redis client, because making one costs several times its command. kombu makes a
+    new one for each command. Uses private parts of kombu."""
 
     @override
     @contextmanager

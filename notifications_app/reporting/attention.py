@@ -13,7 +13,7 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, 
 from django.utils.text import Truncator
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
-from channels_app.selectors import crowded_channels
+from channels_app.selectors import nearly_full_channels
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
     BREAKING_BATCH,
@@ -65,7 +65,7 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
         *_queues(channels, now),
         *_breaking(channels),
         *_bounces(channels, now),
-        *_crowded(channels),
+        *_nearly_full(channels),
         *_api_keys_ending(channels, now),
     ]
     tones = ["bad", "warn", "info"]
@@ -300,17 +300,17 @@ def _bounce_concern(row: Mapping[str, Any]) -> Concern:
     )
 
 
-def _crowded(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    for crowd in crowded_channels(channels, limit=MOST_OF_A_KIND):
+def _nearly_full(channels: QuerySet[Channel]) -> Iterator[Concern]:
+    for channel in nearly_full_channels(channels, limit=MOST_OF_A_KIND):
         yield Concern(
-            Kind.CROWDED,
-            "bad" if crowd.is_full else "warn",
-            f"The channel holds {crowd.stored:,} of at most {crowd.most:,} subscriptions",
+            Kind.NEARLY_FULL,
+            "bad" if channel.is_full else "warn",
+            f"The channel holds {channel.stored:,} of at most {channel.most:,} subscriptions",
             "When it is full, a new subscription replaces the oldest one that no push service ever "
             "accepted a message for. If there is none, the new one is refused. Raise the limit in "
             "the channel's settings, or look at who subscribes.",
-            channel_id=crowd.channel_id,
-            channel_name=crowd.channel_name,
+            channel_id=channel.channel_id,
+            channel_name=channel.channel_name,
         )
 
 

@@ -13,7 +13,7 @@ class Kind(StrEnum):
     CREDENTIALS_OLD = "credentials_old"
     API_KEY_ENDS = "api_key_ends"
     BOUNCES = "bounces"
-    CROWDED = "crowded"
+    NEARLY_FULL = "nearly_full"
     QUEUE = "queue"
     LATE_START = "late_start"
     BREAKING = "breaking"

@@ -10,7 +10,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from aiohttp import web
 
-# How long a stop waits for requests under way before it cuts them.
+# How long a stop waits for requests in flight before it cuts them.
 STOP_SECONDS = 0.2
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -61,7 +61,7 @@ class HttpServer:
         await web.SockSite(self._runner, self._socket, ssl_context=self._ssl_context).start()
 
     async def stop(self) -> None:
-        """Answers requests under way, cuts those that hang, and frees the address."""
+        """Answers requests in flight, cuts those that hang, and frees the address."""
         await self._runner.cleanup()
         self._socket.close()
 

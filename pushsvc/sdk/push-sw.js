@@ -4,9 +4,9 @@
  *
  *   importScripts("https://push.example.com/sdk/push-sw.js");
  *
- * push.js tells it once which service and which channel it is for; that is kept in IndexedDB,
- * because a worker lives for seconds. Without it notifications are shown all the same, and only
- * the reports are missing.
+ * push.js tells it once which service and which channel it is for. The worker stores that in
+ * IndexedDB, because it runs only for seconds at a time. Without it the worker still shows
+ * notifications, and only reports nothing.
  */
 (() => {
   "use strict";
@@ -15,7 +15,7 @@
   const REPORTS_A_CALL = 20;
   const REPORTS_KEPT = 100;
   /** @type {Kept} */
-  const NOBODY = {}; // what is known before push.js said anything
+  const NOBODY = {}; // the record before push.js has said anything
 
   /**
    * @typedef {{ baseUrl?: string, channel?: string, endpoint?: string, id?: string, reports?: Report[] }} Kept
@@ -25,9 +25,9 @@
   /** @param {unknown} value */
   const text = (value) => (typeof value === "string" ? value : undefined);
 
-  // --- what is kept: { baseUrl, channel, endpoint, id, reports }, one record for each scope ---
+  // --- the record: { baseUrl, channel, endpoint, id, reports }, one record for each scope ---
 
-  let memory = NOBODY; // where IndexedDB is blocked
+  let memory = NOBODY; // if IndexedDB is blocked
 
   /**
    * @param {IDBTransactionMode} mode
@@ -64,7 +64,7 @@
     await stored("readwrite", (store) => store.put(record, registration.scope)).catch(() => {});
   };
 
-  /** A queue: it runs what it is given one after another. */
+  /** A queue. It runs the functions that it is given one after another. */
   const queue = () => {
     let last = Promise.resolve();
     /** @param {() => Promise<void>} act */
@@ -77,13 +77,13 @@
   const inTurn = queue();
 
   /**
-   * Stores what `next` makes of the record. No call waits in this queue, so none holds it up.
+   * Stores what `next` makes of the record. No network call runs in this queue.
    *
    * @param {(record: Kept) => Kept} next
    */
   const change = (next) => inTurn(async () => save(next(await load())));
 
-  // --- calls of the service ---
+  // --- calls to the service ---
 
   /**
    * @param {string} url
@@ -100,7 +100,7 @@
   const reporting = queue();
 
   /**
-   * What could not be sent goes with the next report. text/plain needs no preflight.
+   * Reports that could not be sent are sent with the next one. text/plain needs no preflight.
    *
    * @param {string} token
    * @param {string} event
@@ -133,7 +133,7 @@
   };
 
   /**
-   * The site's open pages may want to know, too.
+   * Tells the site's open pages.
    *
    * @param {string} event
    * @param {object} notification
@@ -156,7 +156,7 @@
   // --- showing ---
 
   /**
-   * The payload as an object, whatever came.
+   * The payload as an object, whatever the message holds.
    *
    * @param {PushMessageData | null} data
    */
@@ -170,7 +170,7 @@
   };
 
   /**
-   * Shown first, reported after. A push that shows nothing costs a site its permission.
+   * Shows first and reports afterwards. A site whose push shows nothing loses its permission.
    *
    * @param {any} message
    */
@@ -205,7 +205,7 @@
       const { protocol, href } = new URL(url);
       if (protocol === "https:" || protocol === "http:") return href;
     } catch {
-      // none, or none that leads anywhere
+      // no url, or an invalid one
     }
     return registration.scope;
   };
@@ -221,8 +221,8 @@
   // --- another endpoint ---
 
   /**
-   * Subscribes anew, says which endpoint this replaces, and proves it by what only this browser was
-   * told. What fails here, push.js mends.
+   * Subscribes again, names the endpoint that this replaces, and proves it with values that only
+   * this browser was told. push.js repairs what fails here.
    *
    * @param {PushSubscription | null} before
    */

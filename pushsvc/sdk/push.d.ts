@@ -31,7 +31,7 @@ export type ErrorCode =
   | "refused"
   | "not_subscribed";
 
-/** The answer of the service to what it refused (RFC 9457); `code` is of its docs/errors. */
+/** The service's answer to a refused request (RFC 9457). docs/errors.md explains `code`. */
 export interface Problem {
   status: number;
   code?: string;
@@ -44,12 +44,12 @@ export class PushError extends Error {
   readonly code: ErrorCode;
   /** With `refused` only. */
   readonly problem?: Problem;
-  /** It is remembered and tried again when the network is back and at the next visit. */
+  /** Whether the SDK tries again by itself: when the network is back, and at the next visit. */
   readonly willRetry: boolean;
   constructor(code: ErrorCode, about?: { cause?: unknown; problem?: Problem; willRetry?: boolean });
 }
 
-/** A notification as the worker saw it; `data` is the sender's. */
+/** A notification as the worker saw it. `data` is the sender's own. */
 export interface Shown {
   notification_id?: string;
   title?: string;
@@ -59,12 +59,12 @@ export interface Shown {
 }
 
 export interface Events {
-  /** The service knows this browser now, and did not before. */
+  /** The service now knows this browser. It did not before. */
   subscribed: CustomEvent<Subscribed>;
   unsubscribed: CustomEvent<Record<string, never>>;
   /** Another endpoint: the channel's key or the browser's endpoint has changed. */
   changed: CustomEvent<Subscribed & { previousEndpoint: string }>;
-  /** What went wrong without a call of yours: at a visit, or when the network came back. */
+  /** An error outside of your calls: at a visit, or when the network came back. */
   error: CustomEvent<PushError>;
   received: CustomEvent<Shown>;
   clicked: CustomEvent<Shown>;
@@ -73,18 +73,19 @@ export interface Events {
 
 export interface PushClient extends EventTarget {
   readonly permission: NotificationPermission | "unsupported";
-  /** Whether the service will reach this browser, as far as both know. Never asks the user. */
+  /** Whether this browser is subscribed, as far as it knows. Never asks the user. */
   isSubscribed(): Promise<boolean>;
   /**
-   * Call it from a click: it asks the user, unless that was done. Safe to repeat. `attributes`
-   * replace what is stored; without them that stays. Rejects with a PushError.
+   * Call it from a click, because it asks the user for permission if nobody has yet. Safe to
+   * repeat. `attributes` replace the stored ones; without them the stored ones stay. Rejects with a
+   * PushError.
    */
   subscribe(options?: { attributes?: Attributes }): Promise<Subscribed>;
-  /** Replaces what is stored. Rejects with a PushError. */
+  /** Replaces the stored attributes. Rejects with a PushError. */
   setAttributes(attributes: Attributes): Promise<void>;
   /**
-   * Ends it in the browser at once, at the service as soon as that can be reached. Rejects with a
-   * PushError.
+   * Ends the subscription: in the browser at once, at the service as soon as it can be reached.
+   * Rejects with a PushError.
    */
   unsubscribe(): Promise<void>;
   addEventListener<Name extends keyof Events>(
@@ -99,7 +100,7 @@ export interface PushClient extends EventTarget {
   ): void;
 }
 
-/** Once a page. Asks nothing; finishes what an earlier page could not. */
+/** Call it once on each page. It asks the user nothing, and completes what an earlier page could not. */
 export function init(options: Options): PushClient;
 
 declare global {

@@ -5,9 +5,9 @@
  *   button.onclick = () => push.subscribe({ attributes: { plan: "pro" } });
  *
  * This is a classic script, which sets `pushsvc`; the ES module is /sdk/push.mjs, the types are
- * /sdk/push.d.ts. One record for each channel in localStorage says what is wanted and what the
- * service was told last; `#settle` brings browser and service there, wherever an earlier attempt
- * ended. So a repeat is always safe.
+ * /sdk/push.d.ts. One record for each channel in localStorage says what the site wants and what
+ * the service was told last. `#synchronize` makes browser and service agree with it, wherever an
+ * earlier attempt ended. So it is always safe to repeat.
  */
 (() => {
   "use strict";
@@ -25,19 +25,19 @@
    * @typedef {{ id?: string, endpoint?: string }} Reported what the service was told last
    */
 
-  // A visit tells the service again after so long, in case it took the browser for gone.
+  // After this time a visit registers again, in case the service took the browser for gone.
   const SETTLED_FOR_MS = 12 * 3600 * 1000;
   const CALL_MS = 15_000;
   const WORKER_MS = 10_000;
-  const REPLACED_WORKER_MS = 2_000; // where a newer one waits to take its place
+  const REPLACED_WORKER_MS = 2_000; // if a newer one waits to take its place
   const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
 
   const TODO = {
     permission_denied:
       "Notifications are blocked for this site. Allow them in the browser's settings for this site; some block them in private windows.",
     permission_dismissed:
-      "The browser's question was closed without an answer. Ask again at a later click.",
-    insecure_context: "Push needs https, or localhost. Open the page by https.",
+      "The browser's question was closed without an answer. Ask again at another click.",
+    insecure_context: "Push needs https or localhost. Open the page over https.",
     private_mode: "Private windows of this browser have no push. Open the page in a normal one.",
     ios_needs_install:
       "On iPhone and iPad push works only in installed web apps. Tap Share, Add to Home Screen, and open the app from there.",
@@ -72,7 +72,7 @@
   }
 
   /**
-   * The code of what keeps this page from push whatever the user says, or undefined.
+   * The code of what prevents push on this page, whatever the user answers, or undefined.
    *
    * @returns {ErrorCode | undefined}
    */
@@ -80,7 +80,7 @@
     if (!isSecureContext) return "insecure_context";
     const hasWorkers = "serviceWorker" in navigator;
     if (hasWorkers && "PushManager" in window && "Notification" in window) return undefined;
-    // An iPad says that it is a Mac, but no Mac has a touch screen.
+    // An iPad calls itself a Mac, but no Mac has a touch screen.
     const isIos =
       /iP(hone|ad|od)/.test(navigator.userAgent) ||
       (navigator.platform === "MacIntel" && navigator.maxTouchPoints > 1);
@@ -89,7 +89,7 @@
   };
 
   /**
-   * `promise`, or a rejection with these words after so long.
+   * The result of `promise`, or an Error with these words after `ms`.
    *
    * @template T
    * @param {number} ms
@@ -113,7 +113,7 @@
   };
 
   /**
-   * `worker` once it is active; `ready` would wait for ever on a page outside of its scope.
+   * Waits until `worker` is active. `ready` would never end on a page outside of its scope.
    *
    * @param {ServiceWorker} worker
    * @returns {Promise<ServiceWorker>}
@@ -129,8 +129,8 @@
     });
 
   /**
-   * Tells the worker what it needs without a page. It answers with what the service was told last,
-   * if it knows that. Rejects where the worker is not ours.
+   * Tells the worker what it needs when no page is open. It answers with what the service was told
+   * last, if it knows that. Rejects if the worker is not ours.
    *
    * @param {ServiceWorker} worker
    * @param {object} about
@@ -157,7 +157,7 @@
       .replaceAll("=", "");
 
   /**
-   * The browser's subscription for this key; one for another key is given up.
+   * The browser's subscription for this key. Ends one for another key.
    *
    * @param {PushManager} manager
    * @param {string} key
@@ -172,7 +172,7 @@
       return await within(PUSH_SERVICE_MS, manager.subscribe(options), "No answer.");
     } catch (cause) {
       if (cause.name === "NotAllowedError") throw new PushError("permission_denied", { cause });
-      // What Chrome's private windows say, and nobody else: otherwise it is a NotAllowedError.
+      // Only Chrome's private windows say this; elsewhere it is a NotAllowedError.
       if (/permission denied/.test(cause.message)) throw new PushError("private_mode", { cause });
       const code = navigator.onLine ? "push_service_unreachable" : "offline";
       throw new PushError(code, { cause, willRetry: true });
@@ -183,7 +183,7 @@
     #channel;
     #base;
     #worker;
-    /** @type {State} the record, where localStorage is blocked */
+    /** @type {State} the record, if localStorage is blocked */
     #unstored = {};
 
     /** @param {Options} options */
@@ -192,7 +192,7 @@
       if (!channel || !serviceWorker || !baseUrl) {
         throw new TypeError(
           "pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`" +
-            " where push.js is not a script of the page.",
+            " if push.js is not a script of the page.",
         );
       }
       this.#channel = channel;
@@ -218,31 +218,31 @@
     async subscribe({ attributes } = {}) {
       const code = obstacle();
       if (code) throw new PushError(code);
-      await askPermission(); // first of all: the click that allows the question is soon forgotten
+      await askPermission(); // first, because the click allows the question only for a moment
       const change = { isWanted: true, ...(attributes && { attributes }) };
-      return /** @type {Promise<Subscribed>} */ (this.#settle(change));
+      return /** @type {Promise<Subscribed>} */ (this.#synchronize(change));
     }
 
     /** @param {Attributes} attributes */
     async setAttributes(attributes) {
       if (!this.#record.isWanted) throw new PushError("not_subscribed");
-      await this.#settle({ attributes });
+      await this.#synchronize({ attributes });
     }
 
     async unsubscribe() {
       if (obstacle()) return;
       try {
-        await this.#settle({ isWanted: false });
+        await this.#synchronize({ isWanted: false });
       } catch (error) {
-        if (!error.willRetry) throw error; // else the browser is out, and the service hears of it
+        if (!error.willRetry) throw error; // the browser has left, and the service is told later
       }
       this.#emit("unsubscribed", {});
     }
 
-    /** At a visit, and when the network is back: what is left to do, without asking anybody. */
+    /** At a visit, and when the network is back: does what is left to do. Asks the user nothing. */
     async #resume() {
       try {
-        if (await this.#isDue()) await this.#settle({});
+        if (await this.#isDue()) await this.#synchronize({});
       } catch (error) {
         this.#emit("error", error);
       }
@@ -257,16 +257,16 @@
     }
 
     /**
-     * One at a time in all of the site's tabs, and in its worker.
+     * Runs once at a time in all of the site's tabs and in its worker.
      *
      * @param {State} change
      */
-    async #settle(change) {
+    async #synchronize(change) {
       let isAlone = false;
       try {
         return await navigator.locks.request(`pushsvc:${this.#channel}`, () => {
           isAlone = true;
-          return this.#settleAlone(change);
+          return this.#synchronizeAlone(change);
         });
       } catch (cause) {
         throw isAlone ? cause : new PushError("storage_blocked", { cause });
@@ -274,7 +274,7 @@
     }
 
     /** @param {State} change */
-    async #settleAlone(change) {
+    async #synchronizeAlone(change) {
       this.#note({ ...change, isPending: true });
       try {
         return await (this.#record.isWanted ? this.#join() : this.#leave());
@@ -282,8 +282,8 @@
         const { isWanted, id, hasLeft } = this.#record;
         const willRetry = error.willRetry === true;
         const isKnown = Boolean(id) && !hasLeft;
-        // What failed for good at the first attempt is over: no visit repeats it. If the service
-        // has not heard yet that the browser left, it still hears that.
+        // A first attempt that failed permanently is not repeated at a visit. If the service does
+        // not know yet that the browser left, it is still told.
         this.#note({
           isPending: willRetry || Boolean(isWanted && hasLeft),
           isWanted: isWanted && (willRetry || isKnown),
@@ -297,8 +297,8 @@
       const { public_key: key } = await this.#call("/web-push-key");
       const subscription = await browserSubscribe(registration.pushManager, key);
       const { attributes, hasLeft, id: ownId } = this.#record;
-      // The worker may have moved the subscription since a page noted its endpoint. Another id is
-      // another subscription, which it made because it had no proof.
+      // The worker may have moved the subscription since a page stored its endpoint. Another id is
+      // another subscription, which the worker made because it had no proof.
       const isNewer = reported.id && reported.id === (ownId ?? reported.id);
       const { id, endpoint: before } = isNewer ? reported : this.#record;
       const { endpoint } = subscription;
@@ -332,7 +332,7 @@
       const subscription = await registration?.pushManager.getSubscription();
       const endpoint = subscription?.endpoint ?? this.#record.endpoint;
       await subscription?.unsubscribe();
-      this.#note({ endpoint, hasLeft: true }); // the id is kept: until the service hears, it is proof
+      this.#note({ endpoint, hasLeft: true }); // keeps the id, which is proof until the service knows
       if (endpoint) await this.#call("/unsubscribe", { endpoint });
       const nothing = { endpoint: undefined, id: undefined };
       this.#note({ ...nothing, attributes: undefined, hasLeft: undefined, isPending: false });
@@ -354,8 +354,8 @@
     }
 
     /**
-     * Where the active worker is from before the site added the importScripts line, its successor
-     * takes over at once: it would wait until all tabs of the site are closed.
+     * If the active worker is from before the site added the importScripts line, its successor
+     * takes over at once. Otherwise it would wait until all tabs of the site are closed.
      *
      * @param {ServiceWorkerRegistration} registration
      */
@@ -375,12 +375,12 @@
       }
     }
 
-    /** What the browser has now. */
+    /** The subscription that the browser has now. */
     async #subscription() {
       return (await this.#registration())?.pushManager.getSubscription();
     }
 
-    /** That of our worker; a worker of a wider scope would be somebody else's. */
+    /** The registration of our worker. A worker of a wider scope is another one. */
     async #registration() {
       const scope = new URL("./", this.#worker).href;
       const registration = await navigator.serviceWorker.getRegistration(scope);
@@ -437,12 +437,12 @@
       try {
         localStorage.setItem(`pushsvc:${this.#channel}`, JSON.stringify(this.#unstored));
       } catch {
-        // blocked or full: it holds for this page
+        // blocked or full: the record lasts as long as this page
       }
     }
 
     /**
-     * What the worker saw, told to every page of the site.
+     * Passes on what the worker saw. It tells every page of the site.
      *
      * @param {any} data
      */

@@ -31,7 +31,7 @@ ANSWERS = [
 def brief(system):
     """Each call of the web worker has the time limit of a call to an unknown host."""
     assert set(system.tell_to_stop("worker-web")) == {0}
-    system.start("worker-web", FAULTS_CALL_SECONDS=str(shortened.STRANGER_CALL_SECONDS))
+    system.start("worker-web", FAULTS_CALL_SECONDS=str(shortened.UNKNOWN_HOST_CALL_SECONDS))
     yield system
     system.kill("worker-web")
 

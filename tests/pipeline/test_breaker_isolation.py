@@ -156,7 +156,7 @@ class Attacker:
 def small_pipeline(settings):
     settings.BATCH_SIZE = BATCH_SIZE
     settings.CALL_SECONDS = 2.0
-    settings.STRANGER_CALL_SECONDS = 2.0
+    settings.UNKNOWN_HOST_CALL_SECONDS = 2.0
 
 
 def forget_everything(sandbox):

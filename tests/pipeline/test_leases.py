@@ -190,7 +190,7 @@ def test_a_batch_past_its_time_is_handed_back_with_uncalled_recipients(sandbox, 
 
 
 def test_batches_of_unknown_hosts_are_handed_back_sooner(sandbox, channel, settings):
-    settings.STRANGER_BATCH_SECONDS = 0.0
+    settings.UNKNOWN_HOST_BATCH_SECONDS = 0.0
     devices = factories.subscribe_browsers(sandbox, channel, 2)
     type(devices[0][1]).objects.update(push_service="other")
     factories.make_notification(channel)

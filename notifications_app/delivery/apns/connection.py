@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def waits_for_proof(self) -> bool:
-        """Whether the first request is under way. Its answer may soon make room for others."""
+        """Whether the first request is in flight. Its answer may soon make room for others."""
         return not self.is_proven and self._loop.time() - self._used_at < PROOF_SECONDS
 
     @property
@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
             raise
 
     def close(self) -> None:
-        """Takes no more requests, and ends once those under way are answered."""
+        """Takes no more requests, and ends once those in flight are answered."""
         self.is_draining = True
         self._end_if_drained()
 

@@ -66,7 +66,7 @@ class Pool:
         return await (await self._with_room()).post(headers, body)
 
     async def close(self) -> None:
-        """Refuses requests in line, and gives those under way CLOSE_SECONDS to end."""
+        """Refuses requests in line, and gives those in flight CLOSE_SECONDS to end."""
         self._is_closed = True
         if self._connecting:
             self._connecting.cancel()

@@ -96,7 +96,7 @@ class _Entry:
 class AccessTokens:
     """The current access token of each account. For one event loop.
 
-    A request to `token_uri` may take `seconds`. Each account has at most one request under way. A
+    A request to `token_uri` may take `seconds`. Each account has at most one request in flight. A
     call waits for it only if there is no valid token. The request goes on if the call is cancelled.
     """
 
@@ -125,7 +125,7 @@ class AccessTokens:
             entry.good_until = entry.refresh_at = -math.inf
 
     async def close(self) -> None:
-        """Cancels the refreshes under way."""
+        """Cancels the refreshes in flight."""
         tasks = [entry.refresh for entry in self._entries.values() if entry.refresh]
         for task in tasks:
             task.cancel()

@@ -1,6 +1,6 @@
 """The message of FCM's HTTP v1, built by firebase-admin.
 
-The library's encoder is private. This module alone uses it, and tests/delivery/test_libraries.py
+The library's encoder is private. This module alone uses it, and tests/api/test_private_apis.py
 names the version that was read.
 """
 

@@ -104,7 +104,7 @@ class Client(BaseClient[Target, ServiceAccount]):
 
     `ca_file` names authorities that are trusted beside the system's. `call_timeout`, in seconds,
     limits a whole call with its wait for an access token. Callers keep fewer than
-    `connections_per_origin` calls under way; more would wait, within their timeouts.
+    `connections_per_origin` calls in flight; more would wait, within their timeouts.
     """
 
     unexpected_event = "android.unexpected_error"

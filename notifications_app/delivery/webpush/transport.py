@@ -144,7 +144,7 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
     `trusted_origins` and `allowed_hosts` are those of `check_endpoint`. `ca_file` names authorities
     that are trusted beside the system's. Timeouts are in seconds and limit a whole call;
     `unknown_host_timeout` is for unknown hosts. Callers keep fewer than `connections_per_origin`
-    calls under way; more to one origin would wait, within their timeouts.
+    calls in flight; more to one origin would wait, within their timeouts.
     """
 
     unexpected_event = "web.unexpected_error"

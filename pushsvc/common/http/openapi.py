@@ -50,7 +50,7 @@ class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 
     @override
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = auto_schema._map_serializer(
+        schema: dict[str, Any] = auto_schema._map_serializer(  # noqa: SLF001
             self.target, direction, bypass_extensions=True
         )
         return schema | ({"additionalProperties": False} if self.target.refuse_unknown else {})

@@ -27,7 +27,7 @@ _ID_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 @dataclass(slots=True)
 class ApnsReceipt(Receipt):
-    """`connection` is the number of the connection. `open_streams` counts the requests under way on
+    """`connection` is the number of the connection. `open_streams` counts the requests in flight on
     it, with this one. `payload` is None if content is not kept."""
 
     connection: int = 0

@@ -202,7 +202,7 @@ def test_a_channel_that_is_nearly_full_is_a_concern(alice, bob, stored, tones):
     for channel in (alice.channel, bob.channel):
         counter_add(channel.pk, stored_subscriptions=stored)
 
-    told = found(alice, Kind.CROWDED)
+    told = found(alice, Kind.NEARLY_FULL)
 
     assert [each.tone for each in told] == tones
     assert all(f"{stored:,} of at most 1,000" in each.title for each in told)

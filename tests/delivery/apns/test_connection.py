@@ -53,7 +53,7 @@ def test_refused_credentials_do_not_open_the_connection_for_more_requests(sandbo
     ]
     (begun,) = (receipt.at for receipt in hanging[0].receipts)
     others = [receipt.at for device in hanging[1:] for receipt in device.receipts]
-    assert all(at >= begun + 0.3 for at in others), "called while the first call was under way"
+    assert all(at >= begun + 0.3 for at in others), "called while the first call was in flight"
 
 
 def test_a_first_request_that_hangs_delays_others_only_until_a_new_connection_is_open(
@@ -141,14 +141,14 @@ def test_a_timeout_leaves_the_connection_to_the_other_requests(sandbox, key):
         async with client_of(sandbox) as patient:
             credentials = credentials_of(key)
             await patient.send(make_message(), target_of(sandbox.register()), credentials)
-            under_way = asyncio.ensure_future(
+            in_flight = asyncio.ensure_future(
                 patient.send(make_message(), target_of(slow), credentials)
             )
             impatient = patient.send(make_message(), target_of(hanging), credentials)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(impatient, 0.1)
             after = await patient.send(make_message(), target_of(sandbox.register()), credentials)
-            return [after, await under_way]
+            return [after, await in_flight]
 
     assert {type(outcome) for outcome in asyncio.run(whole())} == {Accepted}
     assert sandbox.connection_count == 1

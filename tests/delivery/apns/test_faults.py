@@ -108,10 +108,10 @@ def test_an_empty_data_frame_does_not_end_the_connection(sandbox, kind, expected
     settings = {"attempts": 1} if kind is Plain else {}
 
     async def scenario(sender):
-        under_way = asyncio.ensure_future(sender.send(slow))
+        in_flight = asyncio.ensure_future(sender.send(slow))
         await received(slow)
         await ended(sender.send(odd), patience(kind))
-        return await ended(under_way), sandbox.connection_count
+        return await ended(in_flight), sandbox.connection_count
 
     assert run(scenario, kind, sandbox, **settings) == expected
 
@@ -123,10 +123,10 @@ def test_goaway_lets_calls_in_flight_be_answered(sandbox, kind, expected):
     last.behave("goaway_first", seconds=0.1, times=1)
 
     async def scenario(sender):
-        under_way = asyncio.ensure_future(sender.send(slow))
+        in_flight = asyncio.ensure_future(sender.send(slow))
         await received(slow)
         await ended(sender.send(last))
-        return await ended(under_way), len(slow.receipts)
+        return await ended(in_flight), len(slow.receipts)
 
     assert run(scenario, kind, sandbox) == expected
 
