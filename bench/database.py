@@ -1,4 +1,4 @@
-"""Django with a database of the bench's own, which is thrown away."""
+"""Django with a database that is deleted at the end, for benches and `make screenshots`."""
 
 import os
 import tempfile
@@ -19,8 +19,9 @@ _SECRETS = {
 
 @contextmanager
 def own_database(*, durable: bool = False, **settings: str) -> Iterator[int]:
-    """Starts a PostgreSQL and a Redis, migrates, and stops both in the end. Yields the process id
-    of PostgreSQL. `durable`: as in production, each commit reaches the disk."""
+    """Starts a PostgreSQL and a Redis, sets Django up, migrates, and stops both servers at the end.
+    Yields the process id of PostgreSQL. `durable`: as in production, each commit reaches the disk.
+    `settings` are environment variables."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
         servers = embedded.start(Path(folder), durable=durable)
         try:

@@ -1,12 +1,18 @@
-"""Whatever the OpenAPI document lets a client send is answered as the document says."""
+"""Every request that the OpenAPI document allows is answered as the document says.
+
+schemathesis makes the requests and judges the answers: `call_and_validate` raises the failures of
+`CHECKS`.
+"""
 
 from uuid import UUID
 
 import pytest
 from django.core.wsgi import get_wsgi_application
+from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis.openapi import from_wsgi
+from schemathesis.core.failures import FailureGroup
+from schemathesis.openapi import from_dict, from_wsgi
 
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
@@ -21,7 +27,7 @@ OPERATIONS = [
 
 @pytest.fixture
 def own(alice):
-    """What a path may name."""
+    """Ids that exist, for the parameters of paths."""
     sent = alice.send({"body": "x", "url": "https://shop.example/"}).json()
     return {
         "channel_id": str(alice.channel.id),
@@ -41,10 +47,24 @@ def own(alice):
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_every_answer_is_one_that_the_document_names(operation, data, alice, own):
+def test_every_answer_is_named_by_the_document(operation, data, alice, own):
     case = data.draw(operation.as_strategy())
     for name in case.path_parameters:
         case.path_parameters[name] = own[name]
     headers = {"Authorization": f"Key {alice.key}", "X-Channel-ID": str(alice.channel.id)}
 
     case.call_and_validate(headers=headers, checks=CHECKS)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_that_the_document_does_not_name_fails(alice):
+    """The checks of the test above can fail: here the document lacks the answer that is given."""
+    path = "/channel/{channel_id}"
+    document = Client().get("/openapi.json").json()
+    del document["paths"][path]["get"]["responses"]["404"]
+    schema = from_dict(document)
+    schema.app = get_wsgi_application()
+    case = schema[path]["GET"].Case(path_parameters={"channel_id": str(uuid7())})
+
+    with pytest.raises(FailureGroup, match="Undocumented status code"):
+        case.call_and_validate(headers={"Authorization": f"Key {alice.key}"}, checks=CHECKS)

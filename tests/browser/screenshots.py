@@ -6,17 +6,15 @@
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cryptography.fernet import Fernet
 from playwright.sync_api import sync_playwright
 
-from pushsvc.local import embedded
+from bench.database import own_database
 from pushsvc.local.embedded.server import free_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -32,7 +30,7 @@ MODES: dict[str, dict[str, Any]] = {
 def main():
     """Arguments name the pages to take; none means all."""
     PICTURES.mkdir(exist_ok=True)
-    with _django() as port:
+    with _web() as port:
         from tests.browser import bakery  # Django is set up only now
 
         paths, session = bakery.furnish()
@@ -41,40 +39,20 @@ def main():
 
 
 @contextmanager
-def _django():
+def _web():
     """Sets Django up on servers of its own; the port of a web process that uses them."""
-    with tempfile.TemporaryDirectory(prefix="pushsvc-screenshots-") as folder:
-        servers = embedded.start(
-            Path(folder),
-            postgres=not embedded.is_given("DATABASE_URL"),
-            redis=not embedded.is_given("REDIS_URL"),
-            durable=False,
-        )
-        try:
-            port = free_port()
-            os.environ.update(
-                {
-                    **servers.environment,
-                    "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
-                    "DJANGO_ALLOW_ASYNC_UNSAFE": "true",
-                    "SECRET_KEY": "only-for-pictures-" + "0123456789" * 4,
-                    "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
-                    "ALLOWED_HOSTS": "testserver,127.0.0.1",
-                    "VAPID_SUBJECT": "mailto:push@example.com",
-                    "PORT": str(port),
-                    "GRANIAN_HOST": "127.0.0.1",
-                }
-            )
-            import django
-
-            django.setup()
-            from django.core.management import call_command
-
-            call_command("migrate", verbosity=0)
-            with _web_process(port):
-                yield port
-        finally:
-            servers.stop()
+    port = free_port()
+    with (
+        own_database(
+            DJANGO_ALLOW_ASYNC_UNSAFE="true",
+            ALLOWED_HOSTS="testserver,127.0.0.1",
+            VAPID_SUBJECT="mailto:push@example.com",
+            PORT=str(port),
+            GRANIAN_HOST="127.0.0.1",
+        ),
+        _web_process(port),
+    ):
+        yield port
 
 
 @contextmanager
