@@ -15,10 +15,10 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 
 
-class CredentialTestPage(TabPage):
+class CredentialCheckPage(TabPage):
     """POST only, with `platform`. Answers htmx with a fragment, others with a page."""
 
-    title = "Test credentials"
+    title = "Check credentials"
     tab = "channel_credentials"
     role = Role.MANAGER
     http_method_names = ("post",)
@@ -37,7 +37,7 @@ class CredentialTestPage(TabPage):
         return self.render_to_response(context)
 
     def _checked(self, name: str) -> str:
-        """Tests the credentials. Returns why they cannot be tested, or ""."""
+        """Checks the credentials. Returns why they cannot be checked, or ""."""
         if name not in {Platform.ANDROID, Platform.IOS}:
             return "Only Android and iOS have credentials."
         try:

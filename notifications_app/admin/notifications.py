@@ -17,7 +17,7 @@ from notifications_app import selectors
 from notifications_app.admin import dashboard
 from notifications_app.admin.actions import CancelAction, PauseAction, ResumeAction, StopAction
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
-from notifications_app.admin.credentials import CredentialTestPage
+from notifications_app.admin.credentials import CredentialCheckPage
 from notifications_app.admin.drafts import DuplicateAction
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
@@ -179,7 +179,9 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}stop/", StopAction, "notification_stop"),
             self.page(f"{one}log.csv", LogDownload, "notification_log"),
             self.page(
-                "credential-test/<uuid:channel_id>/", CredentialTestPage, "channel_credential_test"
+                "credential-check/<uuid:channel_id>/",
+                CredentialCheckPage,
+                "channel_credential_check",
             ),
             self.page("history/<uuid:subscription_id>/", HistoryPage, "subscription_history"),
             self.page("export/<uuid:subscription_id>/", ExportPage, "subscription_export"),

@@ -216,7 +216,7 @@ def test_a_member_without_the_manager_role_changes_nothing(alice, role):
         "channel_credentials": {"android-text": json.dumps(GOOGLE)},
         "channel_vapid": {},
         "channel_settings": {"name": "Mine", "vapid_subject": "mailto:push@example.com"},
-        "channel_credential_test": {"platform": "ios"},
+        "channel_credential_check": {"platform": "ios"},
     }
 
     for name, given in attempts.items():
@@ -232,7 +232,7 @@ def test_a_member_without_the_manager_role_changes_nothing(alice, role):
 
 def said_of_a_test(house, platform):
     page = manager(house).post(
-        address("channel_credential_test", house),
+        address("channel_credential_check", house),
         {"platform": platform},
         headers={"HX-Request": "true"},
     )
@@ -244,18 +244,18 @@ def said_of_a_test(house, platform):
 def test_a_credential_check_asks_the_push_service(alice, fcm, apns, platform):
     store_google(fcm, alice.channel)
     store_apple(apns, alice.channel)
-    assert "Last test: accepted" in said_of_a_test(alice, platform)
-    assert "Last test: accepted" in credentials_page(alice)
+    assert "Last check: accepted" in said_of_a_test(alice, platform)
+    assert "Last check: accepted" in credentials_page(alice)
 
     if platform == "android":
         foreign = {"fcm_service_account": json.dumps(GOOGLE)}
     else:
         foreign = {"apns_key": json.dumps(APPLE)}
     provider_credentials_store(channel=alice.channel, **foreign)
-    assert "Last test" not in credentials_page(alice)  # the check was of the version before
-    assert "Last test: refused" in said_of_a_test(alice, platform)
+    assert "Last check" not in credentials_page(alice)  # the check was of the version before
+    assert "Last check: refused" in said_of_a_test(alice, platform)
     page = credentials_page(alice)
-    assert "Last test: refused" in page
+    assert "Last check: refused" in page
     assert said_by_the_push_service(alice, platform) in page
 
 
