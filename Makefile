@@ -25,7 +25,7 @@ test: say-what .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of 
 test-fast: .venv/dev.stamp ## run the tests without browsers, faults, deployments and fuzzing
 	@exec $(BIN)/python -m pytest -n logical $(LONG_TESTS:%=--ignore=tests/%) $(ARGS)
 
-# How long it takes stands in README.md, and nowhere else.
+# Only README.md says how long it takes.
 say-what:
 	@$(if $(ARGS),echo "make test: runs only what ARGS names",sed -n 's/^make test  *# /make test: /p' README.md)
 
@@ -61,7 +61,7 @@ soak: .venv/dev.stamp ## break everything at random moments, for long (ARGS="--s
 fuzz: .venv/dev.stamp ## make 100,000 requests that the OpenAPI document allows (ARGS="--cases 20000 --seed 7")
 	@exec $(BIN)/python -m tests.fuzz.long $(ARGS)
 
-bench: .venv/run.stamp .venv/peers.stamp ## measure everything, or FIGURE=web, beside other libraries (ARGS="--rounds 5")
+bench: .venv/run.stamp .venv/peers.stamp ## measure every figure, or FIGURE=web alone, and other libraries (ARGS="--rounds 5")
 	@exec $(BIN)/python -m bench $(FIGURE) $(ARGS)
 
 bench-latency: .venv/run.stamp ## print how long a send takes to its first receipt (ARGS="--sends 50")
@@ -88,17 +88,17 @@ bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--s
 bench-rows: .venv/run.stamp ## print what a recipient costs in PostgreSQL (ARGS="--recipients 100000")
 	@exec $(BIN)/python -m bench.rows $(ARGS)
 
-screenshots: .venv/dev.stamp ## make the pictures of the console in docs/screenshots anew (ARGS="compose")
+screenshots: .venv/dev.stamp ## take the pictures of the console in docs/screenshots again (ARGS="compose")
 	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 # Only this needs fonttools, so no environment has it.
-icons: .venv/dev.stamp ## write the console's font of icons anew, after a change of .ci/icons.py or of the theme
+icons: .venv/dev.stamp ## write the console's font of icons, after a change of .ci/icons.py or of the theme
 	@$(BIN)/python -m uv run --no-project --python $(BIN)/python --with 'fonttools[woff]==4.68.0' .ci/icons.py
 
-openapi: .venv/dev.stamp ## write docs/openapi.yaml anew from the code
+openapi: .venv/dev.stamp ## write docs/openapi.yaml from the code
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
-requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt anew from *.in, and .ci/javascript
+requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/javascript
 	@for name in uv base run dev audit node peers; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	@cd .ci/javascript && npm_config_omit_lockfile_registry_resolved=true PATH="$(CURDIR)/.venv/node/bin:$$PATH" \
 		npm install --package-lock-only --silent --no-audit --no-fund

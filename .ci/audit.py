@@ -1,7 +1,7 @@
-"""`make audit`: looks every pinned package up in the advisories that pip-audit knows.
+"""`make audit`: looks up every pinned package in the advisories that pip-audit knows.
 
-Ends with 1 where a known vulnerability is found or the requirements cannot be read. What could not
-be looked up is said and does not fail: without a network nothing is known, good or bad.
+The exit status is 1 if a known vulnerability is found or the requirements cannot be read. If the
+advisories cannot be reached, the audit says so and does not fail, because nothing is known then.
 Arguments are pip-audit's own.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-# Together every package of every file: dev.txt holds what base.txt and run.txt hold.
+# All packages of all files: dev.txt holds those of base.txt and run.txt too.
 FILES = ("dev.txt", "audit.txt", "uv.txt")
 
 Package = dict[str, Any]
@@ -24,7 +24,8 @@ def main(options: list[str]) -> int:
 
 
 def _audit(name: str, options: list[str]) -> bool:
-    """Prints what is known of the packages in this file; False if that must be mended."""
+    """Prints what is known of the packages in this file. Returns False if something must be
+    repaired."""
     done = _pip_audit(name, *options)
     try:
         packages: list[Package] = json.loads(done.stdout)["dependencies"]
@@ -45,7 +46,7 @@ def _audit(name: str, options: list[str]) -> bool:
 
 
 def _without_answer(name: str, words: str) -> bool:
-    """Whether the requirements at least can be read: then it is the advisories that are missing."""
+    """Whether at least the requirements can be read; then only the advisories are missing."""
     dry = _pip_audit(name, "--dry-run")
     if dry.returncode:
         _say(name, f"the requirements cannot be audited\n{dry.stderr}")

@@ -12,7 +12,8 @@ from fontTools.ttLib import TTFont
 CHECKOUT = Path(__file__).resolve().parent.parent
 THEMES = "unfold/static/unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"
 OWN = CHECKOUT / "pushsvc" / "static" / "console" / "icons.woff2"
-# Of the theme's templates, of ours, and of the side bar (pushsvc/common/console/theme.py).
+# The names in the theme's templates, in ours, and in the side bar
+# (pushsvc/common/console/theme.py).
 _NAMES = """
     add apps arrow_back arrow_circle_down arrow_circle_up arrow_forward badge calendar_month
     campaign cancel chevron_right close computer dark_mode delete dock_to_right domain
@@ -29,7 +30,7 @@ NAMES = _NAMES.split()
 def main() -> None:
     font = TTFont(next((CHECKOUT / ".venv").glob(f"lib/*/site-packages/{THEMES}")))
     glyphs = _ligatures(font)
-    # Without closure: the letters of the names would bring every other icon along.
+    # Without closure, because the letters of the names would bring every other icon along.
     options = subset.Options(
         layout_closure=False, layout_features=["*"], flavor="woff2", hinting=False
     )
@@ -40,7 +41,7 @@ def main() -> None:
 
 
 def _ligatures(font: TTFont) -> dict[str, str]:
-    """Names of icons as pages write them, and their glyphs."""
+    """The names of icons as pages write them, and their glyphs."""
     letters = {glyph: chr(code) for code, glyph in font.getBestCmap().items()}
     tables = [each for look in font["GSUB"].table.LookupList.Lookup for each in look.SubTable]
     return {

@@ -1,1 +1,1 @@
-"""One command for each figure. Benches print; they assert nothing, because machines differ."""
+"""One command for each figure. Benches print and assert nothing, because machines differ."""

@@ -57,7 +57,7 @@ def _click(token: str) -> bytes:
 
 
 async def _posts(system: System, path: str, bodies: Sequence[bytes], status: int) -> float:
-    """Requests a second, sent as a beacon is."""
+    """Requests a second, sent as a browser sends a beacon."""
     url = f"{system.service.public_url}{path}"
     headers = {"Content-Type": "text/plain;charset=UTF-8"}
     room = asyncio.Semaphore(_IN_FLIGHT)
@@ -80,7 +80,7 @@ async def _posts(system: System, path: str, bodies: Sequence[bytes], status: int
 
 
 def _check(system: System, notification_id: str, clicks: int, rounds: int) -> None:
-    """Counted exactly: in the notification, the channel and the hourly rows."""
+    """Every click is counted once: in the notification, the channel and the hourly rows."""
     shown = system.notification(notification_id)["clicked_count"]
     headers = {"Authorization": f"Key {system.api_key}"}
     channel = system.service.request("GET", f"/channel/{system.channel_id}", None, headers)

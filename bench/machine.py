@@ -1,4 +1,4 @@
-"""On what the figures were measured."""
+"""The machine on which the figures were measured."""
 
 import platform
 import shutil

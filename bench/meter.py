@@ -35,7 +35,7 @@ def spending(*pids: int) -> Iterator[Spent]:
 
 
 def tree_cpu(pid: int) -> float:
-    """Seconds that the process and its descendants used. Ended ones are part of their parent's."""
+    """Seconds that the process and its descendants used. Ended ones count as their parent's."""
     used = 0.0
     for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
         try:

@@ -1,4 +1,4 @@
-"""The sink where nginx is missing: `python -m bench.own_sink FOLDER HOST PORT`.
+"""The sink if nginx is missing: `python -m bench.own_sink FOLDER HOST PORT`.
 
 FOLDER has server.pem, and the file to which a line is appended for each message.
 """

@@ -144,7 +144,7 @@ def _ask(web: http.client.HTTPConnection, request: Request) -> None:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of the process and its children."""
+    """CPU of the process and its children."""
     total = 0
     for each in (pid, *_children(pid)):
         fields = Path(f"/proc/{each}/stat").read_text(encoding="ascii").rpartition(")")[2].split()

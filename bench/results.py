@@ -1,4 +1,4 @@
-"""What a figure finds, and how it is shown."""
+"""The result of a figure, and how it is shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table, with a value for each round. `ratio` is what the aim is about, where
-    it is not the value itself. `note` is what else there is to say."""
+    """One line of a table, with a value for each round. `ratio` is compared with the aim, if it
+    is not the value itself. `note` is a remark."""
 
     what: str
     unit: str

@@ -40,7 +40,7 @@ def main() -> None:
 
 @contextmanager
 def _measured(step: str, recipients: int) -> Iterator[None]:
-    """Prints what the step cost a recipient."""
+    """Prints what the step cost for each recipient."""
     from django.db import connection
 
     statements = 0
@@ -81,7 +81,7 @@ def _database() -> dict[str, float]:
 
 
 def _subscribers(count: int) -> "Channel":
-    """A channel with as many devices."""
+    """A channel with so many devices."""
     from django.db import connection
 
     from channels_app.services import channel_create

@@ -1,9 +1,9 @@
 """What a message costs pushsvc and others, in processor time.
 
 All send to the same devices, with the same keys and the same text, to the same sink. pushsvc's
-figure is that of one worker process and its whole way, from rows in the database to recorded
-outcomes; a peer only sends. All run once in each round, in turn, so that a busy minute of the
-machine is a busy minute for all.
+figure is that of one worker process and its whole work, from rows in the database to recorded
+outcomes; a peer only sends. All run once in each round, in turn, so that other load on the machine
+affects all of them.
 """
 
 import tempfile

@@ -24,7 +24,7 @@ _LIMIT_SECONDS: Final = 1_800.0
 
 @dataclass(frozen=True)
 class Sent:
-    """What the sending of one notification took: the platform's worker, and beside it."""
+    """What sending one notification took: by the platform's worker, and by other processes."""
 
     worker: Spent
     planner: Spent
@@ -42,8 +42,8 @@ class Service:
     database: int
 
     def spend(self) -> Sent:
-        """One notification to all devices, from the request to the last recorded outcome. Raises
-        RuntimeError unless all were delivered."""
+        """Sends one notification to all devices, and waits until the last outcome is recorded.
+        Raises RuntimeError unless all were delivered."""
         with (
             spending(self.database) as database,
             spending(self.planner) as planner,
@@ -101,7 +101,7 @@ def running_service(platform: Platform, work: Work, sink: Sink) -> Iterator[Serv
 
 
 def sink_settings(sink: Sink) -> dict[str, str]:
-    """With these, all messages go to the sink."""
+    """Settings that send all messages to the sink."""
     return {
         "WEBPUSH_TRUSTED_ORIGINS": sink.origin,
         "FCM_API_BASE": sink.origin,

@@ -1,7 +1,8 @@
-"""A server over TLS that accepts every message at once, and counts them.
+"""A TLS server that accepts every message at once and counts the messages.
 
-It is nginx where nginx is installed, because that costs less than its clients, else a slower server
-of the bench's own. Both speak HTTP/1.1 and HTTP/2, and append one line to a file for each message.
+It is nginx if nginx is installed, because nginx costs less than its clients; otherwise a slower
+server of the bench's own. Both speak HTTP/1.1 and HTTP/2, and append one line to a file for each
+message.
 """
 
 import os
@@ -84,7 +85,7 @@ class Sink:
 
     @property
     def count(self) -> int:
-        """Messages so far. One may be written a moment after its answer."""
+        """The messages so far. One may be written a moment after its answer."""
         return self.messages.stat().st_size // len(_LINE)
 
     @contextmanager
@@ -100,7 +101,7 @@ class Sink:
 
 
 def find_nginx() -> str | None:
-    """Debian installs it where only root looks for programs."""
+    """Debian installs it in a folder that only root searches for programs."""
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 

@@ -51,14 +51,14 @@ class System:
         return shown
 
     def wait_sent(self, notification_id: str) -> dict[str, Any]:
-        """What the statistics say once the notification is sent, looked at every 50 ms."""
+        """The statistics once the notification is sent; asked for every 50 ms."""
         while (shown := self.notification(notification_id))["status"] != "sent":
             time.sleep(0.05)
         return shown
 
     def subscribe(self, count: int) -> list[str]:
-        """As many devices more, through the HTTP interface, without its limit for one address;
-        their ids in the sandbox."""
+        """Subscribes so many more devices through the HTTP interface, without its limit for one
+        address; their ids in the sandbox."""
         self.database.execute("UPDATE channels_app_channel SET subscribes_per_minute = 1000000")
         made = self.sandbox.request("POST", "/subscriptions", {"count": count})
         devices: list[dict[str, Any]] = made.body["subscriptions"]
@@ -92,7 +92,7 @@ class System:
 
 @contextmanager
 def running_system() -> Iterator[System]:
-    """Starts everything, waits until it is idle, and stops it in the end."""
+    """Starts everything, waits until it is idle, and stops it at the end."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
         port = free_port()
         environment = {**os.environ, "PUSHSVC_HOME": folder, "PORT": str(port)}

@@ -17,7 +17,7 @@ from bench.system import System, running_system
 
 _IN_FLIGHT = 100
 _BODY = bytes(400)
-# The part of its command line by which each process is known.
+# The part of its command line by which each process is recognised.
 _PROCESSES = {
     "worker-web": "-Q web",
     "worker-plan": "-Q plan",
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _round(system: System) -> float:
-    """One notification to all; recipients a second."""
+    """Sends one notification to all devices; recipients a second."""
     before = _cpu_seconds(system.supervisor_pid)
     began = time.perf_counter()
     shown = system.wait_sent(system.send())
@@ -56,7 +56,7 @@ def _round(system: System) -> float:
 
 
 def _cpu_seconds(supervisor_pid: int) -> dict[str, float]:
-    """CPU used so far by the processes that run, by what they are."""
+    """CPU used so far by the running processes, by kind."""
     used = dict.fromkeys(_PROCESSES, 0.0)
     for process in psutil.Process(supervisor_pid).children(recursive=True):
         try:
@@ -65,13 +65,13 @@ def _cpu_seconds(supervisor_pid: int) -> dict[str, float]:
             continue
         name = next((name for name, mark in _PROCESSES.items() if mark in command), None)
         if name is not None:
-            # Of its children only those that have ended: the others are on the list themselves.
+            # Of its children, only those that have ended: the others are in the list themselves.
             used[name] += sum(times[:4])
     return used
 
 
 async def _post_loop(system: System, count: int) -> float:
-    """POSTs a second to a device that the sandbox does not know, which it answers with 404."""
+    """POSTs a second to an unknown device, which the sandbox answers with 404."""
     url = f"{system.sandbox.public_url}/push/unknown"
     room = asyncio.Semaphore(_IN_FLIGHT)
     connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)

@@ -218,7 +218,7 @@ async def _serve_until_killed(pipe: Connection) -> None:
 
 
 class _Answers(asyncio.Protocol):
-    """Reads requests to their end and answers each with what its path asks for."""
+    """Reads requests to their end, and answers each as its path needs."""
 
     def __init__(self) -> None:
         self._held = b""

@@ -1,4 +1,4 @@
-"""What is sent to the sink, by us and by the peers: the same devices, keys and text."""
+"""What we and the peers send to the sink: the same devices, keys and text."""
 
 import json
 import secrets
@@ -61,7 +61,7 @@ def make_work(folder: Path, sink: Sink, count: int) -> Work:
 
 
 def _payload() -> dict[str, str]:
-    """About what pushsvc itself gives to a device, which has 343 bytes."""
+    """About what pushsvc itself sends to a device, which has 343 bytes."""
     notification_id = str(uuid.uuid4())
     return {"notification_id": notification_id, "title": "Bench", "body": _BODY, "token": "t" * 40}
 

@@ -1,4 +1,4 @@
-"""Requests, and when one is made again. No input or output happens here."""
+"""Requests, and the rule by which one is repeated. No input or output happens here."""
 
 import random
 from collections.abc import Generator, Mapping
@@ -12,7 +12,7 @@ import httpx
 from pushsvc_client.errors import Refused, Unreachable
 from pushsvc_client.types import Message
 
-# What docs/errors.md of the service says may be repeated as it is.
+# What the service's docs/errors.md calls safe to repeat.
 _REPEATABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
 _IN_FLIGHT: Final = "idempotency_key_in_flight"
 _FIRST_PAUSE: Final = 0.5
@@ -21,7 +21,7 @@ _LONGEST_PAUSE: Final = 30.0
 
 @dataclass(frozen=True)
 class Call:
-    """A request that is safe to repeat: each of ours is."""
+    """A request that is safe to repeat, as each of ours is."""
 
     method: str
     path: str
@@ -40,10 +40,8 @@ Attempts = Generator[Call | Pause, Answer, Any]
 
 
 def attempts(call: Call, retries: int) -> Attempts:
-    """Yields what to do next and is sent what came of a call; returns the JSON of a good answer.
-
-    Raises Refused or Unreachable after the last attempt.
-    """
+    """Yields what to do next, and is sent the result of a call. Returns the JSON of a good
+    answer. Raises Refused or Unreachable after the last attempt."""
     for attempt in range(retries + 1):
         answer = yield call
         if isinstance(answer, httpx.Response) and answer.is_success:
@@ -61,7 +59,7 @@ def _may_repeat(answer: Answer) -> bool:
 
 
 def _pause(answer: Answer, attempt: int) -> float:
-    """As long as the service says; else longer each time, and never the same for all clients."""
+    """As long as the service says; otherwise longer each time, and different for each client."""
     told = answer.headers.get("Retry-After", "") if isinstance(answer, httpx.Response) else ""
     if told.isdecimal():
         return float(told)
@@ -72,7 +70,7 @@ def _pause(answer: Answer, attempt: int) -> float:
 def _problem(answer: httpx.Response) -> dict[str, Any]:
     try:
         problem = answer.json()
-    except ValueError:  # of something between us and the service
+    except ValueError:  # from a proxy between us and the service
         return {}
     return problem if isinstance(problem, dict) else {}
 
@@ -91,7 +89,7 @@ def _part(text: str) -> str:
 
 
 def send(message: Message, idempotency_key: str | None) -> Call:
-    """With a key of its own where none is given, so that a retry sends nothing twice."""
+    """With a new idempotency key if none is given, so that a retry sends nothing twice."""
     headers = {"Idempotency-Key": idempotency_key or str(uuid4())}
     return Call("POST", "/send-notification", dict(message), headers)
 

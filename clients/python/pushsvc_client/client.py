@@ -29,15 +29,15 @@ class _Channel:
 class Client(_Channel):
     """One channel of a service. Keeps connections open; close it, or use it in a `with`.
 
-    Every call is repeated up to `retries` times where the service says that this may help, after
-    the time that it names. Raises `Refused` or `Unreachable`.
+    Every call is repeated up to `retries` times if the service says that this may help, after the
+    time that it names. Raises `Refused` or `Unreachable`.
     """
 
     def _open(self, **options: Any) -> None:
         self._http = httpx.Client(**options)
 
     def send(self, *, idempotency_key: str | None = None, **message: Unpack[Message]) -> Sent:
-        """Give a key of your own where your program may be started again in the middle."""
+        """Give your own key if your program may be restarted in the middle."""
         sent: Sent = self._run(calls.send(message, idempotency_key))
         return sent
 
@@ -66,7 +66,8 @@ class Client(_Channel):
         return read
 
     def subscribe(self, device: Mapping[str, Any]) -> str:
-        """`device`: a browser's PushSubscription, or `platform` and `provider_token`. Its id."""
+        """`device`: a browser's PushSubscription, or `platform` and `provider_token`. Returns
+        its id."""
         return str(self._run(calls.subscribe(self.channel, device))["subscriptionId"])
 
     def unsubscribe(self, device: Mapping[str, Any]) -> None:
@@ -114,7 +115,7 @@ class AsyncClient(_Channel):
         self._http = httpx.AsyncClient(**options)
 
     async def send(self, *, idempotency_key: str | None = None, **message: Unpack[Message]) -> Sent:
-        """Give a key of your own where your program may be started again in the middle."""
+        """Give your own key if your program may be restarted in the middle."""
         sent: Sent = await self._run(calls.send(message, idempotency_key))
         return sent
 
@@ -144,7 +145,8 @@ class AsyncClient(_Channel):
         return read
 
     async def subscribe(self, device: Mapping[str, Any]) -> str:
-        """`device`: a browser's PushSubscription, or `platform` and `provider_token`. Its id."""
+        """`device`: a browser's PushSubscription, or `platform` and `provider_token`. Returns
+        its id."""
         return str((await self._run(calls.subscribe(self.channel, device)))["subscriptionId"])
 
     async def unsubscribe(self, device: Mapping[str, Any]) -> None:

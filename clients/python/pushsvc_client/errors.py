@@ -1,4 +1,4 @@
-"""What a call may raise."""
+"""The errors that a call may raise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class PushsvcError(Exception):
-    """Any of them."""
+    """The base of these errors."""
 
 
 class Unreachable(PushsvcError):
@@ -23,7 +23,7 @@ class Fault:
 
 
 class Refused(PushsvcError):
-    """The service answered with an error (RFC 9457). Decide by `code`, which is stable."""
+    """The service answered with an error (RFC 9457). Use `code`, which is stable."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status

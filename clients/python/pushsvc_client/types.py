@@ -1,4 +1,4 @@
-"""What the service answers, as it answers it. Times are ISO 8601 texts in UTC."""
+"""The service's answers. Times are ISO 8601 texts in UTC."""
 
 from typing import Literal, Required, TypedDict
 
@@ -9,7 +9,7 @@ FINAL: frozenset[NotificationStatus] = frozenset({"sent", "failed", "cancelled"}
 
 
 class Message(TypedDict, total=False):
-    """What can be sent; /docs of the service describes each field."""
+    """What can be sent. /docs of the service describes each field."""
 
     body: Required[str]
     title: str
