@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from django.conf import global_settings
 from kombu import Exchange, Queue
 
-from pushsvc.common.console.theme import THEME
 from pushsvc.common.env import Env
+from pushsvc.common.process import is_worker
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = Env()
@@ -103,7 +103,26 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-UNFOLD = THEME
+if is_worker():
+    # It serves no requests, so it loads neither the console nor the HTTP interface. These apps are
+    # those whose rows it writes.
+    INSTALLED_APPS = [
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.sessions",
+        "auditlog",
+        "pushsvc",
+        "channels_app",
+        "subscriptions_app",
+        "notifications_app",
+    ]
+    MIDDLEWARE = []
+    TEMPLATES = []
+    ROOT_URLCONF = ""
+else:
+    from pushsvc.common.console.theme import THEME
+
+    UNFOLD = THEME
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
@@ -167,7 +186,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.http.strict_json.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.http.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "pushsvc.common.http.negotiation.AlwaysJSON",
     "DEFAULT_SCHEMA_CLASS": "pushsvc.common.http.openapi.Schema",

@@ -25,8 +25,8 @@ from pushsvc.common.errors import BodyTooLarge
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.openapi import problem_responses
+from pushsvc.common.http.parsers import StrictJSONParser
 from pushsvc.common.http.ratelimit import Limit
-from pushsvc.common.http.strict_json import StrictJSONParser
 
 _TAG: Final = "events"
 _MAX_BODY: Final = 8 * 1024  # four times what 20 events take

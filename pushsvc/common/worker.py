@@ -4,6 +4,7 @@ The parent of a prefork worker gets SIGTERM; its children, which do the work, do
 the flag is a byte of shared memory that is made before the fork.
 """
 
+import gc
 import logging
 import mmap
 import signal
@@ -13,7 +14,11 @@ from typing import Any, NamedTuple
 
 import redis
 from celery import bootsteps
-from celery.signals import worker_process_init, worker_shutting_down
+from celery.signals import (
+    worker_before_create_process,
+    worker_process_init,
+    worker_shutting_down,
+)
 from typing_extensions import override
 
 from pushsvc.common.store.redis_client import redis_client
@@ -43,6 +48,14 @@ def is_stopping() -> bool:
 @worker_shutting_down.connect(weak=False)
 def _remember_stopping(**_: Any) -> None:
     _STOPPING[0] = 1
+
+
+@worker_before_create_process.connect(weak=False)
+def _share_memory(**_: Any) -> None:
+    """What was loaded before the fork is shared by all processes until somebody writes into it. The
+    garbage collector would, in every object that it visits."""
+    gc.collect()
+    gc.freeze()
 
 
 @worker_process_init.connect(weak=False)

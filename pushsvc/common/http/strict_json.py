@@ -7,14 +7,9 @@ double, more than 20 levels, and text with NUL or lone surrogates (PostgreSQL st
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
-from django.http import UnreadablePostError
-from rest_framework.parsers import BaseParser
-from typing_extensions import override
-
-from pushsvc.common.errors import BadRequest, BodyTooLarge, Fault, Invalid
+from pushsvc.common.errors import BadRequest
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_DEPTH = 20
@@ -25,34 +20,6 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 class MalformedJSON(BadRequest):
     code = "malformed_json"
     title = "The body is not JSON"
-
-
-class StrictJSONParser(BaseParser):
-    """Parses a body of at most 64 KiB that is one JSON object."""
-
-    media_type = "application/json"
-
-    @override
-    def parse(
-        self,
-        stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        value = loads_strict(_read(stream))
-        if not isinstance(value, dict):
-            raise Invalid([Fault("", "not_an_object", "The body must be a JSON object.")])
-        return value
-
-
-def _read(stream: IO[Any]) -> bytes:
-    try:
-        body: bytes = stream.read(MAX_BODY_BYTES + 1)
-    except UnreadablePostError as error:
-        raise BadRequest("The body ended before its announced length.") from error
-    if len(body) > MAX_BODY_BYTES:
-        raise BodyTooLarge
-    return body
 
 
 def loads_strict(data: bytes) -> Any:
