@@ -30,8 +30,14 @@ ENVIRONMENT = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
 }
-# One service runs for all of a folder's tests, or one browser.
-TOGETHER = ("tests/faults/", "tests/browser/console/", "tests/browser/sdk/")
+# One service runs for all of a folder's tests, or one browser. Two of tests/faults/ take half as
+# long, side by side.
+TOGETHER = (
+    "tests/faults/test_worker_faults.py",
+    "tests/faults/",
+    "tests/browser/console/",
+    "tests/browser/sdk/",
+)
 # They take a minute or more, so they begin first, the longest at the head: nobody waits for one of
 # them in the end.
 LONG = (
