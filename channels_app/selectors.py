@@ -120,6 +120,12 @@ recent_channel: Final = Recent(channel_get)
 recent_api_key: Final = Recent(api_key_find)
 
 
+def recent_forget() -> None:
+    """To be called when this process has committed a change of a key or a channel."""
+    recent_channel.forget()
+    recent_api_key.forget()
+
+
 def current_vapid_key(channel: Channel) -> VapidKey:
     """The key pair for new subscriptions. Every channel has one."""
     return VapidKey.objects.get(channel=channel, retired_at__isnull=True)

@@ -28,7 +28,7 @@ from channels_app.provider_credentials import (
     parse_service_account,
     secret_json,
 )
-from channels_app.selectors import FoundKey
+from channels_app.selectors import FoundKey, recent_forget
 from pushsvc.common import base64url
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
@@ -87,6 +87,7 @@ def channel_update(
         setattr(channel, field, value)
     channel.save(update_fields=list(values))
     audit.record(channel, audit.Action.UPDATE, before, audit.fields_of(channel))
+    transaction.on_commit(recent_forget)
     return channel
 
 
@@ -151,6 +152,7 @@ def api_key_revoke(*, api_key: ApiKey) -> bool:
         return False
     after = {"revoked_at": ApiKey.objects.get(pk=api_key.pk).revoked_at}
     audit.record(api_key, audit.Action.UPDATE, after=after, note="The API key was revoked.")
+    transaction.on_commit(recent_forget)
     return True
 
 
@@ -209,6 +211,7 @@ def provider_credentials_store(
         facts = stored.facts if stored else {}
         parsed = parse_apns_key(apns_key, entries=apns_entries or {}, stored=facts)
         _credential_store(channel, Platform.IOS, parsed)
+    transaction.on_commit(recent_forget)
 
 
 def _credential_store(

@@ -1,5 +1,6 @@
 """A web process keeps the rows of keys and channels for a second, and no longer."""
 
+import json
 from dataclasses import replace
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from channels_app.services import api_key_revoke
 from pushsvc import settings as production
 from pushsvc.common.store import recent
 from pushsvc.common.store.recent import Recent
+from tests.api.credentials import GOOGLE
 from tests.api.support import code
 from tests.factories import browser
 
@@ -86,6 +88,28 @@ def test_within_a_second_a_send_is_one_statement(db, alice, clock, django_assert
     send(alice)
     with django_assert_num_queries(1):
         assert send(alice).status_code == 202
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_client_that_stores_credentials_sends_by_them_at_once(alice, settings):
+    settings.ROWS_KEPT_SECONDS = 3_600
+    entries = {"providers_config": {"fcm_service_account": json.dumps(GOOGLE)}}
+    path = f"/channel/{alice.channel.id}/providers"
+    assert alice.call("PUT", path, entries).status_code == 200
+
+    accepted = alice.send({"body": "Fresh bread", "target_platforms": ["android"]})
+
+    assert accepted.status_code == 202
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_this_process_revoked_is_refused_at_once(alice, settings):
+    settings.ROWS_KEPT_SECONDS = 3_600
+    assert send(alice).status_code == 202
+
+    assert api_key_revoke(api_key=api_key_find(alice.key[4:12]).api_key)
+
+    assert code(send(alice), 401) == "revoked_key"
 
 
 @pytest.fixture

@@ -33,6 +33,10 @@ class Recent(Generic[Key, Row]):
             return row
         return self._read_anew(key, asked_at)
 
+    def forget(self) -> None:
+        """For a process that changed a row: its next request sees the change."""
+        self._kept.clear()
+
     def _read_anew(self, key: Key, asked_at: float) -> Row:
         row = self._read(key)
         if row is not None:
