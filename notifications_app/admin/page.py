@@ -235,7 +235,7 @@ _END_STEPS: Final = {
 
 
 def _ended(notification: Notification) -> Step:
-    if notification.finished_at is not None:
+    if not notification.is_unfinished:
         name = _END_STEPS[NotificationStatus(notification.status)]
         return Step(name, notification.finished_at, "done")
     is_running = notification.started_at is not None and not notification.is_paused
