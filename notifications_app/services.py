@@ -110,7 +110,7 @@ def notification_test(*, channel: Channel, content: Content, subscription_id: UU
     return notification_accept(channel=channel, request=test, body=None).notification_id
 
 
-def notification_try(*, channel: Channel, request: SendRequest) -> Mapping[Platform, DryRun]:
+def notification_dry_run(*, channel: Channel, request: SendRequest) -> Mapping[Platform, DryRun]:
     """Checks all that `notification_accept` checks and stores nothing. By platform."""
     sizes = _payload_sizes(channel, request)
     audience = audience_size(channel.id, _rule(channel.id, request.segment_id), sizes)
@@ -199,7 +199,7 @@ def _store(channel: Channel, request: SendRequest) -> Acceptance:
     segment_id = request.segment_id
     if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
         raise SegmentNotFound
-    notification = _stored(channel, request)
+    notification = _insert(channel, request)
     if audit.is_by_staff():
         _record_composed(notification)
     if notification.scheduled_at <= notification.created_at:
@@ -207,7 +207,7 @@ def _store(channel: Channel, request: SendRequest) -> Acceptance:
     return Acceptance(notification.id, notification.scheduled_at)
 
 
-def _stored(channel: Channel, request: SendRequest) -> Notification:
+def _insert(channel: Channel, request: SendRequest) -> Notification:
     """`created_at`, and `scheduled_at` of a send at once, are the database's time."""
     times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
     notification = Notification(

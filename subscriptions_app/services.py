@@ -142,8 +142,8 @@ def subscriptions_expire(
         "codes": [*(each.code for each in gone), *("" for _ in proven)],
     }
     with transaction.atomic():
-        told = sql.rows(_TELL, parameters)
-        platforms = Counter(platform for platform, is_gone in told if is_gone)
+        changed = sql.rows(_EXPIRE_OR_PROVE, parameters)
+        platforms = Counter(platform for platform, is_gone in changed if is_gone)
         _count(channel_id, {platform: -number for platform, number in platforms.items()})
     return platforms.total()
 
@@ -348,17 +348,17 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)), clock_time
 # are locked in one order. Raw, because it joins arrays. A row is found by its id alone, and its
 # channel is compared afterwards. Otherwise PostgreSQL might read the whole channel for every id, if
 # its statistics are old.
-_TELL = """
-WITH told AS (
+_EXPIRE_OR_PROVE = """
+WITH named AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[])
         AS given (id, as_of, code)
     ORDER BY id
 ), locked AS (
-    SELECT found.id, found.channel_id, told.as_of IS NOT NULL AS is_gone, told.code
-    FROM told CROSS JOIN LATERAL (
+    SELECT found.id, found.channel_id, named.as_of IS NOT NULL AS is_gone, named.code
+    FROM named CROSS JOIN LATERAL (
         SELECT id, channel_id FROM subscriptions_app_subscription
-        WHERE id = told.id AND CASE WHEN told.as_of IS NULL THEN NOT is_proven
-            ELSE expired_at IS NULL AND registered_at <= told.as_of END
+        WHERE id = named.id AND CASE WHEN named.as_of IS NULL THEN NOT is_proven
+            ELSE expired_at IS NULL AND registered_at <= named.as_of END
         FOR NO KEY UPDATE
     ) AS found
 )

@@ -34,7 +34,7 @@ from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
 from notifications_app.models import Draft, Urgency
 from notifications_app.send_schema import MAX_BODY, MAX_TITLE, SendInput
-from notifications_app.services import notification_test, notification_try
+from notifications_app.services import notification_dry_run, notification_test
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -296,7 +296,7 @@ def _segment_named(channel: Channel, text: str) -> Segment | None:
 
 
 def _reach(channel: Channel, send: SendRequest) -> list[Reach]:
-    """Raises what `notification_try` raises."""
+    """Raises what `notification_dry_run` raises."""
     return [
         Reach(
             platform,
@@ -305,7 +305,7 @@ def _reach(channel: Channel, send: SendRequest) -> list[Reach]:
             each.audience.size,
             each.audience.estimated,
         )
-        for platform, each in notification_try(channel=channel, request=send).items()
+        for platform, each in notification_dry_run(channel=channel, request=send).items()
     ]
 
 

@@ -49,7 +49,7 @@ from notifications_app.services import (
     DryRun,
     notification_accept,
     notification_cancel,
-    notification_try,
+    notification_dry_run,
 )
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import MissingScope
@@ -122,7 +122,7 @@ class SendView(KeyedView):
         key = _idempotency_key(request)
         asked, is_dry_run = read_send(request.data)
         if is_dry_run:
-            return Response(_dry_run(notification_try(channel=channel, request=asked)))
+            return Response(_dry_run(notification_dry_run(channel=channel, request=asked)))
         acceptance = notification_accept(
             channel=channel, request=asked, body=request.data, idempotency_key=key
         )

@@ -25,7 +25,7 @@ class Caller:
         self._outages_in_a_row = 0
 
     async def call(self, target: Target) -> Outcome:
-        credentials = self._batch.addressed.credentials
+        credentials = self._batch.targets.credentials
         outcome = await self._client.send(self._batch.message, target, credentials)
         self._outages_in_a_row = self._outages_in_a_row + 1 if is_outage(outcome) else 0
         return outcome

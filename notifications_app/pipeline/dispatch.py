@@ -57,7 +57,7 @@ def deliver_batch(lease: Lease) -> None:
     the database stays away, the lease is lost."""
     held = HeldLease(lease)
     try:
-        _Service(held, read(lease)).run()
+        _BatchPass(held, read(lease)).run()
     except LeaseLost:
         logger.warning("batch.lease_lost", extra={"batch": lease.batch_id})
     except Halted:
@@ -93,7 +93,7 @@ def _channels_over_quota(platform: Platform) -> list[UUID]:
     return [channel_id for of, channel_id in _over_quota if of == platform]
 
 
-class _Service:
+class _BatchPass:
     """One pass of a worker over a batch, from what was read to handing back."""
 
     def __init__(self, held: HeldLease, batch: BatchRead) -> None:
@@ -131,7 +131,7 @@ class _Service:
 
     def _within_quota(self, targets: list[Target]) -> tuple[list[Target], float]:
         """The targets that may be called now, and how many seconds the others have to wait."""
-        credentials = self._batch.addressed.credentials
+        credentials = self._batch.targets.credentials
         if not targets or not isinstance(credentials, ServiceAccount):
             return targets, 0.0
         grant = fcm_rate.take(self._lease.channel_id, credentials, len(targets))

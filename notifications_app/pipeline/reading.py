@@ -9,7 +9,7 @@ from django.conf import settings
 from notifications_app.delivery.types import Message
 from notifications_app.models import Delivery, Notification
 from notifications_app.pipeline.lease import Lease
-from notifications_app.pipeline.targets import Addressed, address, message_of
+from notifications_app.pipeline.targets import BatchTargets, message_of, read_targets
 from notifications_app.pipeline.transitions import DueDelivery, Limits
 
 
@@ -20,7 +20,7 @@ class BatchRead:
     message: Message
     limits: Limits
     due: Mapping[UUID, DueDelivery]
-    addressed: Addressed
+    targets: BatchTargets
 
 
 class Halted(Exception):
@@ -28,7 +28,7 @@ class Halted(Exception):
 
 
 def read(lease: Lease) -> BatchRead:
-    """Raises Halted, and what `address` raises if the credentials cannot be used."""
+    """Raises Halted, and what `read_targets` raises if the credentials cannot be used."""
     notification = Notification.objects.get(pk=lease.notification_id)
     if notification.is_halted:
         raise Halted
@@ -38,7 +38,7 @@ def read(lease: Lease) -> BatchRead:
         message=message_of(notification, expires_at=lease.local(limits.deadline)),
         limits=limits,
         due={each.subscription_id: each for each in due},
-        addressed=address(
+        targets=read_targets(
             lease.platform,
             lease.channel_id,
             lease.notification_id,

@@ -60,7 +60,7 @@ class Recorder:
         not active, whose time is over, and who crashed worker after worker alone."""
         bounces, targets = [], []
         for delivery in self._batch.due.values():
-            target = self._batch.addressed.targets.get(delivery.subscription_id)
+            target = self._batch.targets.by_id.get(delivery.subscription_id)
             code = transitions.UNSUBSCRIBED if target is None else self._code_of(delivery)
             if target is None or code:
                 bounces.append(transitions.bounce(delivery, code))
@@ -122,15 +122,15 @@ class Recorder:
         """An outcome that cannot be evaluated must not cost the other recipients theirs: an outcome
         that is not written is a message that is sent again."""
         delivery = self._batch.due[subscription_id]
-        addressed = self._batch.addressed
+        targets = self._batch.targets
         try:
             return transitions.transition_of(
                 delivery,
                 outcome,
-                registered_at=addressed.registered_at[subscription_id],
+                registered_at=targets.registered_at[subscription_id],
                 now=self._lease.now(),
                 limits=self._batch.limits,
-                is_unproven=subscription_id in addressed.unproven,
+                is_unproven=subscription_id in targets.unproven,
             )
         except Exception as error:  # noqa: BLE001 (a fault of ours, whatever it is)
             logger.error("delivery.internal_error", extra={"error": type(error).__name__})
@@ -144,7 +144,7 @@ class Recorder:
 
     def _pause(self, refusal: Misconfigured) -> None:
         self.is_refused = True
-        version = self._batch.addressed.credential_version
+        version = self._batch.targets.credential_version
         self._held.persistently(lambda: pause(self._lease, version, refusal))
 
     def _tell_breaker(self, answers: Answers) -> None:
@@ -164,7 +164,7 @@ class Recorder:
         )
 
     def _tell_rate(self, answers: Answers) -> None:
-        credentials = self._batch.addressed.credentials
+        credentials = self._batch.targets.credentials
         if isinstance(credentials, ServiceAccount):
             fcm_rate.learn(self._lease.channel_id, credentials, (outcome for _, outcome in answers))
 

@@ -36,21 +36,21 @@ class CredentialsUnreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Addressed:
-    """`targets`: of the active subscriptions, by id. `registered_at`: when each last registered.
+class BatchTargets:
+    """`by_id`: the targets of the active subscriptions. `registered_at`: when each last registered.
     `unproven`: those that never took a message. `credential_version`: the version that a refusal of
     the credentials is about; 0 if the platform cannot be paused."""
 
-    targets: Mapping[UUID, Target]
+    by_id: Mapping[UUID, Target]
     registered_at: Mapping[UUID, datetime]
     unproven: Set[UUID]
     credentials: Credentials | VapidKeys
     credential_version: int = 0
 
 
-def address(
+def read_targets(
     platform: Platform, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
-) -> Addressed:
+) -> BatchTargets:
     """Reads subscriptions and credentials as they are now. A subscription that is missing or
     inactive has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if
     CREDENTIAL_KEYS lacks a key.
@@ -61,10 +61,10 @@ def address(
     if platform == Platform.WEB:
         browsers = {device.id: _browser(notification_id, device) for device in active}
         keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
-        return Addressed(browsers, registered_at, unproven, keys)
+        return BatchTargets(browsers, registered_at, unproven, keys)
     credentials = _usable_credentials(platform, channel_id)
     phones = {device.id: _phone(notification_id, device) for device in active}
-    return Addressed(phones, registered_at, unproven, credentials, credentials.version)
+    return BatchTargets(phones, registered_at, unproven, credentials, credentials.version)
 
 
 def message_of(notification: Notification, *, expires_at: float) -> Message:

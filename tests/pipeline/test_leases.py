@@ -207,14 +207,14 @@ def test_a_recipient_that_crashes_workers_bounces_and_the_others_are_delivered_o
 ):
     notification, devices = planned(sandbox, channel, 5)
     poison, subscription = sorted(devices, key=lambda each: each[1].id)[0]
-    call = dispatch._Service._call
+    call = dispatch._BatchPass._call
 
     def break_worker(self, targets):
         if any(target.subscription_id == subscription.id for target in targets):
             raise Killed
         return call(self, targets)
 
-    monkeypatch.setattr(dispatch._Service, "_call", break_worker)
+    monkeypatch.setattr(dispatch._BatchPass, "_call", break_worker)
     deaths = 0
     while Batch.objects.get().status != "done":
         assert deaths < 10

@@ -109,14 +109,14 @@ def _environment(name: str) -> str:
     return name
 
 
-class _Way(NamedTuple):
+class _ConnectionKey(NamedTuple):
     """What all requests of a connection have in common. `signed` is the provider token."""
 
     key: ApnsKey
     environment: str
     signed: str
 
-    def is_followed_by(self, other: "_Way") -> bool:
+    def is_followed_by(self, other: "_ConnectionKey") -> bool:
         return (self.key, self.environment) == (other.key, other.environment)
 
 
@@ -238,7 +238,7 @@ class Client(BaseClient[Target, AppKey]):
         self._tls = tls_for_http2(ca_file)
         self._call_timeout = call_timeout
         self._max_connections = max_connections
-        self._pools: OrderedDict[_Way, Pool] = OrderedDict()
+        self._pools: OrderedDict[_ConnectionKey, Pool] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
     @override
@@ -252,30 +252,30 @@ class Client(BaseClient[Target, AppKey]):
     async def _send(self, message: Message, target: Target, app_key: AppKey) -> Outcome:
         request = build_request(message, target, app_key, time.monotonic())
         now = time.time()
-        way = _Way(app_key.key, app_key.environment, authorization(app_key.key, now))
-        authority = self._servers[way.environment].authority
-        headers, body = encode(request, authority=authority, signed=way.signed, now=now)
+        key = _ConnectionKey(app_key.key, app_key.environment, authorization(app_key.key, now))
+        authority = self._servers[key.environment].authority
+        headers, body = encode(request, authority=authority, signed=key.signed, now=now)
         async with asyncio.timeout(self._call_timeout):
-            response = await self._pool_of(way).post(headers, body)
+            response = await self._pool_of(key).post(headers, body)
         return classify(response, datetime.fromtimestamp(time.time(), UTC))
 
-    def _pool_of(self, way: _Way) -> Pool:
-        pool = self._pools.get(way)
+    def _pool_of(self, key: _ConnectionKey) -> Pool:
+        pool = self._pools.get(key)
         if pool is None:
-            server = self._servers[way.environment]
+            server = self._servers[key.environment]
             pool = Pool(partial(server.connect, self._tls), self._max_connections)
-            self._close_unused(way)
-            self._pools[way] = pool
-        self._pools.move_to_end(way)
+            self._close_unused(key)
+            self._pools[key] = pool
+        self._pools.move_to_end(key)
         return pool
 
-    def _close_unused(self, coming: _Way) -> None:
+    def _close_unused(self, coming: _ConnectionKey) -> None:
         """Closes idle pools: those beyond MAX_POOLS, and those whose provider token is outdated."""
-        idle = [way for way, pool in self._pools.items() if pool.is_idle]
+        idle = [key for key, pool in self._pools.items() if pool.is_idle]
         spare = max(0, len(self._pools) + 1 - MAX_POOLS)
-        outdated = [way for way in idle if way.is_followed_by(coming)]
-        for way in {*idle[:spare], *outdated}:
-            self._close_soon(self._pools.pop(way))
+        outdated = [key for key in idle if key.is_followed_by(coming)]
+        for key in {*idle[:spare], *outdated}:
+            self._close_soon(self._pools.pop(key))
 
     def _close_soon(self, pool: Pool) -> None:
         task = asyncio.create_task(pool.close())
