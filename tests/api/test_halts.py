@@ -1,5 +1,7 @@
-"""POST /notification/:id/pause, /resume and /stop over HTTP. What they do to the work is for
-tests/pipeline/test_halting.py."""
+"""POST /notification/:id/pause, /resume and /stop.
+
+tests/pipeline/test_pausing.py and test_stopping.py show what they do to the work.
+"""
 
 import pytest
 from auditlog.models import LogEntry
@@ -31,7 +33,7 @@ def details(owner, notification_id):
 
 @pytest.mark.parametrize("status", ["pending", "processing"])
 @pytest.mark.parametrize("tail", ["", "/"])
-def test_a_notification_is_paused_and_resumed_as_often_as_asked(alice, status, tail):
+def test_pausing_and_resuming_may_be_repeated(alice, status, tail):
     notification_id = sent(alice, status)
     for name, paused in [("pause", True)] * 2 + [("resume", False)] * 2 + [("pause", True)]:
         answer = act(alice, name, notification_id.upper(), tail)
@@ -41,7 +43,7 @@ def test_a_notification_is_paused_and_resumed_as_often_as_asked(alice, status, t
         assert details(alice, notification_id) == (status, paused, False)
 
 
-def test_a_notification_without_recipients_that_is_stopped_is_cancelled(alice):
+def test_a_stopped_notification_without_recipients_is_cancelled(alice):
     notification_id = sent(alice, "processing")
     for _ in range(2):
         answer = act(alice, "stop", notification_id)
@@ -52,7 +54,7 @@ def test_a_notification_without_recipients_that_is_stopped_is_cancelled(alice):
 
 
 @pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])
-def test_what_has_ended_is_not_running(alice, status):
+def test_an_ended_notification_can_be_neither_paused_nor_stopped(alice, status):
     notification_id = sent(alice, status)
     for name in ("pause", "stop"):
         response = act(alice, name, notification_id)
@@ -62,13 +64,13 @@ def test_what_has_ended_is_not_running(alice, status):
     assert details(alice, notification_id) == (status, False, False)
 
 
-def test_a_pending_one_is_to_be_cancelled_instead_of_stopped(alice):
+def test_a_pending_notification_must_be_cancelled_instead_of_stopped(alice):
     response = act(alice, "stop", sent(alice))
     assert code(response, 409) == "not_running"
     assert "Cancel it" in response.json()["detail"]
 
 
-def test_a_paused_pending_one_can_be_cancelled(alice):
+def test_a_paused_pending_notification_can_be_cancelled(alice):
     notification_id = sent(alice)
     act(alice, "pause", notification_id)
     assert alice.call("DELETE", f"/cancel-notification/{notification_id}").status_code == 200
@@ -85,7 +87,7 @@ def test_another_channels_notification_is_not_found(alice, bob, name):
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_only_a_key_with_the_scope_may(alice, name):
+def test_only_a_key_with_the_scope_may_pause_resume_and_stop(alice, name):
     notification_id = sent(alice, "processing")
     reader = owner_of(alice.channel, scopes=["read", "manage"])
     assert code(act(reader, name, notification_id), 403) == "missing_scope"
@@ -94,14 +96,14 @@ def test_only_a_key_with_the_scope_may(alice, name):
     assert details(alice, notification_id) == ("processing", False, False)
 
 
-def test_the_interface_s_notification_gains_no_field(alice):
+def test_the_documented_notification_gains_no_field(alice):
     notification_id = sent(alice, "processing")
     before = alice.call("GET", f"/notification/{notification_id}").json()
     act(alice, "pause", notification_id)
     assert alice.call("GET", f"/notification/{notification_id}").json() == before
 
 
-def test_each_change_enters_the_audit_log_once_with_the_key(alice):
+def test_each_change_is_in_the_audit_log_once_with_the_key(alice):
     notification_id = sent(alice, "processing")
     for name in ("pause", "pause", "resume", "resume", "stop", "stop"):
         act(alice, name, notification_id)

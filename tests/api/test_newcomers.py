@@ -1,4 +1,4 @@
-"""A device of which nothing is known is stored in one round trip, with the same locks."""
+"""A device of which nothing is known is stored in one round trip, with the same locks as others."""
 
 from threading import Event
 
@@ -29,7 +29,7 @@ def test_a_new_device_takes_two_round_trips_after_its_channel(
             assert everywhere.subscribe(body).status_code == 201
 
 
-def test_it_is_counted_in_the_totals_and_in_the_hour(alice):
+def test_a_new_device_is_counted_in_the_totals_and_in_the_hour(alice):
     alice.subscribe(browser(HERE))
 
     totals, hour = channel_totals(alice.channel.id), ChannelHour.objects.get()
@@ -37,14 +37,14 @@ def test_it_is_counted_in_the_totals_and_in_the_hour(alice):
     assert (hour.web_gained, hour.web_lost, hour.android_gained) == (1, 0, 0)
 
 
-def test_it_gets_the_current_key_of_its_channel(alice, bob):
+def test_a_new_device_gets_the_current_key_of_its_channel(alice, bob):
     new = vapid_key_rotate(channel=alice.channel)
     alice.subscribe(browser(HERE))
     assert Subscription.objects.get().vapid_key == new
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_device_that_registers_many_times_at_once_is_one_subscription(alice):
+def test_simultaneous_registrations_of_one_device_make_one_subscription(alice):
     body = browser(HERE)
 
     answers = in_threads(*[lambda: alice.subscribe(body)] * 8)
@@ -77,7 +77,7 @@ def subscribing(owner, is_held, body):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_sees_who_registered_at_its_address_while_it_waited(alice):
+def test_a_registration_that_waited_sees_who_registered_at_its_address(alice):
     body = browser(HERE)
     lock = address_lock(alice.channel.id, "web", address_digest(HERE))
     hold, is_held = while_it_waits(
@@ -91,7 +91,7 @@ def test_it_sees_who_registered_at_its_address_while_it_waited(alice):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_sees_that_the_channel_became_full_while_it_waited(alice):
+def test_a_registration_that_waited_sees_that_the_channel_became_full(alice):
     most = int(sql.rows("SHOW max_connections", {})[0][0]) + 10
     Channel.objects.update(max_subscriptions=most)
     hold, is_held = while_it_waits(

@@ -34,7 +34,7 @@ def test_a_page_names_files_by_their_hash():
         ("identity", None, bytes),
     ],
 )
-def test_a_file_is_compressed_as_the_browser_takes_it(accepted, encoding, decompress):
+def test_a_file_is_compressed_as_the_browser_accepts_it(accepted, encoding, decompress):
     served = get(static(NAME), accept_encoding=accepted)
 
     assert served.status_code == 200
@@ -51,7 +51,7 @@ def test_a_hashed_name_is_kept_for_a_year():
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_the_hash_of_another_version_gets_the_file_of_now_for_a_short_time():
+def test_the_hash_of_another_version_gets_the_current_file_for_a_short_time():
     other = re.sub(r"\.[0-9a-f]{16}\.", f".{'0' * 16}.", static(NAME))
     served = get(other)
     assert served.content == source()
@@ -77,5 +77,5 @@ def test_only_static_files_have_hashed_names(path):
     assert get(path).status_code == 404
 
 
-def test_a_hashed_name_takes_no_posts():
+def test_a_hashed_name_refuses_posts():
     assert get(static(NAME), "post").status_code in {404, 405}

@@ -57,7 +57,7 @@ def try_it(page, operation):
 
 
 @pytest.mark.parametrize("prefix", ["", "Key "])
-def test_a_request_is_tried_with_the_key_as_issued_or_as_sent(page, prefix):
+def test_a_request_can_be_tried_with_the_key_as_issued_or_as_sent(page, prefix):
     owner = owner_of(make_channel())
     page.get_by_label("Value").first.fill(prefix + owner.key)
 
@@ -66,7 +66,7 @@ def test_a_request_is_tried_with_the_key_as_issued_or_as_sent(page, prefix):
     assert Notification.objects.get().channel_id == owner.channel.id
 
 
-def test_a_key_is_still_there_after_a_reload(page):
+def test_the_key_survives_a_reload(page):
     page.get_by_label("Value").first.fill("psk_example")
     until(lambda: "psk_example" in page.evaluate("JSON.stringify(localStorage)"))
     page.reload()
@@ -84,7 +84,7 @@ def test_each_call_is_shown_in_the_languages_of_the_examples(page):
     assert "Rust" not in shown
 
 
-def test_nothing_comes_from_another_host(page, service, requested):
+def test_the_reference_loads_nothing_from_another_host(page, service, requested):
     open_send(page).get_by_role("button", name="Test Request").wait_for()
 
     assert all(url.startswith((service, "data:", "blob:")) for url in requested)

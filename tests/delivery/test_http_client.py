@@ -1,4 +1,4 @@
-"""Connections that are kept, and what becomes of a request when one ends."""
+"""Kept connections, and what happens to a request when its connection ends."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ async def post(client, url, *, seconds=SECONDS, body=b"x", **headers):
 
 
 def in_turn(*behaviours):
-    """The first request meets the first behaviour, and so on. The last one stays."""
+    """The first request gets the first behaviour, and so on. The last one stays."""
     left = list(behaviours)
 
     async def behave(reader, writer):
@@ -36,7 +36,7 @@ async def until_true(condition):
 @pytest.mark.parametrize("end", [hang_up, reset])
 @pytest.mark.parametrize("earlier", [[], [answer()]], ids=["new", "kept"])
 def test_a_request_that_was_read_is_not_sent_again(earlier, end):
-    """The service may have taken its message."""
+    """The push service may have taken its message."""
 
     async def sent():
         async with PushService(in_turn(*earlier, end)) as service, http_client() as client:
@@ -49,7 +49,7 @@ def test_a_request_that_was_read_is_not_sent_again(earlier, end):
     assert asyncio.run(sent()) == (len(earlier) + 1, 1)
 
 
-def test_a_connection_that_the_service_closed_while_idle_is_not_used():
+def test_a_connection_that_the_push_service_closed_while_idle_is_not_used():
     async def answer_and_close(reader, writer):
         await answer()(reader, writer)
         writer.close()
@@ -86,7 +86,7 @@ def test_a_connection_whose_end_was_announced_or_is_unclear_is_not_used_again(la
     assert asyncio.run(sent()) == (True, 404, 2)
 
 
-def test_bytes_that_nobody_asked_for_end_an_idle_connection():
+def test_unrequested_bytes_end_an_idle_connection():
     async def late(_, writer):
         writer.write(OK)
         await writer.drain()
@@ -106,7 +106,7 @@ def test_bytes_that_nobody_asked_for_end_an_idle_connection():
 
 
 @pytest.mark.parametrize("how", ["cancelled", "timed out"])
-def test_the_late_answer_of_a_request_that_was_given_up_is_nobody_elses(how):
+def test_the_late_answer_of_a_request_that_was_given_up_goes_to_no_other_request(how):
     async def late(reader, writer):
         await given_up.wait()
         await answer(410)(reader, writer)
@@ -129,7 +129,7 @@ def test_the_late_answer_of_a_request_that_was_given_up_is_nobody_elses(how):
     assert asyncio.run(sent()) == (201, 2)
 
 
-def test_requests_beyond_the_cap_wait_in_line_no_longer_than_their_time():
+def test_requests_beyond_the_limit_of_connections_wait_no_longer_than_their_time():
     async def sent():
         alone = http_client(connections_per_origin=1)
         async with PushService(hang) as service, alone as client:
@@ -144,7 +144,7 @@ def test_requests_beyond_the_cap_wait_in_line_no_longer_than_their_time():
     assert asyncio.run(sent()) == 1
 
 
-def test_the_place_of_a_request_that_fails_is_given_to_the_next():
+def test_a_request_that_fails_passes_its_place_to_the_next():
     async def sent():
         alone = http_client(connections_per_origin=1)
         async with PushService(in_turn(hang_up, hang_up, answer())) as service, alone as client:
@@ -166,7 +166,7 @@ def test_an_idle_connection_ends_and_its_origin_is_forgotten():
     assert asyncio.run(sent()) == 201
 
 
-def test_an_answer_that_came_before_the_request_was_read_counts():
+def test_an_answer_before_the_request_was_read_counts():
     """A server that refuses a body may answer and close without reading it."""
 
     async def early():
@@ -200,7 +200,7 @@ def test_an_interim_answer_is_skipped_with_its_headers():
     assert connections == 1
 
 
-def test_an_answer_may_come_byte_by_byte_and_its_trailers_are_no_headers():
+def test_an_answer_may_arrive_byte_by_byte_and_its_trailers_are_no_headers():
     whole = (
         b"HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\nreTRY-after: 7\r\n\r\n"
         b"2\r\nno\r\n3\r\npe!\r\n0\r\nX-Late: 1\r\n\r\n"
@@ -248,7 +248,7 @@ def test_nothing_in_a_request_can_become_another_header_or_request(path, headers
     assert asyncio.run(sent()) == 0
 
 
-def test_requests_that_begin_together_share_a_look_up():
+def test_simultaneous_requests_share_a_name_look_up():
     async def sent():
         asked = []
 

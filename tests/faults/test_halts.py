@@ -1,5 +1,7 @@
-"""Notifications that are paused, resumed and stopped while real workers send them. What a device
-got is judged by what the sandboxes received."""
+"""Notifications that are paused, resumed and stopped while real workers send them.
+
+The sandboxes' receipts show what each device got.
+"""
 
 import os
 import time
@@ -17,13 +19,13 @@ def slow_audience(channel, count):
 
 
 def change(channel, notification, act):
-    """When it was answered 200."""
+    """The time of its answer 200."""
     assert channel.change(notification, act) == 200
     return time.time()
 
 
 def received_at(channel):
-    """When each request came, in order."""
+    """The times at which the requests came, in order."""
     return sorted(
         receipt.at for device in channel.devices.values() for receipt in list(device.receipts)
     )
@@ -36,7 +38,7 @@ def is_idle(channel):
     )
 
 
-def test_no_call_begins_in_a_pause_and_everybody_gets_it_afterwards(system, channel):
+def test_no_call_begins_during_a_pause_and_everybody_is_called_afterwards(system, channel):
     slow_audience(channel, many(250))
     notification = channel.send(*PLATFORMS)
     await_part(channel, system.random.uniform(0.1, 0.3))
@@ -56,7 +58,7 @@ def test_no_call_begins_in_a_pause_and_everybody_gets_it_afterwards(system, chan
     _print_lag(calls[:before], paused_at)
 
 
-def test_a_wrong_text_that_is_stopped_reaches_nobody_else(system, channel):
+def test_a_notification_that_is_stopped_reaches_nobody_else(system, channel):
     slow_audience(channel, many(250))
     notification = channel.send(*PLATFORMS)
     await_part(channel, system.random.uniform(0.1, 0.4))

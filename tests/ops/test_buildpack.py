@@ -1,6 +1,6 @@
 """The steps of a Python buildpack and of a platform that runs the Procfile, in a clean folder.
 
-The platform's PostgreSQL and Redis are reached over TLS only, and nobody signed their certificate.
+The platform's PostgreSQL and Redis are reached over TLS only, with self-signed certificates.
 """
 
 import json
@@ -58,7 +58,7 @@ def slug(tmp_path_factory):
 
 
 def run(slug, *command, **settings):
-    """What manage.py prints; it knows nothing of the test's environment."""
+    """The output of manage.py, which knows nothing of the test's environment."""
     environment = {"PATH": slug.path, "HOME": str(slug.home), **settings}
     done = subprocess.run(
         [slug.python, "manage.py", *command],
@@ -79,7 +79,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def redis_url(certificate):
-    """As the platform gives it."""
+    """As the platform sets it."""
     plain = urlsplit(os.environ["REDIS_URL"])
     redis.Redis.from_url(plain.geturl()).flushdb()
     with tls_front(certificate, (plain.hostname, plain.port)) as port:
@@ -90,7 +90,7 @@ def redis_url(certificate):
 
 @pytest.fixture(scope="module")
 def database_url(certificate):
-    """As the platform gives it, of an empty database."""
+    """As the platform sets it, of an empty database."""
     server = urlsplit(os.environ["DATABASE_URL"])
     name = f"buildpack_{uuid4().hex}"
     with psycopg.connect(server.geturl(), autocommit=True) as connection:
@@ -128,7 +128,8 @@ def config(database_url, redis_url, push_service):
 
 @pytest.fixture(scope="module")
 def platform(slug, config, tmp_path_factory):
-    """An HTTP client as the platform's proxy is one, once `release` and all processes ran."""
+    """An HTTP client that stands for the platform's proxy, once `release` and all processes have
+    started."""
     environment = {"PATH": slug.path, "HOME": str(slug.home), **config}
     log_path = tmp_path_factory.mktemp("platform") / "log"
     with log_path.open("w+") as log:
@@ -155,7 +156,7 @@ def is_ready(http):
         return False
 
 
-def test_the_root_has_what_a_buildpack_looks_for():
+def test_the_root_folder_has_the_files_that_a_buildpack_needs():
     lines = (CHECKOUT / "requirements.txt").read_text().splitlines()
     version = (CHECKOUT / ".python-version").read_text().strip()
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
@@ -164,7 +165,7 @@ def test_the_root_has_what_a_buildpack_looks_for():
     assert project["requires-python"] == f">={version}"
 
 
-def test_the_commands_of_the_readme_set_what_this_platform_has(config):
+def test_the_readmes_commands_set_what_this_platform_needs(config):
     commands = re.findall(r"^heroku config:set (.*)$", (CHECKOUT / "README.md").read_text(), re.M)
     told = {name for command in commands for name in re.findall(r"\b([A-Z_]+)=", command)}
 
@@ -176,7 +177,7 @@ def test_static_files_are_collected_without_a_setting(slug):
     assert (slug.app / "staticfiles" / "pages" / "pages.css").exists()
 
 
-def test_what_is_sent_on_the_platform_is_delivered(slug, config, platform, push_service):
+def test_a_notification_sent_on_the_platform_is_delivered(slug, config, platform, push_service):
     settings = {name: value for name, value in config.items() if name != "PORT"}
     channel = json.loads(run(slug, "create_channel", "Shop", "--json", **settings))
     owner = {"Authorization": f"Key {channel['api_key']}"}
@@ -197,12 +198,12 @@ def test_what_is_sent_on_the_platform_is_delivered(slug, config, platform, push_
     assert "It works." in str(receipt)
 
 
-def test_the_proxy_is_believed_to_speak_https(platform):
+def test_the_proxy_is_trusted_about_https(platform):
     assert "Strict-Transport-Security" in platform.get("/").headers
     assert platform.get("/static/pages/pages.css").status_code == 200
 
 
-# A certificate that nobody signed
+# a self-signed certificate
 
 
 @pytest.fixture
@@ -239,11 +240,13 @@ REACH = [reach_as_limits_do, reach_as_celery_does]
 
 
 @pytest.mark.parametrize("reach", REACH)
-def test_redis_is_refused_unless_somebody_known_signed(redis_client_url, reach):
+def test_redis_with_an_unverified_certificate_is_refused(redis_client_url, reach):
     with pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
         reach(redis_client_url({}))
 
 
 @pytest.mark.parametrize("reach", REACH)
-def test_redis_is_reached_where_the_setting_says_that_it_is_not_verified(redis_client_url, reach):
+def test_redis_with_an_unverified_certificate_is_reached_if_the_setting_allows_it(
+    redis_client_url, reach
+):
     reach(redis_client_url({"REDIS_TLS_VERIFY": "off"}))

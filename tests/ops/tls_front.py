@@ -1,5 +1,5 @@
-"""TLS in front of a server that has none, with a certificate that nobody signed: so a hosting
-platform's databases look to their clients."""
+"""TLS in front of a server that has none, with a self-signed certificate, as clients see a
+hosting platform's databases."""
 
 import asyncio
 import ssl
@@ -57,10 +57,8 @@ async def _copy(reader, writer):
 
 @contextmanager
 def tls_front(certificate, server, *, is_asked=False):
-    """The port of a front of `server`, a host and a port.
-
-    `is_asked`: the client first asks in plain text whether there is TLS, as PostgreSQL's does.
-    """
+    """The port of a front of `server`, a host and a port. `is_asked`: the client first asks in
+    plain text whether there is TLS, as PostgreSQL's clients do."""
     front = _Front(certificate, server, is_asked)
 
     def work():

@@ -45,7 +45,7 @@ def planned(channel, subscribers=4, **fields):
 
 
 def half_planned(channel, settings):
-    """Two of four subscriptions are planned."""
+    """A notification of which two of four subscriptions are planned."""
     settings.PLAN_WINDOW = 2
     factories.add_subscriptions(channel, 4)
     notification = factories.make_notification(channel)
@@ -56,13 +56,14 @@ def half_planned(channel, settings):
 
 
 def began(notification, ago):
-    """It was paused so long ago."""
+    """Moves the beginning of its pause so far into the past."""
     Notification.objects.filter(pk=notification.pk).update(paused_at=Now() - ago)
     Plan.objects.filter(notification=notification).update(halted_at=Now() - ago)
 
 
 def record(lease):
-    """Whether a worker that has an outcome for one recipient hears that it is to call no more."""
+    """Records one outcome, as a worker does. Returns whether the worker is told to make no more
+    calls."""
     row = Delivery.objects.filter(batch_id=lease.batch_id, status=0).first()
     due = DueDelivery(row.subscription_id, row.attempts, None, 0)
     limits = Limits(lease.claimed_at + HOUR, 12, 3600)
@@ -75,7 +76,7 @@ def record(lease):
 # Pause
 
 
-def test_a_pending_one_that_is_paused_does_not_start(channel):
+def test_a_paused_pending_notification_does_not_start(channel):
     factories.add_subscriptions(channel, 2)
     notification = factories.make_notification(channel)
 
@@ -94,7 +95,7 @@ def test_a_pending_one_that_is_paused_does_not_start(channel):
     assert notification.paused_seconds == 0
 
 
-def test_nobody_becomes_a_recipient_while_it_is_paused(channel, settings):
+def test_nobody_becomes_a_recipient_of_a_paused_notification(channel, settings):
     notification, lease = half_planned(channel, settings)
 
     pause(notification)
@@ -110,7 +111,7 @@ def test_nobody_becomes_a_recipient_while_it_is_paused(channel, settings):
     assert support.deliveries(notification).count() == 4
 
 
-def test_a_pause_waits_for_a_window_under_way(channel, settings):
+def test_a_pause_waits_for_the_window_that_is_being_planned(channel, settings):
     notification, lease = half_planned(channel, settings)
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
@@ -121,7 +122,9 @@ def test_a_pause_waits_for_a_window_under_way(channel, settings):
         assert paused.result(60).is_paused
 
 
-def test_no_batch_of_a_paused_one_is_claimed_and_no_worker_is_woken(channel, other_channel):
+def test_no_batch_of_a_paused_notification_is_claimed_and_no_worker_is_woken_up(
+    channel, other_channel
+):
     notification, other = planned(channel), planned(other_channel)
     pause(notification)
     redis_client().delete("plan", "web")
@@ -136,9 +139,7 @@ def test_no_batch_of_a_paused_one_is_claimed_and_no_worker_is_woken(channel, oth
     assert support.claim().notification_id == notification.id
 
 
-def test_a_batch_that_was_claimed_at_the_moment_of_the_pause_is_handed_back_uncalled(
-    sandbox, channel
-):
+def test_a_batch_claimed_at_the_moment_of_the_pause_is_handed_back_uncalled(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 3)
     notification = factories.make_notification(channel)
     support.plan()
@@ -155,9 +156,7 @@ def test_a_batch_that_was_claimed_at_the_moment_of_the_pause_is_handed_back_unca
 
 
 @pytest.mark.parametrize("halt", [pause, stop])
-def test_a_worker_in_the_middle_of_a_batch_begins_no_call_after_it_has_learned_it(
-    halt, sandbox, channel, settings
-):
+def test_a_worker_starts_no_call_after_it_learned_of_the_pause(halt, sandbox, channel, settings):
     settings.CALLS_IN_FLIGHT, settings.UNWRITTEN_OUTCOMES, settings.FLUSH_OUTCOMES = 2, 4, 2
     devices = factories.subscribe_browsers(sandbox, channel, 30)
     notification = factories.make_notification(channel)
@@ -181,7 +180,7 @@ def test_a_worker_in_the_middle_of_a_batch_begins_no_call_after_it_has_learned_i
 
 
 @pytest.mark.parametrize("halt", [pause, stop])
-def test_a_flush_and_a_renewal_tell_the_worker(halt, channel):
+def test_a_flush_and_a_renewal_tell_the_worker_of_a_pause(halt, channel):
     notification = planned(channel)
     lease = support.claim()
     held = HeldLease(lease)
@@ -194,8 +193,8 @@ def test_a_flush_and_a_renewal_tell_the_worker(halt, channel):
     assert record(lease)
 
 
-def test_a_pause_gives_time(channel, settings):
-    """Past its deadline, parked for too long: nobody bounces."""
+def test_nobody_bounces_for_lack_of_time_during_a_pause(channel, settings):
+    """Past its deadline, or parked for too long."""
     notification = planned(channel)
     HeldLease(support.claim()).park()
     pause(notification)
@@ -207,7 +206,7 @@ def test_a_pause_gives_time(channel, settings):
     assert support.counts(notification) == ("processing", 4, 0, 0)
 
 
-def test_resumed_everything_has_as_much_time_left_as_before(channel):
+def test_a_resumed_notification_has_as_much_time_left_as_before(channel):
     notification = planned(channel, ttl=3600)
     lease = support.claim()
     HeldLease(lease).park()
@@ -227,7 +226,7 @@ def test_resumed_everything_has_as_much_time_left_as_before(channel):
     assert batches.overdue() == []
 
 
-def test_what_was_parked_during_a_pause_is_parked_since_its_end(channel):
+def test_a_batch_parked_during_a_pause_counts_as_parked_from_its_end(channel):
     notification = planned(channel)
     lease = support.claim()
     pause(notification)
@@ -241,7 +240,7 @@ def test_what_was_parked_during_a_pause_is_parked_since_its_end(channel):
     assert timedelta() <= parked_for < timedelta(minutes=10)
 
 
-def test_a_pause_costs_no_recipient_the_hour_of_its_attempts(sandbox, channel):
+def test_a_pause_does_not_shorten_the_hour_of_a_recipients_attempts(sandbox, channel):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel, 1)
     device.behave("throttled", times=1)
     notification = support.send(channel)
@@ -267,7 +266,7 @@ def test_pausing_and_resuming_may_be_repeated(channel):
     assert again.paused_seconds == resumed.paused_seconds
 
 
-def test_a_paused_one_ends_where_its_last_call_was_under_way(sandbox, channel):
+def test_a_paused_notification_ends_if_its_last_call_was_in_flight(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 1)
     notification = factories.make_notification(channel)
     support.plan()
@@ -285,7 +284,7 @@ def test_a_paused_one_ends_where_its_last_call_was_under_way(sandbox, channel):
 # Stop
 
 
-def test_stopped_with_nobody_planned_it_is_cancelled(channel):
+def test_a_notification_stopped_with_nobody_planned_is_cancelled(channel):
     factories.add_subscriptions(channel, 3)
     notification = factories.make_notification(channel, target_platforms=["web", "android"])
     planning.start_due()
@@ -299,7 +298,7 @@ def test_stopped_with_nobody_planned_it_is_cancelled(channel):
     assert support.open_plans() == 0
 
 
-def test_stopped_with_some_planned_only_they_are_recipients(channel, settings):
+def test_stopping_during_planning_bounces_the_planned_recipients_and_plans_no_more(channel, settings):
     notification, lease = half_planned(channel, settings)
 
     stop(notification)
@@ -314,7 +313,7 @@ def test_stopped_with_some_planned_only_they_are_recipients(channel, settings):
     assert support.open_plans() == 0
 
 
-def test_stopped_with_all_planned_those_who_have_it_keep_it(sandbox, channel, settings):
+def test_recipients_who_have_a_stopped_notification_stay_delivered(sandbox, channel, settings):
     settings.BATCH_SIZE = 2
     factories.subscribe_browsers(sandbox, channel, 6)
     notification = factories.make_notification(channel)
@@ -329,7 +328,7 @@ def test_stopped_with_all_planned_those_who_have_it_keep_it(sandbox, channel, se
     assert support.codes(notification) == [""] * 2 + ["stopped"] * 4
 
 
-def test_stopped_when_all_that_was_planned_is_done_it_ends_at_once(sandbox, channel, settings):
+def test_a_notification_stopped_after_its_last_outcome_ends_at_once(sandbox, channel, settings):
     settings.PLAN_WINDOW = 2
     factories.subscribe_browsers(sandbox, channel, 4)
     notification = factories.make_notification(channel)
@@ -343,7 +342,7 @@ def test_stopped_when_all_that_was_planned_is_done_it_ends_at_once(sandbox, chan
 
 
 @pytest.mark.parametrize("state", ["deferred", "parked", "lost", "paused"])
-def test_whoever_waits_bounces_as_stopped(state, channel):
+def test_recipients_that_wait_bounce_as_stopped(state, channel):
     notification = planned(channel)
     held = HeldLease(support.claim())
     {
@@ -360,7 +359,7 @@ def test_whoever_waits_bounces_as_stopped(state, channel):
     assert support.counts(notification) == ("sent", 4, 0, 4)
 
 
-def test_what_a_worker_was_told_after_the_stop_still_counts(channel):
+def test_an_outcome_that_arrives_after_the_stop_counts(channel):
     notification = planned(channel)
     lease = support.claim()
     stop(notification)
@@ -386,7 +385,7 @@ def test_a_stop_may_be_repeated_and_cannot_be_undone(channel):
     assert stop(notification).status == "sent"
 
 
-def test_what_was_paused_for_a_week_is_stopped(channel):
+def test_a_notification_that_was_paused_for_a_week_is_stopped(channel):
     old, young, pending = planned(channel), planned(channel), factories.make_notification(channel)
     for each in (old, young, pending):
         pause(each)
@@ -407,7 +406,7 @@ def test_what_was_paused_for_a_week_is_stopped(channel):
 
 
 @pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])
-def test_what_has_ended_is_neither_paused_nor_stopped(tampered_channel, status):
+def test_an_ended_notification_can_be_neither_paused_nor_stopped(tampered_channel, status):
     notification = factories.make_notification(tampered_channel)
     Notification.objects.update(status=status)
     for halt in (pause, stop):
@@ -416,13 +415,13 @@ def test_what_has_ended_is_neither_paused_nor_stopped(tampered_channel, status):
     assert not resume(notification).is_paused
 
 
-def test_a_pending_one_is_cancelled_and_not_stopped(channel):
+def test_a_pending_notification_is_cancelled_and_not_stopped(channel):
     notification = factories.make_notification(channel)
     with pytest.raises(NotRunning, match="Cancel it"):
         stop(notification)
 
 
-def test_another_channels_is_not_found(channel, other_channel):
+def test_another_channels_notification_is_not_found(channel, other_channel):
     theirs = planned(other_channel)
     for change in (notification_pause, notification_resume, notification_stop):
         with pytest.raises(NotFound):
@@ -431,7 +430,7 @@ def test_another_channels_is_not_found(channel, other_channel):
     assert set(Plan.objects.values_list("halted_at", flat=True)) == {None}
 
 
-def test_either_the_pause_or_the_start_is_first_and_it_is_paused_either_way(channel):
+def test_a_notification_paused_while_it_starts_is_paused_before_or_after(channel):
     factories.add_subscriptions(channel, 1)
     for _ in range(30):
         notification = factories.make_notification(channel)
@@ -445,7 +444,7 @@ def test_either_the_pause_or_the_start_is_first_and_it_is_paused_either_way(chan
         assert planning.claim_plan() is None
 
 
-def test_pauses_resumes_and_stops_at_once_neither_wait_for_ever_nor_leave_a_half(channel, settings):
+def test_concurrent_pauses_resumes_and_stops_do_not_deadlock_and_are_complete(channel, settings):
     settings.PLAN_WINDOW, settings.BATCH_SIZE = 5, 2
     factories.add_subscriptions(channel, 20)
     for _ in range(5):

@@ -41,13 +41,13 @@ def scheduled(channel, **fields):
 
 
 def offered(client, notification):
-    """The names of the buttons that the page has."""
+    """The names of the page's buttons."""
     page = client.get(page_of(notification)).content.decode()
     return [name for name in (*NAMES, "cancel") if f'"{address(name, notification)}"' in page]
 
 
 def posted(client, act, notification, **form):
-    """What the page then says."""
+    """What the page says afterwards."""
     return client.post(address(act, notification), form, follow=True).content.decode()
 
 
@@ -56,7 +56,7 @@ def now(notification):
 
 
 @pytest.mark.parametrize("make", [running, scheduled])
-def test_a_sender_pauses_and_resumes(sender, alice, make):
+def test_a_sender_pauses_and_resumes_a_notification(sender, alice, make):
     notification = make(alice.channel)
 
     page = posted(sender, "pause", notification)
@@ -74,7 +74,7 @@ def test_a_sender_pauses_and_resumes(sender, alice, make):
     assert entries.count() == 2
 
 
-def test_a_sender_stops_what_is_being_sent(sender, alice):
+def test_a_sender_stops_a_notification_that_is_being_sent(sender, alice):
     notification = running(alice.channel)
     assert offered(sender, notification) == ["pause", "stop"]
 
@@ -87,7 +87,7 @@ def test_a_sender_stops_what_is_being_sent(sender, alice):
     assert "stopped_at" in entry.changes
 
 
-def test_what_is_scheduled_is_cancelled_and_not_stopped(sender, alice):
+def test_a_scheduled_notification_is_cancelled_and_not_stopped(sender, alice):
     notification = scheduled(alice.channel)
     assert offered(sender, notification) == ["pause", "cancel"]
 
@@ -97,7 +97,7 @@ def test_what_is_scheduled_is_cancelled_and_not_stopped(sender, alice):
 
 
 @pytest.mark.parametrize("typed", ["", "Another", "spring sale"])
-def test_many_are_stopped_only_by_who_types_the_name(sender, alice, typed):
+def test_stopping_a_large_send_needs_the_typed_name(sender, alice, typed):
     notification = running(alice.channel, title="Spring <sale>", recipient_count=10_101)
     assert "type its name: “Spring &lt;sale&gt;”" in posted(
         sender, "stop", notification, name=typed
@@ -110,7 +110,7 @@ def test_many_are_stopped_only_by_who_types_the_name(sender, alice, typed):
 
 
 @pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])
-def test_what_has_ended_offers_nothing_and_says_why(sender, alice, status):
+def test_an_ended_notification_offers_no_action_and_says_why(sender, alice, status):
     counts = {"recipient_count": 3, "delivered_count": 3, "bounced_count": 0}
     notification = make_sent_notification(alice.channel, status=status, **counts)
     assert offered(sender, notification) == []
@@ -122,7 +122,7 @@ def test_what_has_ended_offers_nothing_and_says_why(sender, alice, status):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_viewer_changes_nothing_and_nobody_does_by_a_link(viewer, sender, bob, alice, name):
+def test_a_viewer_and_a_get_request_change_nothing(viewer, sender, bob, alice, name):
     notification, theirs = running(alice.channel), running(bob.channel)
     assert offered(viewer, notification) == []
     assert viewer.post(address(name, notification)).status_code == 403
@@ -131,7 +131,7 @@ def test_a_viewer_changes_nothing_and_nobody_does_by_a_link(viewer, sender, bob,
     assert not any(now(each).is_halted for each in (notification, theirs))
 
 
-def test_the_list_and_the_timeline_say_what_is_paused_and_stopped(viewer, alice):
+def test_the_list_and_the_timeline_show_pauses_and_stops(viewer, alice):
     moment = timezone.now()
     paused = running(alice.channel, title="One", paused_at=moment)
     stopping = running(alice.channel, title="Two", stopped_at=moment)
@@ -162,6 +162,6 @@ def test_the_live_part_reloads_the_page_when_somebody_pauses(viewer, alice):
     assert "processing%20paused" in viewer.get(part, {"seen": "processing paused"}).content.decode()
 
 
-def test_no_remaining_time_is_promised_during_a_pause(viewer, alice):
+def test_no_remaining_time_is_shown_during_a_pause(viewer, alice):
     notification = running(alice.channel, paused_at=timezone.now())
     assert viewer.get(page_of(notification)).context["progress"].pace.seconds_left is None

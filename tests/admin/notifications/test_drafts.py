@@ -1,4 +1,4 @@
-"""Drafts: saved, listed, sent and deleted; who may; how many and how long."""
+"""Drafts: saved, listed, sent and deleted; their roles and bounds."""
 
 import pytest
 from auditlog.models import LogEntry
@@ -49,7 +49,7 @@ def test_a_draft_holds_all_fields_as_they_were_typed(alice, sender):
     assert [(row.name, row.value) for row in form.data] == [("colour", "green")]
 
 
-def test_a_change_names_the_version_that_was_seen(alice, sender):
+def test_a_change_must_name_the_version_that_was_seen(alice, sender):
     draft = save(sender, alice).json()
     changed = save(sender, alice, **draft, title="Autumn sale").json()
 
@@ -61,7 +61,7 @@ def test_a_change_names_the_version_that_was_seen(alice, sender):
 
 
 def test_a_repeated_change_is_no_conflict(alice, sender):
-    """Its first answer may have been lost on the way."""
+    """The answer to the first one may have been lost."""
     draft = save(sender, alice).json()
     once, twice = (save(sender, alice, **draft, title="Autumn sale").json() for _ in range(2))
     assert once == twice
@@ -75,7 +75,7 @@ def test_a_made_up_version_changes_nothing(alice, sender, version):
     assert Draft.objects.get().form == draft.form
 
 
-def test_colleagues_share_drafts_and_the_list_tells_owner_and_last_change(alice, sender):
+def test_colleagues_share_drafts_and_the_list_shows_owner_and_last_change(alice, sender):
     draft = make_draft(alice.channel, alice.members["owner"], title="Ours")
     save(sender, alice, draft=str(draft.pk), version="1", title="Still ours")
 
@@ -89,7 +89,7 @@ def test_colleagues_share_drafts_and_the_list_tells_owner_and_last_change(alice,
     assert sender.get(DRAFTS, {"q": "nothing"}).context["cl"].result_count == 0
 
 
-def test_sending_a_draft_deletes_it_and_confirming_twice_sends_once(alice, sender):
+def test_sending_a_draft_deletes_it_and_a_second_confirmation_sends_nothing(alice, sender):
     add_crowd(alice.channel, 2)
     form = written(alice) | save(sender, alice).json()
     page = review(sender, form)
@@ -108,14 +108,14 @@ def test_a_draft_stays_if_it_cannot_be_sent(alice, sender):
     assert Draft.objects.exists()
 
 
-def test_what_was_sent_or_deleted_meanwhile_is_said(alice, sender):
+def test_a_draft_that_was_sent_or_deleted_meanwhile_says_so(alice, sender):
     draft = save(sender, alice).json()
     Draft.objects.all().delete()
     answer = save(sender, alice, **draft, title="Too late")
     assert (answer.status_code, answer.json()["detail"]) == (404, "This draft was sent or deleted.")
 
 
-def test_duplicating_makes_a_draft_of_ones_own(alice, sender):
+def test_duplicating_makes_a_separate_draft(alice, sender):
     earlier = make_sent_notification(alice.channel, title="Spring sale")
 
     page = duplicate(sender, earlier)
@@ -126,7 +126,7 @@ def test_duplicating_makes_a_draft_of_ones_own(alice, sender):
     assert "This draft is a copy of “Spring sale”." in page.content.decode()
 
 
-def test_deleting_is_recorded(alice, sender):
+def test_deleting_a_draft_is_in_the_audit_log(alice, sender):
     draft = make_draft(alice.channel, alice.members["owner"], title="A bad idea")
 
     answer = sender.post(DELETE, {"draft": str(draft.pk)})
@@ -137,12 +137,12 @@ def test_deleting_is_recorded(alice, sender):
     assert (entry.object_repr, entry.actor) == ("A bad idea", alice.members["sender"])
 
 
-def test_without_javascript_a_button_saves_it(alice, sender):
+def test_a_button_saves_a_draft_without_javascript(alice, sender):
     answer = sender.post(COMPOSE, written(alice) | {"step": "save"})
     assert answer.url == f"{COMPOSE}?draft={Draft.objects.get().pk}"
 
 
-def test_a_draft_of_a_deleted_segment_is_not_for_everybody(alice, sender):
+def test_a_draft_of_a_deleted_segment_does_not_become_one_for_all_subscribers(alice, sender):
     rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
     segment = segment_create(channel=alice.channel, name="Pro", rule=rule)
     draft = make_draft(alice.channel, alice.members["sender"], segment_id=str(segment.pk))
@@ -158,7 +158,7 @@ def test_a_draft_of_an_earlier_version_opens(alice, sender):
     assert (form.body, form.urgency) == ("Half", "normal")
 
 
-# --- who may -------------------------------------------------------------------------------------
+# --- roles ----------------------------------------------------------------------------------------
 
 
 def test_a_viewer_neither_reads_nor_writes_drafts(alice, viewer):
@@ -171,7 +171,7 @@ def test_a_viewer_neither_reads_nor_writes_drafts(alice, viewer):
     assert Draft.objects.get().version == 1
 
 
-def test_who_sends_elsewhere_is_still_a_viewer_here(alice, bob):
+def test_a_sender_of_another_account_is_still_a_viewer_here(alice, bob):
     both = alice.members["sender"]
     bob.account.memberships.create(user=both, role="viewer")
     client = signed_in(both)
@@ -214,7 +214,7 @@ def test_a_draft_has_a_bounded_length(alice, sender):
 
 
 @pytest.mark.parametrize("field", ["title", "data_name", "local_time"])
-def test_what_the_database_cannot_hold_is_refused(alice, sender, field):
+def test_text_that_the_database_cannot_hold_is_refused(alice, sender, field):
     answer = save(sender, alice, **{field: ["a\x00b"], "data_value": ["x"]})
     assert (answer.status_code, Draft.objects.count()) == (400, 0)
 

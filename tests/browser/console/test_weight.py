@@ -1,4 +1,4 @@
-"""What a first visit of each main page loads over the real server, before anything is kept."""
+"""What a first visit to each main page loads from the real server, with an empty cache."""
 
 import pytest
 from playwright.sync_api import expect
@@ -53,7 +53,7 @@ def furnished(alice):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_first_visit_is_light(console, alice, furnished, path):
+def test_a_first_visit_loads_little(console, alice, furnished, path):
     user = None if path == PAGES[0] else alice.members["owner"]
     page = console.open("about:blank", user)
     wire = Wire(page)
@@ -72,7 +72,7 @@ def test_a_first_visit_is_light(console, alice, furnished, path):
             assert is_compressed or address.endswith(".woff2"), address
 
 
-def test_icons_are_drawn_and_not_spelt(console, alice, furnished):
+def test_icons_are_drawn_and_not_spelt_out(console, alice, furnished):
     """A name that the font of icons lacks is as wide as its letters."""
     page = console.open("/admin/", alice.members["owner"])
     for path in PAGES[1:]:
