@@ -214,6 +214,15 @@ def nearly_full_channels(channels: QuerySet[Channel], *, limit: int) -> list[Nea
     return [NearlyFull(*row) for row in fullest[:limit]]
 
 
+# Parts of a larger statement of subscriptions_app, with `channel` and `most` as its parameters: the
+# id of the channel's current key; and one row, if the channel surely has room for one more
+# subscription, otherwise none.
+CURRENT_VAPID_KEY_PART = """(SELECT id FROM channels_app_vapidkey
+    WHERE channel_id = %(channel)s AND retired_at IS NULL)"""
+ROOM_PART = """SELECT FROM channels_app_channelcounter WHERE channel_id = %(channel)s
+  HAVING coalesce(sum(stored_subscriptions), 0) + current_setting('max_connections')::int
+    < %(most)s"""
+
 # In SQL, because it reads a setting of PostgreSQL too. A connection has at most one row that is not
 # counted yet.
 _STORED = """

@@ -16,7 +16,7 @@ from notifications_app.models import Draft
 from notifications_app.services import Acceptance, notification_accept
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 
-MOST_DRAFTS: Final = 200  # of a channel
+MOST_DRAFTS: Final = 200  # for each channel
 MOST_BYTES: Final = 16 * 1024  # of a draft's fields, as JSON
 
 
@@ -62,7 +62,7 @@ def draft_delete(draft: Draft) -> None:
 def draft_send(
     draft: Draft | None, *, channel: Channel, request: SendRequest, body: Any, idempotency_key: str
 ) -> Acceptance:
-    """As `notification_accept`; what was a draft is one no more."""
+    """As `notification_accept`. Deletes the draft in the same transaction."""
     with transaction.atomic():
         acceptance = notification_accept(
             channel=channel, request=request, body=body, idempotency_key=idempotency_key

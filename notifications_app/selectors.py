@@ -26,6 +26,16 @@ from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
 from subscriptions_app.models import Subscription
 
+# What is counted of a notification, by the names of its columns.
+COUNTS: Final = (
+    "recipient_count",
+    "delivered_count",
+    "bounced_count",
+    "received_count",
+    "clicked_count",
+    "dismissed_count",
+)
+
 
 def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification:
     """Raises NotFound, also for a notification of another channel."""

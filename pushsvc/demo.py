@@ -20,7 +20,7 @@ from channels_app.models import Channel
 from channels_app.selectors import channel_get
 from notifications_app.content import Content, SendRequest
 from notifications_app.models import Notification
-from notifications_app.selectors import notification_get
+from notifications_app.selectors import COUNTS, notification_get
 from notifications_app.services import notification_accept
 from pushsvc.common.errors import Forbidden, NotFound
 from pushsvc.common.http.client_address import is_from_this_machine
@@ -30,14 +30,6 @@ from pushsvc.sdk import worker_snippet
 from pushsvc.sdk.files import script
 
 _TTL_SECONDS: Final = 600
-_COUNTS: Final = (
-    "recipient_count",
-    "delivered_count",
-    "bounced_count",
-    "received_count",
-    "clicked_count",
-    "dismissed_count",
-)
 
 
 @extend_schema(exclude=True)
@@ -112,4 +104,4 @@ def _greeting(url: str) -> SendRequest:
 
 
 def _counts(notification: Notification) -> dict[str, Any]:
-    return {"status": notification.status} | {name: getattr(notification, name) for name in _COUNTS}
+    return {"status": notification.status} | {name: getattr(notification, name) for name in COUNTS}

@@ -1,6 +1,6 @@
 """Stores a device of which nothing is known, in one round trip.
 
-This is what most registrations that are no visits do. services.py decides all others.
+Most registrations that are not visits take this way. services.py decides all others.
 """
 
 import json
@@ -11,6 +11,7 @@ from uuid import UUID
 
 from channels_app.counters import counter_parts
 from channels_app.models import Channel
+from channels_app.selectors import CURRENT_VAPID_KEY_PART, ROOM_PART
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -47,12 +48,9 @@ def newcomer_store(
 def _statements(platform: Platform) -> tuple[str, dict[str, int]]:
     deltas = {f"{platform}_subscribers": 1, "stored_subscriptions": 1}
     parts, counts = counter_parts("added", **deltas)
-    key = _CURRENT_KEY if platform == Platform.WEB else "NULL"
-    return _STORE.format(counter_parts=parts, current_key=key), counts
+    key = CURRENT_VAPID_KEY_PART if platform == Platform.WEB else "NULL"
+    return _STORE.format(counter_parts=parts, current_key=key, room=ROOM_PART), counts
 
-
-_CURRENT_KEY = """(SELECT id FROM channels_app_vapidkey
-    WHERE channel_id = %(channel)s AND retired_at IS NULL)"""
 
 # Raw, because the ORM has no advisory locks, and inserts nothing on a condition. The second
 # statement sees what others committed before they released the locks.
@@ -60,9 +58,7 @@ _STORE = """
 SELECT pg_advisory_xact_lock(hashtextextended(%(address_lock)s, 0)),
   pg_advisory_xact_lock_shared(hashtextextended(%(room_lock)s, 0));
 WITH room AS (
-  SELECT FROM channels_app_channelcounter WHERE channel_id = %(channel)s
-  HAVING coalesce(sum(stored_subscriptions), 0) + current_setting('max_connections')::int
-    < %(most)s
+  {room}
 ), added AS (
   INSERT INTO subscriptions_app_subscription (id, channel_id, platform, address, address_sha256,
     p256dh, auth, vapid_key_id, push_service, attributes, registered_at, expired_code)

@@ -19,7 +19,7 @@ from notifications_app.services import (
 
 
 class _Action(OneNotification):
-    """Does one thing, and shows the notification's page with what became of it."""
+    """Does one thing, and shows the notification's page with its result."""
 
     role = Role.SENDER
     http_method_names = ["post"]

@@ -1,4 +1,4 @@
-"""The list of drafts, and what saves, makes and deletes them."""
+"""The list of drafts, and the actions that save, create and delete them."""
 
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from pushsvc.common.errors import PushsvcError
 
 @admin.register(Draft)
 class DraftAdmin(ScopedAdmin):
-    """A draft is written on the page on which notifications are composed."""
+    """A draft is edited on the compose page."""
 
     view_role = compose_role = Role.SENDER
     change_list_template = "console/notifications/list.html"
@@ -53,7 +53,7 @@ class DraftAdmin(ScopedAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Leads to composing, where senders may write."""
+        """Redirects to the compose page if the user may send."""
         draft = own_or_404(Draft, request, id_or_404(object_id))
         return HttpResponseRedirect(compose_url(draft.pk))
 
@@ -67,7 +67,7 @@ class DraftAdmin(ScopedAdmin):
 
 
 class SaveAction(SenderPage):
-    """Saves what is in the form: as the draft that it names, else as a new one."""
+    """Saves the form: as the draft that it names, otherwise as a new one."""
 
     title = "Save"
     http_method_names = ["post"]

@@ -12,18 +12,11 @@ from typing_extensions import override
 from channels_app.console.pages import ConsolePage
 from notifications_app.admin.csv_files import csv_answer, harmless
 from notifications_app.models import Notification
+from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul
 from pushsvc.common.timestamps import format_timestamp
 
 _TIMES: Final = ("scheduled_at", "started_at", "finished_at")
-_COUNTS: Final = (
-    "recipient_count",
-    "delivered_count",
-    "bounced_count",
-    "received_count",
-    "clicked_count",
-    "dismissed_count",
-)
 COLUMNS: Final = (
     "notification_id",
     "channel",
@@ -33,7 +26,7 @@ COLUMNS: Final = (
     "target_platforms",
     "segment_id",
     *_TIMES,
-    *_COUNTS,
+    *COUNTS,
 )
 _PAGE: Final = 1_000
 
@@ -73,5 +66,5 @@ def _cells(row: Notification) -> tuple[str, ...]:
         " ".join(row.target_platforms),
         str(row.segment_id or ""),
         *(format_timestamp(time) if time else "" for time in times),
-        *(str(getattr(row, name)) for name in _COUNTS),
+        *(str(getattr(row, name)) for name in COUNTS),
     )

@@ -1,4 +1,4 @@
-"""What pages share on which notifications and drafts are written."""
+"""What the pages share on which notifications and drafts are composed."""
 
 from typing import Any, cast
 
@@ -52,10 +52,8 @@ def find_draft(request: HttpRequest) -> Draft | None:
 
 
 def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> Draft:
-    """Saves the form: as the draft that the request names, else as a new one.
-
-    Raises what `draft_save` and `draft_create` raise.
-    """
+    """Saves the form: as the draft that the request names, otherwise as a new one. Raises what
+    `draft_save` and `draft_create` raise."""
     user, stored = cast(User, request.user), form.stored()
     if not request.POST.get("draft"):
         return draft_create(channel=channel, owner=user, form=stored)
@@ -68,7 +66,7 @@ def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> 
 
 
 def compose_url(draft_id: object) -> str:
-    """The page on which the draft is written."""
+    """The address at which the draft is edited."""
     return f"{reverse('admin:notification_compose')}?draft={draft_id}"
 
 

@@ -1,7 +1,7 @@
-"""POST requests over HTTP/1.1, on connections that are kept.
+"""POST requests over HTTP/1.1, on kept connections. It does only what calls to push services need.
 
-It does what calls to push services need and no more. It follows no redirects, keeps no cookies,
-unpacks no bodies, and reads no proxies or passwords from the environment.
+It follows no redirects, keeps no cookies, unpacks no bodies, and reads no proxies or passwords from
+the environment.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ _PORTS: Final = {"http": 80, "https": 443}
 class HttpClient:
     """For one event loop.
 
-    `connections_per_origin`: how many requests to an origin may be under way, each on a connection
+    `connections_per_origin`: how many requests to an origin may be in flight, each on a connection
     of its own; others wait in line. `keepalive`: seconds for which an idle connection stays open.
-    `is_guarded`: anybody can name the hosts, so the client speaks https only, and only with public
+    `is_guarded`: anybody can name the hosts, so the client uses only https and only public
     addresses.
     """
 
@@ -68,7 +68,7 @@ class HttpClient:
         return await place.post(_encoded(place.authority, path, headers, body), until)
 
     async def close(self) -> None:
-        """Ends all connections, and requests under way with them."""
+        """Ends all connections, and the requests in flight with them."""
         if self._sweep:
             self._sweep.cancel()
         origins, self._origins = self._origins, {}
@@ -157,7 +157,8 @@ class _Origin:
             await connection.ended.wait()
 
     def end_idle(self) -> None:
-        """Ends the connections that have been idle for too long, or that the server has ended."""
+        """Ends connections that have been idle for too long, and those that the server has
+        ended."""
         for connection in self._idle:
             if not self._is_fresh(connection):
                 self._end(connection)
@@ -208,7 +209,7 @@ class _Origin:
         return connection
 
     async def _addresses(self) -> Sequence[AddrInfoType]:
-        """Requests that begin at the same time share a look-up."""
+        """Simultaneous requests share a look-up."""
         if self._looking_up is None:
             self._looking_up = self._loop.create_task(self._look_up(self._host, self._port))
             self._looking_up.add_done_callback(self._looked_up)
@@ -217,7 +218,7 @@ class _Origin:
     def _looked_up(self, task: asyncio.Task[Sequence[AddrInfoType]]) -> None:
         self._looking_up = None
         if not task.cancelled():
-            task.exception()  # asyncio would log it if nobody waited for it any more
+            task.exception()  # asyncio would log it if no request waited for it any more
 
 
 def split(url: str) -> tuple[str, str]:

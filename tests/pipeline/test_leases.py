@@ -263,7 +263,7 @@ def test_each_pass_that_breaks_is_counted_and_doubles_the_wait(sandbox, channel,
 
     waits = []
     with monkeypatch.context() as breaking:
-        breaking.setattr(reading, "address", broken)
+        breaking.setattr(reading, "read_targets", broken)
         for _ in range(3):
             lease = support.claim()
             with pytest.raises(RuntimeError):
@@ -314,7 +314,7 @@ def test_a_connection_cut_before_the_first_call_hands_the_batch_back(sandbox, ch
         sql.rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
 
     with monkeypatch.context() as cutting:
-        cutting.setattr(reading, "address", cut)
+        cutting.setattr(reading, "read_targets", cut)
         with pytest.raises(OperationalError):
             dispatch.deliver_batch(lease)
 

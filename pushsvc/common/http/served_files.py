@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 
-# A year, as long as any cache keeps; and short enough for a fix to be everywhere soon.
+# A year, as long as any cache keeps it.
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _SHORTLY: Final = "public, max-age=300"
 _HASH_DIGITS: Final = 16
@@ -52,7 +52,7 @@ class ServedFile:
 
 
 def file_response(request: HttpRequest, file: ServedFile) -> HttpResponseBase:
-    """The file in the shortest form that the browser takes, or 304 if the browser has it."""
+    """The file in the shortest form that the browser accepts, or 304 if the browser has it."""
     whole = _whole(file, request.headers.get("Accept-Encoding", ""))
     return get_conditional_response(request, etag=whole["ETag"], response=whole) or whole
 
