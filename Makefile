@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
-	soak fuzz bench bench-latency bench-lateness bench-throughput bench-events bench-requests bench-console bench-rows screenshots icons
+	soak fuzz bench bench-events bench-console screenshots icons
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -64,29 +64,11 @@ fuzz: .venv/dev.stamp ## make 100,000 requests that the OpenAPI document allows 
 bench: .venv/run.stamp .venv/peers.stamp ## measure every figure, or FIGURE=web alone, and other libraries (ARGS="--rounds 5")
 	@exec $(BIN)/python -m bench $(FIGURE) $(ARGS)
 
-bench-latency: .venv/run.stamp ## print how long a send takes to its first receipt (ARGS="--sends 50")
-	@exec $(BIN)/python -m bench.latency $(ARGS)
-
-bench-lateness: .venv/run.stamp ## print how late scheduled notifications are (ARGS="--sends 30")
-	@exec $(BIN)/python -m bench.lateness $(ARGS)
-
-bench-throughput: .venv/run.stamp ## print recipients a second (ARGS="--devices 5000 --rounds 3")
-	@exec $(BIN)/python -m bench.throughput $(ARGS)
-
-bench-transports: .venv/dev.stamp ## print the processor time of each transport alone (ARGS="--messages 2000 --rounds 5")
-	@exec $(BIN)/python -m bench.transports $(ARGS)
-
 bench-events: .venv/run.stamp ## print clicks a second that one web process counts (ARGS="--devices 2000")
 	@exec $(BIN)/python -m bench.events $(ARGS)
 
-bench-requests: .venv/run.stamp ## print the CPU of a request, compared with a bare INSERT (ARGS="--rounds 9")
-	@exec $(BIN)/python -m bench.requests $(ARGS)
-
 bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--subscribers 1000000")
 	@exec $(BIN)/python -m bench.console $(ARGS)
-
-bench-rows: .venv/run.stamp ## print what a recipient costs in PostgreSQL (ARGS="--recipients 100000")
-	@exec $(BIN)/python -m bench.rows $(ARGS)
 
 screenshots: .venv/dev.stamp ## take the pictures of the console in docs/screenshots again (ARGS="compose")
 	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)

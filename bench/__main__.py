@@ -1,26 +1,29 @@
 """All figures of the bench, or those that are named: `make bench`, `make bench FIGURE=web`.
 
-With all of them, the tables are also written to bench/RESULTS.md. Each figure runs in a process of
-its own. docs/performance.md says what the figures mean.
+All of them together are also written to bench/RESULTS.md. With `--file`, those that are named take
+the place of their sections in that file. Each figure runs in a process of its own.
+docs/performance.md says what the figures mean.
 """
 
 import argparse
 import dataclasses
+import re
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Final
 
 from bench import machine
-from bench.figures import FIGURES, Figure
+from bench.figures import FIGURES
 from bench.results import Options, Result
 
-_FILE = Path(__file__).with_name("RESULTS.md")
+_FILE: Final = Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("figure", nargs="*", help=f"of {', '.join(FIGURES)}; default: all")
-    parser.add_argument("--file", type=Path, help="where all tables go (default: RESULTS.md)")
+    parser.add_argument("--file", type=Path, help="where the tables go")
     for field in dataclasses.fields(Options):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=int, default=field.default)
     arguments = vars(parser.parse_args())
@@ -29,22 +32,32 @@ def main() -> None:
     if unknown:
         parser.error(f"no such figure: {', '.join(sorted(unknown))}")
     options = Options(**arguments)
-    tables = [_table(name, FIGURES[name], options) for name in names or FIGURES]
-    if file or not names:
-        (file or _FILE).write_text("\n\n".join([machine.described(), *tables]) + "\n")
+    for name in names or FIGURES:
+        section = _section(name, options)
+        print(f"\n{section}", flush=True)
+        if file or not names:
+            _write(file or _FILE, FIGURES[name].title, section)
 
 
-def _table(name: str, figure: Figure, options: Options) -> str:
-    print(f"\n## {figure.title}\n", flush=True)
-    result = _measured(figure, options)
-    print(result, flush=True)
-    return f"## {figure.title}\n\n`make bench FIGURE={name}`\n\n{result}"
+def _section(name: str, options: Options) -> str:
+    done = f"`make bench FIGURE={name}{options.changed}`, {machine.moment()}"
+    return f"## {FIGURES[name].title}\n\n{done}\n\n{_measured(name, options)}\n"
 
 
-def _measured(figure: Figure, options: Options) -> Result:
+def _measured(name: str, options: Options) -> Result:
     """In a new process, because Django reads its settings once."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(figure.measure, options).result()
+        return pool.submit(FIGURES[name].measure, options).result()
+
+
+def _write(file: Path, title: str, section: str) -> None:
+    """Puts the section into the file, in the order of FIGURES."""
+    text = file.read_text() if file.exists() else ""
+    found = {each.partition("\n")[0]: f"## {each}" for each in re.split("(?m)^## ", text)[1:]}
+    found[title] = section
+    ordered = [found[each.title] for each in FIGURES.values() if each.title in found]
+    head = machine.described()
+    file.write_text("\n\n".join(part.strip() for part in [head, *ordered]) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 For each page: the number of its queries, whether one of them scans a big table, and its best time
 of several as a multiple of GET /healthz, in the same process and minute. The bench fills a
-temporary database and deletes it at the end. It uses DATABASE_URL and REDIS_URL if they are set.
+temporary database and deletes it at the end.
 """
 
 import argparse
@@ -10,11 +10,10 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+from bench import filling
 from bench.database import own_database
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -49,7 +48,7 @@ def main() -> None:
 
 
 def _fill(subscribers: int, notifications: int) -> "Channel":
-    """Twenty channels. The first, which is returned, has nine tenths of the subscribers."""
+    """Twenty channels; the first, which is returned, has nine tenths of the subscribers."""
     from django.db import connection
 
     from channels_app.models import Account
@@ -59,17 +58,13 @@ def _fill(subscribers: int, notifications: int) -> "Channel":
     channels = [
         channel_create(name=f"Channel {number:02}", account=account) for number in range(_CHANNELS)
     ]
+    for position, channel in enumerate(channels):
+        share = 0.9 if position == 0 else 0.1 / (_CHANNELS - 1)
+        filling.fill(channel, int(subscribers * share), notifications // _CHANNELS)
     with connection.cursor() as cursor:
-        for position, channel in enumerate(channels):
-            share = 0.9 if position == 0 else 0.1 / (_CHANNELS - 1)
-            numbers: dict[str, UUID | int] = {
-                "channel": channel.pk,
-                "subscribers": int(subscribers * share),
-                "notifications": notifications // _CHANNELS,
-                "hours": _DAYS * 24,
-            }
-            for statement in (_SUBSCRIBERS, _COUNTERS, _NOTIFICATIONS, _HOURS, _CHANNEL_HOURS):
-                cursor.execute(statement, numbers)
+        for channel in channels:
+            for statement in (_HOURS, _CHANNEL_HOURS):
+                cursor.execute(statement, {"channel": channel.pk, "hours": _DAYS * 24})
         cursor.execute(_DELIVERIES, {"channel": channels[0].pk})
         cursor.execute(_BATCHES)
         cursor.execute(_MINUTES)
@@ -178,7 +173,7 @@ def _pages(channel: "Channel") -> dict[str, str]:
 
 
 def _statements(client: "Client", address: str) -> tuple[int, list[str]]:
-    """The status of the answer, and the statements that were made for it."""
+    """The status of the answer, and what was asked of the database for it."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -207,64 +202,8 @@ def _seconds(client: "Client", address: str, *, times: int) -> float:
         began = time.perf_counter()
         client.get(address, follow=True)
         taken.append(time.perf_counter() - began)
-    return min(taken)  # other work of the machine can only add to it
+    return min(taken)  # what else the machine does only adds
 
-
-# Ids are UUIDv7 of the last 90 days, so that they sort by time as real ones do.
-_ID = """(lpad(to_hex((extract(epoch FROM {moment}) * 1000)::bigint), 12, '0')
-  || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
-
-# One of every twenty has expired.
-_SUBSCRIBERS = f"""
-INSERT INTO subscriptions_app_subscription
-  (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
-   attributes, created_at, registered_at, expired_at, expired_code)
-SELECT {_ID.format(moment="moment")}, %(channel)s, platform, address, sha256(address::bytea),
-  '', '',
-  CASE platform WHEN 'web' THEN (SELECT id FROM channels_app_vapidkey
-                                 WHERE channel_id = %(channel)s) END,
-  CASE platform WHEN 'web' THEN 'mozilla' WHEN 'android' THEN 'fcm_v1' ELSE 'apns' END,
-  jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60),
-  moment, moment, CASE WHEN n %% 20 = 0 THEN least(now(), moment + interval '9 days') END,
-  CASE WHEN n %% 20 = 0 THEN 'gone' ELSE '' END
-FROM (
-  SELECT n, format('https://push.example/%%s/%%s', %(channel)s, n) AS address,
-    (ARRAY['web', 'web', 'android', 'ios'])[1 + n %% 4] AS platform,
-    now() - interval '90 days' * n / %(subscribers)s AS moment
-  FROM generate_series(1, %(subscribers)s) AS n
-) AS made
-"""  # noqa: S608 - numbers of the bench's own
-
-_COUNTERS = """
-INSERT INTO channels_app_channelcounter
-  (channel_id, shard, web_subscribers, android_subscribers, ios_subscribers, notifications_sent)
-SELECT %(channel)s, 0, count(*) FILTER (WHERE platform = 'web'),
-  count(*) FILTER (WHERE platform = 'android'), count(*) FILTER (WHERE platform = 'ios'),
-  %(notifications)s
-FROM subscriptions_app_subscription WHERE channel_id = %(channel)s AND expired_at IS NULL
-"""
-
-# Of every hundred, one is being sent and two are scheduled.
-_NOTIFICATIONS = f"""
-INSERT INTO notifications_app_notification
-  (id, channel_id, title, body, icon, url, image, data, ttl, urgency, topic, target_platforms,
-   status, created_at, scheduled_at, started_at, deadline_at, finished_at,
-   recipient_count, delivered_count, bounced_count, clicked_count)
-SELECT {_ID.format(moment="moment")}, %(channel)s, 'Notification number ' || n, 'Fresh bread', '',
-  'https://shop.example/', '', '{{}}', 3600, 'normal', '', '["web", "android", "ios"]', status,
-  moment, CASE status WHEN 'pending' THEN now() + interval '1 hour' * n ELSE moment END,
-  CASE WHEN status <> 'pending' THEN moment END,
-  CASE WHEN status <> 'pending' THEN moment + interval '100 days' END,
-  CASE status WHEN 'sent' THEN moment + interval '1 minute' END,
-  CASE status WHEN 'pending' THEN 0 ELSE 1000 END, CASE status WHEN 'pending' THEN 0 ELSE 900 END,
-  CASE status WHEN 'sent' THEN 100 ELSE 0 END, 0
-FROM (
-  SELECT n, now() - interval '90 days' * n / %(notifications)s AS moment,
-    CASE WHEN n %% 100 = 0 THEN 'processing' WHEN n %% 100 < 3 THEN 'pending' ELSE 'sent' END
-      AS status
-  FROM generate_series(1, %(notifications)s) AS n
-) AS made
-"""  # noqa: S608 - numbers of the bench's own
 
 _HOURS = """
 INSERT INTO notifications_app_hourlystat
@@ -282,7 +221,7 @@ SELECT %(channel)s, date_trunc('hour', now()) - make_interval(hours => back), 0,
 FROM generate_series(0, %(hours)s) AS back
 """
 
-# One notification reached every subscriber of the channel, and another is half sent.
+# One notification reached every subscriber of the channel, and another is half-way there.
 _DELIVERIES = """
 WITH largest AS (
   UPDATE notifications_app_notification SET recipient_count = counted.number,
@@ -306,7 +245,7 @@ FROM largest, subscriptions_app_subscription subscription
 WHERE subscription.channel_id = %(channel)s
 """
 
-# Of every second notification: two minutes, on each platform.
+# Of every other notification: two minutes, on each platform.
 _MINUTES = """
 INSERT INTO notifications_app_outcomeminute (notification_id, minute, platform, code, count)
 SELECT id, date_trunc('minute', started_at) + make_interval(mins => n), platform, code, 75
@@ -316,8 +255,7 @@ WHERE started_at IS NOT NULL
 ON CONFLICT DO NOTHING
 """
 
-# Of every notification that is being sent: a hundred batches that are done, and twenty that are
-# not.
+# Of every notification that is being sent: a hundred batches that are done, and twenty to do.
 _BATCHES = """
 WITH plans AS (
   INSERT INTO notifications_app_plan

@@ -1,34 +1,64 @@
-"""How much later than its `scheduled_at` a notification reaches the push service, on an idle
-system."""
+"""How much later than its `scheduled_at` a notification reaches the push service.
 
-import argparse
+First many for one second, then one at a time on an idle system. Each has one recipient.
+"""
+
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
+from statistics import median
 
-from bench.system import report, running_system, timestamp
+from bench.results import Options, Result, Row
+from bench.system import System, percentile, running_system, timestamp
 
 _FIRST_SECONDS = 5.0
+_ACCEPT_SECONDS = 0.1  # for each of many, on a busy machine
 _STEP_SECONDS = 1.37  # no multiple of the tick's second, so that every phase of it is met
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sends", type=int, default=30)
-    sends = parser.parse_args().sends
+def measure(options: Options) -> Result:
+    result = Result(remarks=[f"{options.scheduled:,} for one second; {options.sends} alone."])
+    many, alone = [], []
     with running_system() as system:
-        first = time.time() + _FIRST_SECONDS
-        due: dict[str, float] = {}
-        for number in range(sends):
-            moment = datetime.fromtimestamp(first + number * _STEP_SECONDS, UTC)
-            text = moment.isoformat(timespec="milliseconds")
-            due[system.send(scheduled_at=text)] = timestamp(text)
-        time.sleep(max(0.0, max(due.values()) - time.time()))
-        for notification_id in due:
-            system.wait_sent(notification_id)
-        receipts = system.receipts()
-    late = [receipts[notification_id] - moment for notification_id, moment in due.items()]
-    report("receipt after scheduled_at", late)
+        system.database.execute("UPDATE channels_app_channel SET sends_per_second = 1000000")
+        for _ in range(options.rounds):
+            with result.load.round():
+                many.append(_of_one_second(system, options.scheduled))
+                alone.append(_alone(system, options.sends))
+    result.rows = [
+        Row("many, median", "s", [median(late) for late in many]),
+        Row("many, p99", "s", [percentile(late, 99) for late in many], aim="under 1"),
+        Row("alone, median", "s", [median(late) for late in alone]),
+        Row("alone, p95", "s", [percentile(late, 95) for late in alone]),
+    ]
+    return result
 
 
-if __name__ == "__main__":
-    main()
+def _of_one_second(system: System, count: int) -> list[float]:
+    moment = int(time.time() + _FIRST_SECONDS + count * _ACCEPT_SECONDS)
+    with ThreadPoolExecutor(4) as pool:
+        sent = list(pool.map(partial(_schedule, system), [float(moment)] * count))
+    if time.time() > moment:
+        raise RuntimeError(f"{count} sends were not accepted before their time")
+    return _lateness(system, dict.fromkeys(sent, float(moment)))
+
+
+def _alone(system: System, count: int) -> list[float]:
+    first = int(time.time() + _FIRST_SECONDS)
+    moments = [round(first + number * _STEP_SECONDS, 3) for number in range(count)]
+    return _lateness(system, {_schedule(system, moment): moment for moment in moments})
+
+
+def _schedule(system: System, moment: float) -> str:
+    text = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+    assert abs(timestamp(text) - moment) < 0.001
+    return system.send(scheduled_at=text, target_platforms=["web"])
+
+
+def _lateness(system: System, due: dict[str, float]) -> list[float]:
+    time.sleep(max(0.0, max(due.values()) - time.time()))
+    for notification_id in due:
+        system.wait_sent(notification_id)
+    receipts = system.receipts()
+    return [receipts[notification_id] - moment for notification_id, moment in due.items()]

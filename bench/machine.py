@@ -20,7 +20,6 @@ _TOOLS = {
 
 def described() -> str:
     """The head of bench/RESULTS.md."""
-    day = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%d %H:%M UTC")
     memory = psutil.virtual_memory().total / 1e9
     return f"""# Results of the bench
 
@@ -28,9 +27,14 @@ def described() -> str:
 ratio of a peer is pushsvc's figure divided by the peer's, as the median of the rounds. A busy
 machine makes every figure worse, a ratio less so.
 
-- {day}, commit {_said("git", "rev-parse", "--short", "HEAD")}
 - {_processor()}, {psutil.cpu_count()} cores, {memory:.0f} GB, Linux {platform.release()}
 - Python {platform.python_version()}; {"; ".join(_tools())}"""
+
+
+def moment() -> str:
+    """Now, and the commit that is checked out."""
+    now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{now}, commit {_said('git', 'rev-parse', '--short', 'HEAD')}"
 
 
 def _tools() -> list[str]:

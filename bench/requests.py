@@ -1,166 +1,133 @@
 """CPU of a web process for each request, as a ratio to a view that only inserts one row.
 
-`make bench-requests`. Each round makes all kinds of requests in turn, over one connection. The
-figures are the CPU of the web process (/proc), so other load on the machine matters little.
+Each round makes all kinds of requests in turn, over one connection. The figures are the CPU of the
+web process, so other load on the machine matters little.
 """
 
 import argparse
-import http.client
-import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
-import psycopg
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from pushsvc.local import embedded
-from pushsvc.local.embedded import Home
-from pushsvc.local.embedded.server import free_port
-from pushsvc.local.supervisor import database
+from bench.database import own_database
+from bench.meter import Load, spending
+from bench.results import Options, Result, Row
+from bench.web import Request, Web, running_web
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_CHECKOUT = Path(__file__).parents[1]
+if TYPE_CHECKING:
+    from channels_app.models import Channel
 
-Request = tuple[str, dict[str, object], dict[str, str]]
+_BARE: Final = "bare INSERT"
+_AIM: Final = "2"
+
+# What makes the request of a number.
+Kinds = dict[str, Callable[[int], Request]]
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--requests", type=int, default=200, help="of each kind in a round")
     arguments.add_argument("--rounds", type=int, default=5)
-    options = arguments.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
-        home = Home(Path(folder))
-        servers = embedded.start(home.root, durable=False)
-        try:
-            servers.put_into_environment()
-            embedded.make_secrets(home)
-            embedded.fill_environment(home)
-            os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
-            database.migrate()
-            channel = database.create_channel("bench")
-            _prepare(servers.environment["DATABASE_URL"])
-            with _running_web() as (pid, port):
-                _report(_measured(pid, port, _kinds(channel), options.requests, options.rounds))
-        finally:
-            database.disconnect()
-            servers.stop()
+    print(measure(Options(**vars(arguments.parse_args()))))
 
 
-def _prepare(url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE bench_bare (id bigserial PRIMARY KEY, text text)")
-        connection.execute(
+def measure(options: Options) -> Result:
+    result = Result()
+    with _running() as (web, channel):
+        spent = cpu_of_each(web, kinds_of(channel), options, result.load, web.pid)
+    bare = spent[_BARE]
+    for name, values in spent.items():
+        ratio = median(mine / its for mine, its in zip(values, bare, strict=True))
+        is_bare = name == _BARE
+        result.rows.append(
+            Row(name, "CPU-ms", values, None if is_bare else ratio, "" if is_bare else _AIM)
+        )
+    return result
+
+
+def cpu_of_each(
+    web: Web, kinds: Kinds, options: Options, load: Load, *pids: int
+) -> dict[str, list[float]]:
+    """Milliseconds that the processes used for a request, by kind. A first round warms up."""
+    found: dict[str, list[float]] = {name: [] for name in kinds}
+    count = options.requests
+    _ask_all(web, kinds, range(count))
+    for turn in range(1, options.rounds + 1):
+        with load.round():
+            for name, make in kinds.items():
+                with spending(*pids) as spent:
+                    _ask_all(web, {name: make}, range(turn * count, (turn + 1) * count))
+                found[name].append(1000 * spent.cpu / count)
+    return found
+
+
+def _ask_all(web: Web, kinds: Kinds, numbers: range) -> None:
+    for make in kinds.values():
+        for number in numbers:
+            web.ask(make(number))
+
+
+@contextmanager
+def _running() -> "Iterator[tuple[Web, Channel]]":
+    with own_database():
+        from channels_app.services import channel_create
+
+        channel = channel_create(name="Bench")
+        prepare()
+        with running_web() as web:
+            yield web, channel
+
+
+def prepare() -> None:
+    """Makes the table of the bare view, and lets the channels that exist be asked without end."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE bench_bare (id bigserial PRIMARY KEY, text text)")
+        cursor.execute(
             "UPDATE channels_app_channel"
             " SET subscribes_per_minute = 1000000, sends_per_second = 1000000"
         )
 
 
-@contextmanager
-def _running_web() -> Iterator[tuple[int, int]]:
-    port = free_port()
-    command = (
-        f"{sys.executable} -m granian --interface asginl --port {port} --http 1 --no-ws"
-        " --no-log bench.bare:application"
-    )
-    process = subprocess.Popen(command.split(), cwd=_CHECKOUT)
-    try:
-        _await(port)
-        yield process.pid, port
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _await(port: int) -> None:
-    for _ in range(600):
-        try:
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as web:
-                web.request("GET", "/healthz")
-                web.getresponse().read()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError("the web process did not start")
-
-
-def _kinds(channel: dict[str, Any]) -> dict[str, Callable[[int], Request]]:
-    to_channel = {"X-Channel-ID": channel["channel_id"]}
-    key = {"Authorization": f"Key {channel['api_key']}"}
-    point = ec.generate_private_key(ec.SECP256R1()).public_key()
-    p256dh = point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    keys = {"p256dh": _text(p256dh), "auth": _text(bytes(16))}
-
-    def browser(name: object) -> dict[str, object]:
-        endpoint = f"https://updates.push.services.mozilla.com/wpush/v2/{name}"
-        return {"endpoint": endpoint, "keys": keys, "attributes": {"plan": "pro"}}
-
+def kinds_of(channel: "Channel") -> Kinds:
+    key = authorization(channel)
     return {
-        "bare INSERT": lambda _: ("/bare", {"title": "x"}, {}),
-        "subscribe, new": lambda number: ("/subscribe", browser(number), to_channel),
-        "subscribe, known": lambda _: ("/subscribe", browser("known"), to_channel),
-        "send-notification": lambda _: ("/send-notification", {"body": "x"}, key),
+        _BARE: lambda _: ("POST", "/bare", {"title": "x"}, {}),
+        "subscribe, new": lambda number: subscribe(channel, number),
+        "subscribe, known": lambda _: subscribe(channel, "known"),
+        "send-notification": lambda _: ("POST", "/send-notification", {"body": "x"}, key),
     }
+
+
+def subscribe(channel: "Channel", name: object) -> Request:
+    """Of the browser of this name."""
+    endpoint = f"https://updates.push.services.mozilla.com/wpush/v2/{name}"
+    body = {"endpoint": endpoint, "keys": _KEYS, "attributes": {"plan": "pro"}}
+    return "POST", "/subscribe", body, {"X-Channel-ID": str(channel.pk)}
+
+
+def authorization(channel: "Channel") -> dict[str, str]:
+    """Of a new API key."""
+    from channels_app.services import api_key_issue
+
+    return {"Authorization": f"Key {api_key_issue(channel=channel, name='bench')[1]}"}
 
 
 def _text(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _measured(
-    pid: int, port: int, kinds: dict[str, Callable[[int], Request]], count: int, rounds: int
-) -> dict[str, float]:
-    """Milliseconds of CPU for each request, by kind. The first round warms up."""
-    found: dict[str, list[float]] = {name: [] for name in kinds}
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as web:
-        for turn in range(rounds + 1):
-            for name, make in kinds.items():
-                before = _cpu_seconds(pid)
-                for number in range(count):
-                    _ask(web, make(turn * count + number))
-                if turn:
-                    found[name].append(1000 * (_cpu_seconds(pid) - before) / count)
-    return {name: median(values) for name, values in found.items()}
-
-
-def _ask(web: http.client.HTTPConnection, request: Request) -> None:
-    path, body, headers = request
-    headers = {"Content-Type": "application/json", "Host": "localhost", **headers}
-    web.request("POST", path, json.dumps(body), headers)
-    answer = web.getresponse()
-    content = answer.read()
-    if answer.status not in (200, 201, 202):
-        raise RuntimeError(f"{path} answered {answer.status}: {content!r}")
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU of the process and its children."""
-    total = 0
-    for each in (pid, *_children(pid)):
-        fields = Path(f"/proc/{each}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / _TICKS
-
-
-def _children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    return [int(each) for each in text.split()]
-
-
-def _report(figures: dict[str, float]) -> None:
-    bare = figures["bare INSERT"]
-    for name, milliseconds in figures.items():
-        sys.stdout.write(f"{name:20} {milliseconds:6.2f} ms {milliseconds / bare:5.1f} times\n")
+_POINT: Final = ec.generate_private_key(ec.SECP256R1()).public_key()
+_KEYS: Final = {
+    "p256dh": _text(_POINT.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)),
+    "auth": _text(bytes(16)),
+}
 
 
 if __name__ == "__main__":

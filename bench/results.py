@@ -1,7 +1,7 @@
 """The result of a figure, and how it is shown."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from statistics import median
 
 from typing_extensions import override
@@ -63,6 +63,16 @@ class Options:
     requests: int = 200
     sends: int = 50
     scheduled: int = 1_000
+
+    @property
+    def changed(self) -> str:
+        """What is not as by default, as arguments of make."""
+        words = [
+            f"--{field.name.replace('_', '-')} {getattr(self, field.name)}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f' ARGS="{" ".join(words)}"' if words else ""
 
 
 def _shown(value: float) -> str:

@@ -3,65 +3,127 @@
 For each round one notification to all subscribers is planned and then recorded as delivered, in
 this process, without a push service. The database is the bench's own and is thrown away. It runs
 without full page writes, so the figures do not depend on checkpoints. CPU is that of this process
-and of its database session. DATABASE_URL and REDIS_URL are used where they are set.
+and of its database session.
 """
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from typing_extensions import override
+
+from bench import filling
 from bench.database import own_database
+from bench.results import Options, Result, Row
 
 if TYPE_CHECKING:
     from channels_app.models import Channel
     from notifications_app.pipeline.lease import Lease
 
 _PLATFORM = "android"
+_FLUSH = 300  # outcomes in one transaction, as a worker collects them at most
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recipients", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--flush", type=int, default=300, help="outcomes in one transaction")
+    parser.add_argument("--flush", type=int, default=_FLUSH, help="outcomes in one transaction")
     arguments = parser.parse_args()
     with own_database():
-        channel = _subscribers(arguments.recipients)
+        channel = filling.channel_with(arguments.recipients, platforms=[_PLATFORM])
         for _ in range(arguments.rounds):
-            with _measured("plan  ", arguments.recipients):
-                _plan(channel)
-            with _measured("record", arguments.recipients):
-                _record(arguments.flush)
+            print("plan:  ", _cost(lambda: _plan(channel), arguments.recipients), flush=True)
+            print("record:", _cost(lambda: _record(arguments.flush), arguments.recipients))
+
+
+def measure(options: Options) -> Result:
+    result = Result()
+    planned, recorded = [], []
+    with own_database():
+        channel = filling.channel_with(options.recorded, platforms=[_PLATFORM])
+        for _ in range(options.rounds):
+            with result.load.round():
+                planned.append(_cost(lambda: _plan(channel), options.recorded))
+                recorded.append(_cost(lambda: _record(_FLUSH), options.recorded))
+        disk = _disk(options.recorded * options.rounds)
+    wal = [plan.wal + record.wal for plan, record in zip(planned, recorded, strict=True)]
+    result.rows = [
+        Row("WAL, plan and outcome", "bytes", wal, aim="350"),
+        Row("of it: plan", "bytes", [cost.wal for cost in planned]),
+        Row("of it: outcome", "bytes", [cost.wal for cost in recorded]),
+        Row("HOT share of updates", "", [cost.hot for cost in recorded], aim="0.95"),
+        Row("CPU of PostgreSQL, plan", "µs", [cost.database_us for cost in planned]),
+        Row("CPU of PostgreSQL, outcome", "µs", [cost.database_us for cost in recorded]),
+        Row("CPU of the worker, outcome", "µs", [cost.own_us for cost in recorded]),
+        Row("disk, delivery with its index entries", "bytes", [disk]),
+    ]
+    result.remarks.append(f"For each of {options.recorded:,} recipients.")
+    return result
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Of one recipient, but for `seconds` and `statements`."""
+
+    seconds: float
+    own_us: float
+    database_us: float
+    wal: float
+    hot: float
+    statements: int
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds:.2f} s, CPU {self.own_us:.1f} µs + PostgreSQL {self.database_us:.1f}"
+            f" µs, WAL {self.wal:.0f} B, {self.statements} statements, HOT {self.hot:.2f}"
+        )
+
+
+def _cost(step: Callable[[], None], recipients: int) -> _Cost:
+    with _counted_statements() as statements:
+        before, cpu, began = _database(), time.process_time(), time.perf_counter()
+        step()
+        seconds, cpu, after = time.perf_counter() - began, time.process_time() - cpu, _database()
+    spent = {name: after[name] - before[name] for name in after}
+    return _Cost(
+        seconds=seconds,
+        own_us=1e6 * cpu / recipients,
+        database_us=1e6 * spent["cpu"] / recipients,
+        wal=spent["wal"] / recipients,
+        hot=spent["hot"] / max(1, spent["updated"]),
+        statements=len(statements),
+    )
 
 
 @contextmanager
-def _measured(step: str, recipients: int) -> Iterator[None]:
-    """Prints what the step cost for each recipient."""
+def _counted_statements() -> Iterator[list[None]]:
+    """One entry for each statement of the block."""
     from django.db import connection
 
-    statements = 0
+    statements: list[None] = []
 
     def count(execute: Any, *arguments: Any) -> Any:
-        nonlocal statements
-        statements += 1
+        statements.append(None)
         return execute(*arguments)
 
-    before, cpu, began = _database(), time.process_time(), time.perf_counter()
     with connection.execute_wrapper(count):
-        yield
-    elapsed, cpu, after = time.perf_counter() - began, time.process_time() - cpu, _database()
-    spent = {name: after[name] - before[name] for name in after}
-    hot = f", HOT {spent['hot'] / spent['updated']:.2f}" if spent["updated"] else ""
-    print(
-        f"{step}: {elapsed:.2f} s, CPU {1e6 * cpu / recipients:.1f} µs"
-        f" + PostgreSQL {1e6 * spent['cpu'] / recipients:.1f} µs,"
-        f" WAL {spent['wal'] / recipients:.0f} B, {statements} statements{hot}",
-        flush=True,
-    )
+        yield statements
+
+
+def _disk(deliveries: int) -> float:
+    """Bytes of each delivery."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_total_relation_size('notifications_app_delivery')")
+        return float(cursor.fetchone()[0]) / deliveries
 
 
 def _database() -> dict[str, float]:
@@ -78,19 +140,6 @@ def _database() -> dict[str, float]:
         "updated": float(updated),
         "hot": float(hot),
     }
-
-
-def _subscribers(count: int) -> "Channel":
-    """A channel with so many devices."""
-    from django.db import connection
-
-    from channels_app.services import channel_create
-
-    channel = channel_create(name="Bench")
-    with connection.cursor() as cursor:
-        cursor.execute(_SUBSCRIBERS, {"channel": channel.pk, "count": count})
-        cursor.execute("VACUUM ANALYZE")
-    return channel
 
 
 def _plan(channel: "Channel") -> None:
@@ -133,18 +182,6 @@ _FIGURES = """
 SELECT pg_backend_pid(), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'), n_tup_upd,
   n_tup_hot_upd
 FROM pg_stat_user_tables WHERE relname = 'notifications_app_delivery'
-"""
-
-# Ids grow with time, as those of real subscriptions do.
-_SUBSCRIBERS = """
-INSERT INTO subscriptions_app_subscription
-  (id, channel_id, platform, address, address_sha256, p256dh, auth, attributes, push_service,
-   created_at, registered_at, expired_code, is_proven, is_set_aside)
-SELECT (lpad(to_hex(number), 12, '0') || '7' || substr(md5(number::text), 1, 3) || '8'
-        || substr(md5(number::text), 4, 15))::uuid,
-  %(channel)s, 'android', 'token-' || number, sha256(number::text::bytea), '', '', '{}', 'fcm_v1',
-  now(), now(), '', true, false
-FROM generate_series(1, %(count)s) AS number
 """
 
 

@@ -120,22 +120,31 @@ def make_channel(platform: Platform, work: Work) -> "tuple[Channel, str]":
         account = Path(work.content["fcm"]["account_file"]).read_text()
         provider_credentials_store(channel=channel, fcm_service_account=account)
     elif platform == Platform.IOS:
-        provider_credentials_store(channel=channel, apns_key=_apns_key(work.content["apns"]))
+        provider_credentials_store(channel=channel, apns_key=apns_key(work.content["apns"]))
     channel.refresh_from_db()
     return channel, api_key_issue(channel=channel, name="bench")[1]
 
 
-def _apns_key(apns: dict[str, str]) -> str:
+def apns_key(apns: dict[str, str]) -> str:
     names = ("key_id", "team_id", "topic")
     key = Path(apns["key_file"]).read_text()
     return json.dumps({"key": key, "environment": "production", **{n: apns[n] for n in names}})
 
 
 def _subscribe(channel: "Channel", platform: Platform, work: Work) -> None:
+    """The first device as the service subscribes it; the others are stored like it."""
+    from subscriptions_app.addresses import address_digest
+    from subscriptions_app.models import Subscription
     from subscriptions_app.services import subscription_register
 
-    for device in _devices(platform, work.content):
-        subscription_register(channel=channel, platform=platform, **device)
+    first, *others = _devices(platform, work.content)
+    subscription_register(channel=channel, platform=platform, **first)
+    row = Subscription.objects.filter(channel=channel).values().get()
+    stored = {name: value for name, value in row.items() if name != "id"}
+    Subscription.objects.bulk_create(
+        Subscription(**stored | device | {"address_sha256": address_digest(device["address"])})
+        for device in others
+    )
 
 
 def _devices(platform: Platform, content: dict[str, Any]) -> list[dict[str, Any]]:

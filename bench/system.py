@@ -110,10 +110,13 @@ def running_system() -> Iterator[System]:
                 supervisor.wait()
 
 
+def percentile(values: Sequence[float], percent: int) -> float:
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
 def report(name: str, seconds: Sequence[float]) -> None:
     """One line: median, 95th percentile and largest, in milliseconds."""
-    p95 = quantiles(seconds, n=20, method="inclusive")[18]
-    figures = (median(seconds), p95, max(seconds))
+    figures = (median(seconds), percentile(seconds, 95), max(seconds))
     shown = ", ".join(
         f"{label} {1000 * figure:.1f}"
         for label, figure in zip(("median", "p95", "max"), figures, strict=True)

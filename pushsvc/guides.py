@@ -37,6 +37,7 @@ GROUPS: Final = {
     "Operate": {
         "console": "The console",
         "operations": "Operation",
+        "performance": "Performance",
         "configuration": "Settings",
         "reliability": "What is promised while things fail",
     },

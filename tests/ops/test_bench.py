@@ -68,17 +68,33 @@ def test_a_peer_that_sends_less_than_it_should_is_an_error(sink, tmp_path):
         peer.spend(work, sink, 50, 10)
 
 
-def test_a_figure_runs_from_its_rows_to_its_table(tmp_path):
-    table = tmp_path / "results.md"
-    without_toolchains = environment(tmp_path) | {"PATH": "/nowhere"}
-    sizes = ["--messages", "50", "--rounds", "1"]
+def run_bench(tmp_path, *arguments):
+    """Without toolchains. The file that it wrote."""
+    file = tmp_path / "results.md"
     subprocess.run(
-        [sys.executable, "-m", "bench", "web", *sizes, "--file", str(table)],
+        [sys.executable, "-m", "bench", *arguments, "--rounds", "1", "--file", str(file)],
         cwd=CHECKOUT,
-        env=without_toolchains,
+        env=environment(tmp_path) | {"PATH": "/nowhere"},
         check=True,
     )
-    written = table.read_text()
+    return file.read_text()
+
+
+def test_a_figure_runs_from_its_rows_to_its_table(tmp_path):
+    written = run_bench(tmp_path, "web", "--messages", "50")
     assert "| pushsvc, one worker-web process |" in written
     assert "webpush-go was skipped: go is not installed." in written
     assert "Other processes had" in written
+
+
+def test_a_figure_takes_the_place_of_its_section(tmp_path):
+    before = run_bench(tmp_path, "rows", "requests", "--recorded", "50", "--requests", "2")
+    after = run_bench(tmp_path, "rows", "--recorded", "60")
+    head, *sections = before.split("\n## ")
+    new_head, *new_sections = after.split("\n## ")
+    assert [section.partition("\n")[0] for section in sections] == [
+        "Requests, beside a view with one INSERT",
+        "A recipient in PostgreSQL",
+    ]
+    assert (new_head, new_sections[0]) == (head, sections[0])
+    assert "For each of 60 recipients." in new_sections[1]

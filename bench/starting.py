@@ -1,0 +1,37 @@
+"""What a worker costs before it has anything to do: processor time until it is ready, and memory.
+
+The pool's process is the one that delivers; its parent takes tasks from the broker. Pages that they
+share are counted in parts (PSS), and only while both run.
+"""
+
+from bench.database import own_database
+from bench.meter import proportional_memory
+from bench.processes import running_worker
+from bench.results import Options, Result, Row
+
+_WORKERS = ("worker-web", "worker-android", "worker-ios", "worker-plan")
+
+
+def measure(options: Options) -> Result:
+    result = Result()
+    memory: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
+    with own_database():
+        for _ in range(options.rounds):
+            with result.load.round():
+                for name in _WORKERS:
+                    with running_worker(name) as worker:
+                        (pool,) = worker.pool
+                        own, parents = proportional_memory(pool), proportional_memory(worker.pid)
+                    memory.setdefault(f"{name}, process of the pool", []).append(own)
+                    memory.setdefault(f"{name}, its parent", []).append(parents)
+                    cpu.setdefault(name, []).append(worker.start.cpu)
+    result.rows = [
+        *(Row(f"PSS of {name}", "MB", values, aim=_aim(name)) for name, values in memory.items()),
+        *(Row(f"start to ready, {name}", "CPU-s", each, aim="1.15") for name, each in cpu.items()),
+    ]
+    return result
+
+
+def _aim(name: str) -> str:
+    return "38" if name.endswith("pool") else ""
