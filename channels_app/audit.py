@@ -48,6 +48,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "subscriptions_app.segment": ("name", "rule"),
     # Neither address nor attributes, because entries stay when a person's data is deleted.
     "subscriptions_app.subscription": ("platform", "expired_at", "expired_code"),
+    "subscriptions_app.testdevice": ("name", "subscription_id"),
     "notifications_app.draft": (),
     "notifications_app.notification": (
         "title",

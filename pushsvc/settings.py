@@ -258,6 +258,7 @@ UNKNOWN_CHANNELS_PER_MINUTE = 60  # of subscribes and unsubscribes
 SUBSCRIPTIONS_PER_CHANNEL = ENV.whole("SUBSCRIPTIONS_PER_CHANNEL", 5_000_000, least=1, most=10**9)
 WEB_PUSH_KEYS_PER_MINUTE = 6_000
 FORGED_EVENTS_PER_MINUTE = 600
+INVITATIONS_PER_MINUTE = 60  # of test devices, valid or not
 READY_PER_MINUTE = 6_000
 
 # --- PostgreSQL -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from channels_app.sign_in.admin.own import OwnPasswordPage
 from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
 from pushsvc.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
+from pushsvc.device_page import DeviceJoinView, DevicePageView, DeviceWorkerView
 from pushsvc.doctor.page import doctor_page
 from pushsvc.guides import ExamplesView, GuideView
 from pushsvc.health import HealthView, ReadyView
@@ -32,6 +33,9 @@ urlpatterns = [
     endpoint("demo/sw.js", DemoWorkerView),
     endpoint("demo/send", DemoSendView),
     endpoint("demo/notifications/<id:notification_id>", DemoCountsView),
+    endpoint("test-device/<id:channel_id>", DevicePageView),
+    endpoint("test-device/<id:channel_id>/sw.js", DeviceWorkerView),
+    endpoint("test-device/<id:channel_id>/join", DeviceJoinView),
     endpoint("openapi.json", OpenApiView),
     endpoint("healthz", HealthView),
     endpoint("readyz", ReadyView),

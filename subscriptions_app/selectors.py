@@ -116,13 +116,6 @@ def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None
         return None
 
 
-def newest_subscriptions(*, channel_id: UUID, limit: int) -> list[Subscription]:
-    """The newest active subscriptions, at most `limit` of each platform."""
-    active = _active_in(channel_id)
-    each = [active.filter(platform=name).order_by("-id")[:limit] for name in Platform]
-    return list(each[0].union(*each[1:], all=True).order_by("-id"))
-
-
 @dataclass(frozen=True, slots=True)
 class Size:
     """A number of active subscriptions."""

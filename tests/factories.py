@@ -26,7 +26,7 @@ from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from pushsvc.sandbox.apns.devices import DEFAULT_TOPIC
-from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.models import Segment, Subscription, TestDevice
 from subscriptions_app.services import segment_create, subscription_register
 
 GOOGLE_PROJECT = "alices-shop"
@@ -237,4 +237,11 @@ def make_draft(channel, owner, **fields):
     """A draft with the fields of the console's form; the rest is as in an empty one."""
     return Draft.objects.create(
         channel=channel, owner=owner, changed_by=owner, form={"body": "Half", **fields}
+    )
+
+
+def make_device(channel, subscription, owner, name="the kitchen iPhone"):
+    """A test device."""
+    return TestDevice.objects.create(
+        channel=channel, subscription_id=subscription.pk, name=name, added_by=owner
     )

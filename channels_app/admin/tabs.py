@@ -15,6 +15,7 @@ _TABS = {
     "channel_credentials": "Credentials",
     "channel_keys": "API keys",
     "channel_snippet": "Add to a site",
+    "channel_devices": "Test devices",
     "channel_vapid": "Web push key",
     "channel_settings": "Settings",
 }

@@ -33,6 +33,7 @@ _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
     "channels_app.providercredential": "credentials",
     "channels_app.vapidkey": "web push key",
     "subscriptions_app.subscription": "subscriber",
+    "subscriptions_app.testdevice": "test device",
 }
 _NOBODY = {"command": "a command", "nobody": "somebody not signed in"}
 
@@ -197,7 +198,7 @@ def _text_of(column: str) -> Func:
 def _page_of(entry: LogEntry) -> str | None:
     """The page of the row that was changed, if every reader may open it. The row may be deleted."""
     kind = entry.content_type
-    if kind.app_label == "channels_app":
+    if kind.app_label == "channels_app" or kind.model == "testdevice":
         channel = (entry.additional_data or {}).get("channel")
         return reverse("admin:channels_app_channel_change", args=[channel]) if channel else None
     if kind.app_label in {"notifications_app", "subscriptions_app"}:

@@ -39,9 +39,9 @@ from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
+from subscriptions_app.devices import devices_of
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.selectors import (
-    newest_subscriptions,
     segment_find,
     segments_by_name,
     subscription_known_as,
@@ -55,7 +55,6 @@ URGENCIES: Final = {
 }
 MOST_CHANNELS: Final = 500
 MOST_SEGMENTS: Final = 500
-_NEWEST_DEVICES: Final = 2  # of each platform
 _KEY: Final = "console "
 _FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
 
@@ -265,10 +264,7 @@ def _choices(channel: Channel) -> Mapping[str, Any]:
         ],
         "urgencies": URGENCIES.items(),
         "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
-        "devices": [
-            (PLATFORM_NAMES[each.platform], each)
-            for each in newest_subscriptions(channel_id=channel.id, limit=_NEWEST_DEVICES)
-        ],
+        "devices": [each for each in devices_of(channel.id) if each.platform],
         "limits": {"title": MAX_TITLE, "body": MAX_BODY},
         "pauses": pauses_of(
             channel.id, [name for name, enabled in channel.platforms.items() if enabled]
@@ -338,7 +334,7 @@ def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
     """Raises NotFound, and Invalid if no device was chosen."""
     known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
     if not known_as:
-        raise Invalid([Fault("", "required", "Choose the subscriber that gets the test.")])
+        raise Invalid([Fault("", "required", "Choose the device that gets the test.")])
     found = subscription_known_as(channel_id=channel.id, text=known_as)
     if found is None:
         raise NotFound("The channel has no active subscription with this id or token hash.")

@@ -23,6 +23,7 @@ from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.admin.devices import DevicesPage
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_expire, subscription_forget
 
@@ -145,6 +146,7 @@ class SubscriptionAdmin(ScopedAdmin):
         own = [
             self.page("<uuid:subscription_id>/expire/", ExpirePage, "subscription_expire"),
             self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
+            self.page("test-devices/<uuid:channel_id>/", DevicesPage, "channel_devices"),
         ]
         return own + super().get_urls()
 

@@ -60,6 +60,7 @@ def test_every_other_route_without_a_limit_costs_next_to_nothing():
     assert free == {
         *("", "docs", "docs/errors", "docs/examples", "docs/<str:name>", f"docs/{SCALAR}"),
         *("openapi.json", "sdk/<str:name>", "healthz"),
+        *("test-device/<id:channel_id>", "test-device/<id:channel_id>/sw.js"),
         "metrics",  # needs a token, or a peer on this machine
         # served only on a developer's machine
         *("demo", "demo/sw.js", "demo/send", "demo/notifications/<id:notification_id>"),

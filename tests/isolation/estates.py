@@ -21,7 +21,14 @@ from subscriptions_app.models import Segment, Subscription
 from tests.admin.support import House, fill_hours, make_house
 from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import owner_of
-from tests.factories import browser_keys, make_draft, make_key, make_notification, register
+from tests.factories import (
+    browser_keys,
+    make_device,
+    make_draft,
+    make_key,
+    make_notification,
+    register,
+)
 from tests.pipeline.support import plan
 
 WORD = "zebra"
@@ -105,6 +112,7 @@ def make_estate(name: str, word: str) -> Estate:
         "notification": _pending(channel, word, segment),
         "sent": sent,
         "draft": make_draft(channel, house.members["owner"], title=word),
+        "device": make_device(channel, devices[0], house.members["owner"], name=word),
     }
     house.rows = rows
     owner_of(channel).send({"body": word}, **{"Idempotency-Key": f"order-{word}"})

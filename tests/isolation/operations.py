@@ -29,6 +29,11 @@ OF_NOBODY = {
     "demo/sw.js",
     "demo/send",
     "demo/notifications/<id:notification_id>",
+    # The page is the same for all. Who joins a channel, the invitation says
+    # (tests/admin/subscriptions/test_devices.py).
+    "test-device/<id:channel_id>",
+    "test-device/<id:channel_id>/sw.js",
+    "test-device/<id:channel_id>/join",
     "openapi.json",
     "healthz",
     "readyz",

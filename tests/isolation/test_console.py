@@ -195,6 +195,9 @@ def forms(alice):
         yield page, draft | {"key": None}, "once"
     for page in ("draft_save", "draft_delete", "notification_compose"):
         yield page, draft | {"step": "edit", "version": "1", "draft": None}, "draft_id"
+    yield "channel_devices", {"do": "remove", "device": None}, "device_id"
+    for kind in ("subscription_id", "digest"):
+        yield "channel_devices", {"do": "add", "name": "new", "known_as": None}, kind
     for do in ("role", "remove", "link"):
         form = {"do": do, "role": "viewer", "membership": None}
         yield "channels_app_account_change", form, "number"

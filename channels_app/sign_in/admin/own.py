@@ -4,7 +4,6 @@ from base64 import b32encode
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import segno
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import authenticate, password_validation, update_session_auth_hash
@@ -16,7 +15,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse, reverse_lazy
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from django_otp import login as note_second_step
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
@@ -27,6 +26,7 @@ from channels_app.sign_in import two_step
 from channels_app.sign_in.passwords import password_set, set_password_tokens
 from pushsvc.common.console.admin import site
 from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.console.qr import qr_svg
 
 _WRONG = "The password or the code is wrong. Too many failed attempts lock you out for 15 minutes."
 _WRONG_CODE = (
@@ -238,9 +238,7 @@ class SetPasswordView(PasswordResetConfirmView):
 
 def _picture(phone: TOTPDevice) -> SafeString:
     """The secret as a QR code. It is dark on white in dark mode too, because phones need that."""
-    code = segno.make(phone.config_url, error="m")
-    drawn: str = code.svg_inline(scale=5, border=4, light="#fff", dark="#000", title="QR code")
-    return mark_safe(drawn)  # noqa: S308 - drawn by segno from our own address, squares only
+    return qr_svg(phone.config_url)
 
 
 def _typed_secret(phone: TOTPDevice) -> str:

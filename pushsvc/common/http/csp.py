@@ -44,12 +44,14 @@ CONSOLE: Final[Policy] = {
 # As texts, because making one costs more than most middleware, and every answer has one.
 _ANSWER: Final = build_policy(dict(ANSWER))
 _CONSOLE: Final = build_policy(dict(CONSOLE))
+_DEMO: Final = build_policy(dict(DEMO))
 _PAGE: Final = build_policy(dict(PAGE))
+_WORKER: Final = build_policy(dict(WORKER))
 _BY_PATH: Final[Mapping[str, str]] = {
     "/": _PAGE,
     "/docs": build_policy(dict(REFERENCE)),
-    "/demo": build_policy(dict(DEMO)),
-    "/demo/sw.js": build_policy(dict(WORKER)),
+    "/demo": _DEMO,
+    "/demo/sw.js": _WORKER,
 }
 
 
@@ -58,6 +60,8 @@ def policy_for(path: str) -> str:
     if path == "/admin" or path.startswith("/admin/"):
         return _CONSOLE
     page = path.rstrip("/") or "/"
+    if page.startswith("/test-device/"):
+        return _WORKER if page.endswith("/sw.js") else _DEMO
     return _PAGE if page.startswith("/docs/") else _BY_PATH.get(page, _ANSWER)
 
 

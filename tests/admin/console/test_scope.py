@@ -19,10 +19,10 @@ from channels_app.models import ApiKey, Channel, Membership, ProviderCredential,
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Draft, Notification
 from pushsvc.common.console.admin import site
-from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.models import Segment, Subscription, TestDevice
 from tests.admin.support import fill_hours, signed_in
 from tests.api.credentials import GOOGLE
-from tests.factories import add_crowd, make_draft, make_sent_notification
+from tests.factories import add_crowd, make_device, make_draft, make_sent_notification
 
 WORD = "zebra"
 OPEN_TO_ALL = {"login", "set_password"}
@@ -52,6 +52,7 @@ def zebra(bob):
         ),
         "draft": make_draft(bob.channel, bob.members["owner"], title=WORD),
     }
+    make_device(bob.channel, subscriptions[0], bob.members["owner"], name=WORD)
     provider_credentials_store(
         channel=bob.channel, fcm_service_account=json.dumps(GOOGLE | {"project_id": f"{WORD}-1"})
     )
@@ -154,7 +155,16 @@ def posted(client, house):
 def everything_of(house):
     """Every stored row of the house. No page may have changed it."""
     channel = house.rows["channel"]
-    models = (ApiKey, VapidKey, ProviderCredential, Segment, Subscription, Notification, Draft)
+    models = (
+        ApiKey,
+        VapidKey,
+        ProviderCredential,
+        Segment,
+        Subscription,
+        TestDevice,
+        Notification,
+        Draft,
+    )
     rows = chain(
         Channel.objects.filter(pk=channel.pk).values(),
         Membership.objects.filter(account=house.account).order_by("pk").values(),
@@ -191,6 +201,7 @@ def test_the_accounts_own_members_do_read_its_word(zebra):
         "subscriptions_app_subscription_change",
         "auditlog_logentry_changelist",
         "channel_keys",
+        "channel_devices",
     }
 
 

@@ -1,9 +1,13 @@
 """Composing: a test message to one subscriber."""
 
+from django.db.models.functions import Now
+from django.urls import reverse
+
 from notifications_app.models import Notification
-from tests.admin.notifications.composing import TEST, written
+from subscriptions_app.models import Subscription
+from tests.admin.notifications.composing import COMPOSE, TEST, written
 from tests.admin.support import subscriber
-from tests.factories import add_crowd
+from tests.factories import add_crowd, make_device
 
 
 def test_a_test_message_is_stored_for_one_subscriber_and_sent_now(sender, alice):
@@ -42,7 +46,7 @@ def test_a_test_message_to_another_channels_or_a_missing_subscriber_is_refused(s
 def test_a_test_message_without_a_subscriber_asks_for_one(sender, alice):
     page = sender.post(TEST, written(alice, test_device="", test_known_as=" ")).content.decode()
 
-    assert "Choose the subscriber that gets the test." in page
+    assert "Choose the device that gets the test." in page
     assert "token hash" not in page
     assert not Notification.objects.exists()
 
@@ -53,3 +57,25 @@ def test_a_test_message_with_faults_says_what_is_wrong(sender, alice):
     answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))
     assert "body" in answer.content.decode()
     assert not Notification.objects.exists()
+
+
+def test_no_customer_s_device_is_offered_only_test_devices_are(sender, alice):
+    add_crowd(alice.channel, 3)
+    customer, own, gone = Subscription.objects.filter(channel=alice.channel).order_by("id")
+    make_device(alice.channel, own, alice.members["sender"])
+    make_device(alice.channel, gone, alice.members["sender"], name="an old phone")
+    Subscription.objects.filter(pk=gone.pk).update(expired_at=Now())
+
+    page = sender.get(COMPOSE).content.decode()
+
+    assert f'name="test_device" value="{own.pk}" checked' in page
+    assert "the kitchen iPhone" in page
+    assert str(customer.pk) not in page
+    assert "an old phone" not in page
+
+
+def test_without_a_test_device_the_page_leads_to_where_one_is_added(sender, alice):
+    add_crowd(alice.channel, 3)
+    page = sender.get(COMPOSE).content.decode()
+    assert f'href="{reverse("admin:channel_devices", args=[alice.channel.pk])}"' in page
+    assert 'name="test_device" value="" checked' not in page

@@ -19,6 +19,7 @@ from tests.factories import (
     add_crowd,
     add_each,
     make_channel,
+    make_device,
     make_draft,
     make_sent_notification,
 )
@@ -321,11 +322,13 @@ def test_a_duplicate_starts_with_the_earlier_notifications_content(console, alic
 
 
 def test_a_test_message_reaches_only_the_chosen_subscriber(console, alice, sender, devices):
+    make_device(alice.channel, devices["web"][1], sender, name="A laptop")
+    make_device(alice.channel, devices["android"][1], sender, name="The shop's phone")
     page = console.open(COMPOSE, sender)
     write(page)
 
     _, subscription = devices["android"]
-    page.locator(f"[name=test_device][value='{subscription.id}']").check()
+    page.get_by_label("The shop's phone").check()
     page.get_by_role("button", name="Send the test").click()
 
     expect(page.get_by_text("The push service accepted the test.")).to_be_visible()

@@ -18,7 +18,7 @@ from tests.browser.console.support import (
     press_until,
     violations_of,
 )
-from tests.factories import add_crowd, make_draft, make_sent_notification
+from tests.factories import add_crowd, make_device, make_draft, make_sent_notification
 
 RULE = {
     "all": [
@@ -48,6 +48,7 @@ def furnished(alice):
     make_sent_notification(channel, status="pending", started_at=None, finished_at=None)
     draft = make_draft(channel, alice.members["owner"], title="Half of a thought")
     own, one = f"channels_app/channel/{channel.pk}", subscriber(channel)
+    make_device(channel, one, alice.members["owner"])
     return [
         "",
         "notifications_app/notification/",
@@ -61,6 +62,7 @@ def furnished(alice):
         f"{own}/credentials/",
         f"{own}/keys/",
         f"{own}/snippet/",
+        f"subscriptions_app/subscription/test-devices/{channel.pk}/",
         f"{own}/web-push-key/",
         f"{own}/settings/",
         "subscriptions_app/segment/",

@@ -1,0 +1,120 @@
+"""Test devices: named ones, on which staff look at a notification before they send it.
+
+A device joins by an invitation, a signed text that says for which channel and under which name. So
+a phone needs no sign-in: it opens a link, and what it may do by it is to become that test device.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core import signing
+from django.db import transaction
+
+from channels_app import audit
+from channels_app.models import Channel
+from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.models import MAX_DEVICE_NAME, Subscription, TestDevice
+from subscriptions_app.selectors import subscription_active
+
+MOST_DEVICES: Final = 50  # of a channel
+INVITED_SECONDS: Final = 15 * 60
+_SALT: Final = "subscriptions_app.devices.invitation"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`platform` is "" if the device is no longer subscribed."""
+
+    device: TestDevice
+    platform: str
+
+    @property
+    def platform_name(self) -> str:
+        return PLATFORM_NAMES.get(self.platform, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    channel_id: UUID
+    name: str
+    user_id: int
+
+
+def devices_of(channel_id: UUID) -> Sequence[Listed]:
+    """The channel's test devices, by name."""
+    devices = list(TestDevice.objects.filter(channel_id=channel_id).order_by("name"))
+    ids = [each.subscription_id for each in devices]
+    active = Subscription.objects.active().filter(channel_id=channel_id, id__in=ids)
+    platforms = dict(active.values_list("id", "platform"))
+    return [Listed(each, platforms.get(each.subscription_id, "")) for each in devices]
+
+
+def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User) -> TestDevice:
+    """Names the subscription a test device; one that is a test device already gets the name.
+
+    Safe to repeat. Raises NotFound if the channel has no such active subscription, Conflict if
+    another device has the name or the channel has MOST_DEVICES, and Invalid for a name that is
+    empty or too long.
+    """
+    name = _checked_name(name)
+    subscription_active(channel_id=channel.pk, subscription_id=subscription_id)
+    with transaction.atomic():
+        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        known = list(TestDevice.objects.filter(channel=channel))
+        same = next((each for each in known if each.subscription_id == subscription_id), None)
+        if any(each.name == name and each is not same for each in known):
+            raise Conflict(f"Another test device is called “{name}”.")
+        if same is not None:
+            return _renamed(same, name)
+        if len(known) >= MOST_DEVICES:
+            raise Conflict(f"The channel has {MOST_DEVICES} test devices. Remove one first.")
+        device = TestDevice.objects.create(
+            channel=channel, name=name, subscription_id=subscription_id, added_by=user
+        )
+        audit.record(
+            device, audit.Action.CREATE, after=audit.fields_of(device), note=f"Invited by {user}."
+        )
+    return device
+
+
+def device_remove(device: TestDevice) -> None:
+    """It stays a subscriber of the channel."""
+    with transaction.atomic():
+        audit.record(device, audit.Action.DELETE, audit.fields_of(device))
+        device.delete()
+
+
+def invite(*, channel: Channel, name: str, user: User) -> str:
+    """An invitation. Raises Invalid for a name that is empty or too long."""
+    return signing.dumps([str(channel.pk), _checked_name(name), user.pk], salt=_SALT)
+
+
+def invitation_of(text: str, *, channel_id: UUID) -> Invitation:
+    """Raises Forbidden for an invitation that is forged, too old, or of another channel."""
+    try:
+        channel, name, user_id = signing.loads(text, salt=_SALT, max_age=INVITED_SECONDS)
+    except signing.BadSignature as error:
+        raise Forbidden("This invitation is not valid any more. Make another one.") from error
+    if UUID(channel) != channel_id:
+        raise Forbidden("This invitation is for another channel.")
+    return Invitation(channel_id, name, user_id)
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > MAX_DEVICE_NAME or not name.isprintable():
+        detail = f"A name has 1 to {MAX_DEVICE_NAME} characters."
+        raise Invalid([Fault("name", Invalid.code, detail)])
+    return name
+
+
+def _renamed(device: TestDevice, name: str) -> TestDevice:
+    before = audit.fields_of(device)
+    device.name = name
+    device.save(update_fields=["name"])
+    audit.record(device, audit.Action.UPDATE, before, audit.fields_of(device))
+    return device
