@@ -16,8 +16,8 @@ from channels_app.console.pages import WithPages
 from channels_app.models import Channel, Role
 from pushsvc.common.console.admin import DropdownFilter, ModelAdmin, ReadOnlyAdmin
 from pushsvc.common.ids import parse_uuid
+from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.store import sql
-from pushsvc.common.windows import WINDOW_NAMES, parse_days, window
 
 
 class ScopedAdmin(WithPages, ModelAdmin):
@@ -122,7 +122,7 @@ class WithinFilter(DropdownFilter):
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(str(days), f"Last {name}") for days, name in WINDOW_NAMES.items()]
+        return [(str(days), f"Last {name}") for days, name in PERIOD_NAMES.items()]
 
     @classmethod
     def since(cls, request: HttpRequest) -> datetime | None:
@@ -132,7 +132,7 @@ class WithinFilter(DropdownFilter):
             return None
         kept: dict[int, datetime] = vars(request).setdefault("_since", {})
         if days not in kept:
-            kept[days] = window(sql.now(), days).starts[0]
+            kept[days] = period(sql.now(), days).starts[0]
         return kept[days]
 
 

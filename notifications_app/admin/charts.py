@@ -56,8 +56,8 @@ def charts(statistics: Statistics) -> list[Chart]:
 def for_script(statistics: Statistics, shown: Sequence[Chart]) -> dict[str, Any]:
     """What dashboard.js draws."""
     return {
-        "unit": statistics.window.unit,
-        "starts": [start.isoformat() for start in statistics.window.starts],
+        "unit": statistics.period.unit,
+        "starts": [start.isoformat() for start in statistics.period.starts],
         "charts": [asdict(chart) for chart in shown],
     }
 

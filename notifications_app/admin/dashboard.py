@@ -22,9 +22,9 @@ from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.reporting.statistics import Outcomes, Statistics, Totals, statistics_of
 from pushsvc.common.console.admin import site
+from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
-from pushsvc.common.windows import WINDOW_NAMES, parse_days, window
 
 _DEFAULT_DAYS: Final = 7
 _MOST_CHANNELS_OFFERED: Final = 200
@@ -49,7 +49,7 @@ class Scope:
         return self._listing("notifications_app_notification", filters)
 
     def sent_within(self, **filters: object) -> str:
-        """The address of the notifications that a number of the window counts."""
+        """The address of the notifications that a number of the period counts."""
         return self.notifications(within=self.days, **filters)
 
     def subscribers(self, **filters: object) -> str:
@@ -59,7 +59,7 @@ class Scope:
         return self._listing("subscriptions_app_subscription", filters)
 
     def changed_within(self, **filters: object) -> str:
-        """The address of the subscribers gained or lost in the window; "" if no list shows them."""
+        """The address of the subscribers gained or lost in the period; "" if no list shows them."""
         return self.subscribers(within=self.days, **filters) if self.chosen else ""
 
     def _listing(self, model: str, filters: Mapping[str, object]) -> str:
@@ -69,7 +69,7 @@ class Scope:
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The page's context (`DASHBOARD_CALLBACK`, pushsvc/common/console/theme.py)."""
     scope, now = _scope(request), sql.now()
-    found = statistics_of(scope.channels, window(now, scope.days))
+    found = statistics_of(scope.channels, period(now, scope.days))
     shown = charts.charts(found)
     return (
         context
@@ -86,7 +86,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "figures": _figures(scope, found),
             "platforms": _platforms(scope, found),
             "charts": [
-                (chart, list(zip(found.window.starts, chart.rows, strict=True))) for chart in shown
+                (chart, list(zip(found.period.starts, chart.rows, strict=True))) for chart in shown
             ],
             "chart_data": charts.for_script(found, shown),
             "steps": _steps(request, scope, found.totals),
@@ -137,20 +137,20 @@ def _choices(request: HttpRequest, scope: Scope) -> dict[str, Any]:
         "offered_channels": found[:_MOST_CHANNELS_OFFERED],
         "is_chosen_offered": scope.chosen in found[:_MOST_CHANNELS_OFFERED],
         "has_more_channels": len(found) > _MOST_CHANNELS_OFFERED,
-        "windows": [
+        "periods": [
             {
                 "name": name,
                 "url": scope.address("admin:index", days=days),
                 "is_current": days == scope.days,
             }
-            for days, name in WINDOW_NAMES.items()
+            for days, name in PERIOD_NAMES.items()
         ],
-        "window_name": WINDOW_NAMES[scope.days],
+        "period_name": PERIOD_NAMES[scope.days],
     }
 
 
 def _figures(scope: Scope, found: Statistics) -> list[dict[str, Any]]:
-    """Each with a link to what it counts, and its value in the window before."""
+    """Each with a link to what it counts, and its value in the period before."""
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {

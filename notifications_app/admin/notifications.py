@@ -56,7 +56,7 @@ class NotificationAdmin(ScopedAdmin):
     compose_role = Role.SENDER
     change_list_template = "console/notifications/list.html"
     empty_help = "Notifications that are sent or scheduled, here or through the API, appear here."
-    list_before_template = "console/notifications/window.html"
+    list_before_template = "console/notifications/period.html"
     list_display = ("message", "channel", "to", "state", "progress", "clicked", "when")
     list_filter = (
         ChannelFilter,

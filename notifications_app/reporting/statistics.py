@@ -13,8 +13,8 @@ from channels_app.models import Channel, ChannelHour
 from channels_app.selectors import totals_of
 from notifications_app.models import HourlyStat
 from pushsvc.common.console.figures import share
+from pushsvc.common.periods import Period
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
-from pushsvc.common.windows import Window
 
 
 class _Additive(Protocol):
@@ -79,7 +79,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Series(Generic[T]):
-    """An entry for each hour or day of a window, their sum, and the sum of the window before if
+    """An entry for each hour or day of a period, their sum, and the sum of the period before if
     the two are compared."""
 
     entries: Sequence[T]
@@ -89,9 +89,9 @@ class Series(Generic[T]):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Channels taken together over a window."""
+    """Channels taken together over a period."""
 
-    window: Window
+    period: Period
     totals: Totals
     outcomes: Series[Outcomes]
     platform_outcomes: Mapping[Platform, Series[Outcomes]]
@@ -108,12 +108,12 @@ class Statistics:
         }
 
 
-def statistics_of(channels: QuerySet[Channel], of: Window) -> Statistics:
+def statistics_of(channels: QuerySet[Channel], of: Period) -> Statistics:
     """Three queries for any number of channels."""
     outcomes = _outcomes(channels, of)
     changes, sent = _changes(channels, of)
     return Statistics(
-        window=of,
+        period=of,
         totals=totals(channels),
         outcomes=_together(outcomes.values(), Outcomes()),
         platform_outcomes=outcomes,
@@ -129,7 +129,7 @@ def totals(channels: QuerySet[Channel]) -> Totals:
     return Totals(subscribers, sums.notifications_sent)
 
 
-def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[Platform, Series[Outcomes]]:
+def _outcomes(channels: QuerySet[Channel], of: Period) -> dict[Platform, Series[Outcomes]]:
     names = list(Outcomes.__dataclass_fields__)
     # Before PostgreSQL 18 the primary key finds a range of hours only if platforms are named.
     hours = HourlyStat.objects.filter(channel__in=channels, platform__in=PLATFORM_VALUES)
@@ -149,7 +149,7 @@ def _outcomes(channels: QuerySet[Channel], of: Window) -> dict[Platform, Series[
 
 
 def _changes(
-    channels: QuerySet[Channel], of: Window
+    channels: QuerySet[Channel], of: Period
 ) -> tuple[dict[Platform, Series[Changes]], Series[int]]:
     names = [f"{platform}_{way}" for platform in Platform for way in ("gained", "lost")]
     hours = ChannelHour.objects.filter(channel__in=channels)
@@ -166,9 +166,9 @@ def _changes_of(row: Mapping[str, Any], platform: Platform) -> Changes:
 
 
 def _summed(
-    hours: QuerySet[Any], of: Window, names: Iterable[str], *by: str
+    hours: QuerySet[Any], of: Period, names: Iterable[str], *by: str
 ) -> list[dict[str, Any]]:
-    """`sum_<name>` of each name, for each hour or day (`at`) that the window reads."""
+    """`sum_<name>` of each name, for each hour or day (`at`) that the period reads."""
     grouped = (
         hours.filter(hour__gte=of.read_from)
         .annotate(at=Trunc("hour", of.unit, tzinfo=UTC))
@@ -177,7 +177,7 @@ def _summed(
     return list(grouped.annotate(**{f"sum_{name}": Sum(name) for name in names}))
 
 
-def _series(found: Mapping[datetime, T], of: Window, zero: T) -> Series[T]:
+def _series(found: Mapping[datetime, T], of: Period, zero: T) -> Series[T]:
     entries = [found.get(start, zero) for start in of.starts]
     earlier = [entry for start, entry in found.items() if start < of.starts[0]]
     return Series(entries, sum(entries, zero), sum(earlier, zero))

@@ -1,6 +1,6 @@
-"""The time windows of the console's figures and lists: whole hours or days of UTC.
+"""The periods of the console's figures and lists: whole hours or days of UTC.
 
-A window includes the current hour or day. So a figure is always the sum of its chart.
+A period includes the current hour or day. So a figure is always the sum of its chart.
 """
 
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-WINDOW_NAMES: Final[Mapping[int, str]] = {
+PERIOD_NAMES: Final[Mapping[int, str]] = {
     1: "24 hours",
     7: "7 days",
     30: "30 days",
     90: "90 days",
 }
-_MOST_COMPARED: Final = 30  # hours or days; comparing longer windows would read too much
+_MOST_COMPARED: Final = 30  # hours or days; comparing longer periods would read too much
 
 
 @dataclass(frozen=True)
-class Window:
+class Period:
     """`starts`: the starts of its hours or days, oldest first. `is_compared`: with the same time
     before."""
 
@@ -35,18 +35,18 @@ class Window:
         return self.starts[0] - self.step * len(self.starts) * self.is_compared
 
 
-def window(now: datetime, days: int) -> Window:
+def period(now: datetime, days: int) -> Period:
     """The last 24 hours if `days` is 1, otherwise the last `days` days."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if days == 1:
-        return _window("hour", timedelta(hours=1), hour, 24)
-    return _window("day", timedelta(days=1), hour.replace(hour=0), days)
+        return _period("hour", timedelta(hours=1), hour, 24)
+    return _period("day", timedelta(days=1), hour.replace(hour=0), days)
 
 
 def parse_days(text: str) -> int | None:
-    """The days of an offered window. None if no such window is offered."""
-    return next((days for days in WINDOW_NAMES if str(days) == text), None)
+    """The days of an offered period. None if no such period is offered."""
+    return next((days for days in PERIOD_NAMES if str(days) == text), None)
 
 
-def _window(unit: Literal["hour", "day"], step: timedelta, last: datetime, count: int) -> Window:
-    return Window(unit, step, tuple(last - step * back for back in reversed(range(count))))
+def _period(unit: Literal["hour", "day"], step: timedelta, last: datetime, count: int) -> Period:
+    return Period(unit, step, tuple(last - step * back for back in reversed(range(count))))

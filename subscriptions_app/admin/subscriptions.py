@@ -53,7 +53,7 @@ class StateFilter(DropdownFilter):
 
 
 class ChangedWithinFilter(WithinFilter):
-    """Subscribers that expired in the window, if the list shows expired ones, else new ones."""
+    """Subscribers that expired in the period, if the list shows expired ones, else new ones."""
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

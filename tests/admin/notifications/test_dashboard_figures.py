@@ -9,7 +9,7 @@ from django.utils import timezone
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
 from notifications_app.reporting.statistics import Changes, Outcomes, statistics_of
-from pushsvc.common.windows import window
+from pushsvc.common.periods import period
 from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.admin.notifications.dashboards import all_of, hour, html, page, stat
@@ -17,17 +17,17 @@ from tests.hours import stay_in_one_hour
 
 
 @pytest.mark.parametrize(("days", "unit", "entries"), [(1, "hour", 24), (7, "day", 7)])
-def test_a_window_ends_with_the_current_hour_or_day(days, unit, entries):
+def test_a_period_ends_with_the_current_hour_or_day(days, unit, entries):
     now = timezone.now()
 
-    of = window(now, days)
+    of = period(now, days)
 
     assert (of.unit, len(of.starts)) == (unit, entries)
     assert of.starts[-1] <= now < of.starts[-1] + of.step
     assert of.starts[0] - of.read_from == of.step * entries
 
 
-def test_figures_are_sums_over_the_window_and_over_the_one_before(alice):
+def test_figures_are_sums_over_the_period_and_over_the_one_before(alice):
     stay_in_one_hour()
     stat(alice.channel, back=0, recipients=10, delivered=8, bounced=2, clicked=1)
     stat(alice.channel, back=0, platform="ios", recipients=5, delivered=5)
@@ -36,7 +36,7 @@ def test_figures_are_sums_over_the_window_and_over_the_one_before(alice):
     stat(alice.channel, back=47, recipients=3, delivered=3)
     stat(alice.channel, back=48, recipients=100, delivered=100)
 
-    outcomes = statistics_of(all_of(alice), window(timezone.now(), 1)).outcomes
+    outcomes = statistics_of(all_of(alice), period(timezone.now(), 1)).outcomes
 
     assert outcomes.total == Outcomes(recipients=16, delivered=14, bounced=2, clicked=2)
     assert outcomes.before == Outcomes(recipients=10, delivered=9, bounced=1, clicked=0)
@@ -46,14 +46,14 @@ def test_figures_are_sums_over_the_window_and_over_the_one_before(alice):
     assert outcomes.total.clicked_share == 2 / 14
 
 
-def test_a_long_window_neither_compares_with_nor_reads_the_one_before():
-    of = window(timezone.now(), 90)
+def test_a_long_period_neither_compares_with_nor_reads_the_one_before():
+    of = period(timezone.now(), 90)
 
     assert (len(of.starts), of.is_compared, of.read_from) == (90, False, of.starts[0])
 
 
 def test_a_share_of_zero_is_not_shown(alice):
-    total = statistics_of(all_of(alice), window(timezone.now(), 30)).outcomes.total
+    total = statistics_of(all_of(alice), period(timezone.now(), 30)).outcomes.total
 
     assert (total.delivered_share, total.bounced_share, total.clicked_share) == (None,) * 3
 
@@ -73,7 +73,7 @@ def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice)
     counter_add(alice.channel.id, android_subscribers=6)
     ChannelHour.objects.filter(hour=hour()).delete()
 
-    of = statistics_of(all_of(alice), window(timezone.now(), 1))
+    of = statistics_of(all_of(alice), period(timezone.now(), 1))
 
     assert of.subscribers["android"] == [0] * 18 + [2] * 4 + [8] * 2
     assert of.subscribers["web"] == [0] * 24
@@ -82,7 +82,7 @@ def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice)
 
 
 @pytest.mark.parametrize("days", ["1", "7", "30", "90", "8", "-1", "x", "9" * 400])
-def test_an_unknown_window_becomes_a_week(alice, days):
+def test_an_unknown_period_becomes_a_week(alice, days):
     shown = page(alice.members["viewer"], days=days).context["scope"].days
 
     assert shown == (int(days) if days in {"1", "7", "30", "90"} else 7)

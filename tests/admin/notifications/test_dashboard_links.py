@@ -122,13 +122,13 @@ def test_the_lists_behind_a_platforms_numbers_count_only_that_platform(busy_day)
         ({"outcome": "delivered", "platform": "android"}, set()),
     ],
 )
-def test_an_outcome_on_a_platform_is_searched_without_a_window(busy_day, query, expected):
+def test_an_outcome_on_a_platform_is_searched_without_a_period(busy_day, query, expected):
     client = signed_in(busy_day.members["viewer"])
 
     assert titles(listed(client, f"{NOTIFICATIONS}?{urlencode(query)}")) == expected
 
 
-def test_a_longer_window_lists_more_notifications(busy_day):
+def test_a_longer_period_lists_more_notifications(busy_day):
     user = busy_day.members["viewer"]
     shown = figures(page(user, days=7).context)
 
@@ -138,7 +138,7 @@ def test_a_longer_window_lists_more_notifications(busy_day):
     assert sums(found) == (shown["Delivered"]["value"], shown["Bounced"]["value"])
 
 
-def test_the_list_behind_sent_holds_notifications_that_ended_in_the_window(busy_day):
+def test_the_list_behind_sent_holds_notifications_that_ended_in_the_period(busy_day):
     user = busy_day.members["viewer"]
     url = figures(page(user, days=1).context)["Notifications sent"]["url"]
 
@@ -159,7 +159,7 @@ def test_the_list_says_what_its_columns_count(busy_day):
     assert "being sent at some time" not in signed_in(user).get(NOTIFICATIONS).content.decode()
 
 
-def test_the_lists_behind_gained_and_lost_hold_the_subscribers_of_the_window(alice):
+def test_the_lists_behind_gained_and_lost_hold_the_subscribers_of_the_period(alice):
     user = alice.members["viewer"]
     add_crowd(alice.channel, 30)
     now, rows = timezone.now(), Subscription.objects.order_by("id")
@@ -178,7 +178,7 @@ def test_the_lists_behind_gained_and_lost_hold_the_subscribers_of_the_window(ali
     assert old in listed(signed_in(user), web["url"])
 
 
-def test_the_first_id_of_a_window_sorts_before_all_ids_made_in_it():
+def test_the_first_id_of_a_period_sorts_before_all_ids_made_in_it():
     now = timezone.now()
     assert uuid7_at(now - timedelta(seconds=1)) < Subscription().id < uuid7_at(now + timedelta(1))
 
@@ -214,13 +214,13 @@ def test_every_figure_links_to_its_list_for_the_chosen_channel(alice):
 
 
 @pytest.mark.parametrize("within", ["8", "-1", "x", "9" * 400, ""])
-def test_an_unknown_window_hides_no_rows(busy_day, within):
+def test_an_unknown_period_hides_no_rows(busy_day, within):
     client = signed_in(busy_day.members["viewer"])
 
     assert len(listed(client, f"{NOTIFICATIONS}?within={within}")) == 5
 
 
-def test_lists_of_a_window_take_few_queries(alice, root, django_assert_max_num_queries):
+def test_lists_of_a_period_take_few_queries(alice, root, django_assert_max_num_queries):
     for number in range(60):
         one = sent(alice.channel, began=3, over=2, title=f"{number}")
         OutcomeMinute.objects.create(
