@@ -126,6 +126,12 @@ def recent_forget() -> None:
     recent_api_key.forget()
 
 
+def is_enabled(channel: Channel, platform: Platform) -> bool:
+    """Asks the database before it says no: the row may be a second old, and another process may
+    just have enabled the platform for the client that now uses it."""
+    return channel.platforms[platform] or channel_get(channel.id).platforms[platform]
+
+
 def current_vapid_key(channel: Channel) -> VapidKey:
     """The key pair for new subscriptions. Every channel has one."""
     return VapidKey.objects.get(channel=channel, retired_at__isnull=True)

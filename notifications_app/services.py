@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
+from channels_app.selectors import is_enabled
 from notifications_app import idempotency, selectors
 from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
 from notifications_app.delivery.registry import TRANSPORTS
@@ -253,9 +254,8 @@ def _rule(channel_id: UUID, segment_id: UUID | None) -> Rule | None:
 
 def _payload_sizes(channel: Channel, request: SendRequest) -> dict[Platform, int]:
     """Bytes by platform. Raises for a request that may not be sent."""
-    enabled = channel.platforms
     for platform in request.target_platforms:
-        if not enabled[platform]:
+        if not is_enabled(channel, platform):
             raise PlatformNotEnabled("target_platforms", platform)
     for platform in request.target_platforms:
         _check_data_names(platform, request.content.data)

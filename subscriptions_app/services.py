@@ -21,7 +21,7 @@ from psycopg.errors import UniqueViolation
 from channels_app import audit
 from channels_app.counters import counter_add
 from channels_app.models import Channel
-from channels_app.selectors import current_vapid_key
+from channels_app.selectors import current_vapid_key, is_enabled
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
@@ -83,7 +83,7 @@ def subscription_register(
     `attributes` None keeps the stored ones. Safe to repeat, also at the same time. Raises
     PlatformNotEnabled, EndpointRefused, VapidKeyUnknown, SubscriptionsFull.
     """
-    if not channel.platforms[platform]:
+    if not is_enabled(channel, platform):
         raise PlatformNotEnabled("platform", platform)
     facts: dict[str, Any] = {"p256dh": p256dh, "auth": auth}
     facts |= _address_facts(platform, address)

@@ -15,7 +15,7 @@ from pushsvc.common.store import recent
 from pushsvc.common.store.recent import Recent
 from tests.api.credentials import GOOGLE
 from tests.api.support import code
-from tests.factories import browser
+from tests.factories import browser, phone
 
 KEPT = 1.0  # pushsvc/settings.py
 
@@ -82,6 +82,18 @@ def test_a_channel_that_refuses_a_platform_does_so_after_a_second(db, alice, clo
     clock.now += KEPT
 
     assert code(subscribe(2), 400) == "platform_not_enabled"
+
+
+def test_a_platform_that_another_process_enabled_is_taken_at_once(db, alice, clock):
+    assert send(alice).status_code == 202
+    assert alice.subscribe(browser()).status_code == 201
+    to_android = {"body": "Fresh bread", "target_platforms": ["android"]}
+    assert code(alice.send(to_android), 400) == "platform_not_enabled"
+
+    Channel.objects.update(android_enabled=True)
+
+    assert alice.send(to_android).status_code == 202
+    assert alice.subscribe(phone("android", "token")).status_code == 201
 
 
 def test_within_a_second_a_send_is_one_statement(db, alice, clock, django_assert_num_queries):
