@@ -80,6 +80,11 @@ class NotificationQuerySet(StateQuerySet[Row]):
             status=NotificationStatus.PENDING, scheduled_at__lte=Now(), paused_at__isnull=True
         )
 
+    def due_within(self, ahead: timedelta) -> Self:
+        """Those that are not due yet, and will be by then."""
+        coming = Q(scheduled_at__gt=Now(), scheduled_at__lte=Now() + ahead)
+        return self.filter(coming, status=NotificationStatus.PENDING, paused_at__isnull=True)
+
     def out_of_time(self) -> Self:
         """Those in `processing` that are past their deadline or stopped. A paused one has time."""
         is_over = Q(deadline_at__lt=Now()) | Q(stopped_at__isnull=False)

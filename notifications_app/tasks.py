@@ -26,6 +26,7 @@ from pushsvc.common.platforms import Platform
 logger = logging.getLogger(__name__)
 
 _TURN_SECONDS = 30.0
+_AHEAD_SECONDS = 1.5  # until the next tick, and what that may be late
 _PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes and expire if they wait
 _EXPIRY_STEPS = 20
 _TIME_LIMIT = 300  # seconds; longer than a batch may take, so that only a task that hangs is killed
@@ -109,6 +110,8 @@ def _decide_expiries() -> None:
 def _wake_workers() -> None:
     if planning.anything_to_plan():
         wakeup.wake("plan", settings.WORKER_CONCURRENCY)
+    for seconds in planning.starts_within(_AHEAD_SECONDS):
+        wakeup.wake("plan", after=seconds)
     for platform, due in batches.due_counts(most=wakeup.MOST_WAITING).items():
         wakeup.wake(platform, due)
 

@@ -17,6 +17,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
+from django.db.models import F
+from django.db.models.functions import Now
 
 from channels_app.counters import counter_add
 from notifications_app.models import Notification, Plan
@@ -32,6 +34,8 @@ from subscriptions_app.selectors import rule_part, window_part
 
 _PLAN_LEASE = timedelta(seconds=60)
 _FAILED_PLAN_WAIT = timedelta(seconds=5)
+_GRID_SECONDS = 0.1
+_STARTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,16 @@ def anything_to_plan() -> bool:
     """Whether a notification is due or a plan has windows left."""
     due = Notification.objects.due().values_list("channel")
     return due.union(Plan.objects.plannable().values_list("channel"), all=True).exists()
+
+
+def starts_within(seconds: float) -> list[float]:
+    """In how many seconds notifications are due that are due then at the latest, rounded up to
+    _GRID_SECONDS. Looks at the next _STARTS only."""
+    ahead = timedelta(seconds=seconds)
+    coming = Notification.objects.due_within(ahead).order_by("scheduled_at")
+    waits = coming.annotate(wait=F("scheduled_at") - Now()).values_list("wait", flat=True)
+    grid = {math.ceil(wait.total_seconds() / _GRID_SECONDS) for wait in waits[:_STARTS]}
+    return [step * _GRID_SECONDS for step in sorted(grid)]
 
 
 def _write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:

@@ -28,14 +28,17 @@ _SILENCE_SECONDS = 1.0  # after a broker that did not answer
 _silent_until = 0.0
 
 
-def wake(queue: str, count: int = 1) -> None:
-    """Puts up to `count` messages on the queue, so that no more than MOST_WAITING wait there."""
+def wake(queue: str, count: int = 1, *, after: float | None = None) -> None:
+    """Puts up to `count` messages on the queue, so that no more than MOST_WAITING wait there.
+
+    `after`: the worker that gets one keeps it for so many seconds. Only for a second or two.
+    """
     global _silent_until
     if time.monotonic() < _silent_until:
         return
     task = _TASKS[queue]
     try:
-        _publish(task, queue, count)
+        _publish(task, queue, count, after)
     except Exception as error:  # noqa: BLE001 (each broker has errors of its own, not all wrapped)
         _silent_until = time.monotonic() + _SILENCE_SECONDS
         logger.warning("doorbell.unheard", extra={"queue": queue, "error": type(error).__name__})
@@ -67,11 +70,13 @@ class _Transport(redis.Transport):
     Channel = _Channel
 
 
-def _publish(task: str, queue: str, count: int) -> None:
+def _publish(task: str, queue: str, count: int, after: float | None) -> None:
     with pools.producers[_connection(os.getpid())].acquire(block=True, timeout=1) as producer:
         free = MOST_WAITING - _waiting(producer.channel, queue)
         for _ in range(min(count, free)):
-            current_app.send_task(task, queue=queue, producer=producer, retry=False)
+            current_app.send_task(
+                task, queue=queue, producer=producer, retry=False, countdown=after
+            )
 
 
 def _waiting(channel: Any, queue: str) -> int:

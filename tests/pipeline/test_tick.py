@@ -7,6 +7,8 @@ from django.db.models.functions import Now
 
 from notifications_app import retention, tasks
 from notifications_app.models import Batch, Delivery, Notification, Plan
+from notifications_app.pipeline import planning
+from pushsvc.common import worker
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
@@ -88,6 +90,32 @@ def test_the_tick_wakes_workers_up_only_for_due_work(channel):
     lose_every_message()
     support.tick()
     assert (support.waiting("plan"), support.waiting("web")) == (0, 0)
+
+
+def test_the_tick_has_a_planner_woken_up_when_a_notification_becomes_due(channel):
+    seconds = (0.45, 0.46, 0.9)
+    for each in seconds:
+        factories.make_notification(channel, scheduled_at=Now() + timedelta(seconds=each))
+    factories.make_notification(channel, scheduled_at=Now() + timedelta(seconds=60))
+
+    waits = planning.starts_within(1.5)
+
+    assert waits == sorted(set(waits))
+    assert 0 < len(waits) <= len(seconds)
+    assert max(waits) <= 1.0
+
+
+def test_a_worker_plans_at_its_time_what_a_single_tick_saw_coming(processes, channel):
+    factories.add_subscriptions(channel, 1)
+    processes.start("worker-plan")
+    support.until(lambda: worker.liveness(["plan"]).processes.get("plan"))
+    notification = factories.make_notification(channel, scheduled_at=Now() + timedelta(seconds=1))
+
+    support.tick()
+
+    support.until(lambda: notification.plans.filter(status="delivering").exists())
+    notification.refresh_from_db()
+    assert notification.started_at >= notification.scheduled_at
 
 
 def test_a_planner_that_has_not_finished_wakes_up_the_next(channel, settings, monkeypatch):
