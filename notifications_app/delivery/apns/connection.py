@@ -31,6 +31,7 @@ from hyperframe.frame import GoAwayFrame
 from multidict import CIMultiDict
 from typing_extensions import override
 
+from notifications_app.delivery.apns.fields import FieldEncoder
 from notifications_app.delivery.apns.frames import GoawayFilter
 from notifications_app.delivery.types import clean_text
 from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
@@ -101,6 +102,7 @@ class Connection(asyncio.Protocol):
                 validate_outbound_headers=False,
             )
         )
+        self._h2.encoder = FieldEncoder()
         self._goaways = GoawayFilter()
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, _Stream] = {}
@@ -223,18 +225,21 @@ class Connection(asyncio.Protocol):
         self._h2.send_headers(stream_id, headers)
         stream = _Stream(self._loop.create_future(), body)
         self._streams[stream_id] = self._unsent[stream_id] = stream
-        self._send_bodies()
+        self._send_body(stream_id, stream)
         self._flush_soon()
         return stream_id, stream
 
     def _send_bodies(self) -> None:
-        """Sends what flow control allows (RFC 9113 section 5.2), and the rest later."""
         for stream_id, stream in list(self._unsent.items()):
-            while size := self._sendable(stream_id, stream):
-                part, stream.unsent = stream.unsent[:size], stream.unsent[size:]
-                self._h2.send_data(stream_id, part, end_stream=not stream.unsent)
-            if not stream.unsent:
-                del self._unsent[stream_id]
+            self._send_body(stream_id, stream)
+
+    def _send_body(self, stream_id: int, stream: _Stream) -> None:
+        """Sends what flow control allows (RFC 9113 section 5.2), and the rest later."""
+        while stream.unsent and (size := self._sendable(stream_id, stream)):
+            part, stream.unsent = stream.unsent[:size], stream.unsent[size:]
+            self._h2.send_data(stream_id, part, end_stream=not stream.unsent)
+        if not stream.unsent:
+            del self._unsent[stream_id]
 
     def _sendable(self, stream_id: int, stream: _Stream) -> int:
         window = self._h2.local_flow_control_window(stream_id)
