@@ -52,7 +52,9 @@ class Connection(asyncio.Protocol):
         self._is_whole = False
         self._answer = self._loop.create_future()
         timer = self._loop.call_at(until, self._time_out)
-        cast(asyncio.Transport, self._transport).write(request)
+        # Writing wakes the receiver, and the next message would be encrypted with cold caches. So
+        # what begins together is written together, when all of it is encrypted.
+        self._loop.call_soon(self._write, request)
         try:
             return await self._answer
         finally:
@@ -60,6 +62,10 @@ class Connection(asyncio.Protocol):
             self._answer = None
             if not self._is_whole:
                 self.abort()
+
+    def _write(self, request: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(request)
 
     def abort(self) -> None:
         if self._transport is not None:
