@@ -36,6 +36,7 @@ from notifications_app.admin.page import (
     TestPart,
     state_of,
 )
+from notifications_app.admin.scheduled import CalendarPage, audiences_of
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.models import Notification
@@ -130,8 +131,29 @@ class NotificationAdmin(ScopedAdmin):
             said = Q(title__icontains=words) | Q(body__icontains=words) if words else Q()
             return _bounded(request, queryset).filter(said), False
 
+    @admin.display(description="To how many")
+    def audience(self, notification: Any) -> str:
+        """As of now. Set by `get_changelist_instance`."""
+        return str(notification.audience)
+
+    @override
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        if _is_schedule(request):
+            audiences = audiences_of(changelist.result_list)
+            for each in changelist.result_list:
+                each.audience = audiences[each.pk]
+        return changelist
+
+    @override
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """What is scheduled: the soonest first."""
+        return ("scheduled_at", "id") if _is_schedule(request) else ("-id",)
+
     @override
     def get_list_display(self, request: HttpRequest) -> list[Any]:
+        if _is_schedule(request):
+            return ["when", "audience", "message", "channel", "to"]
         shown: list[Any] = list(super().get_list_display(request))
         if WithinFilter.since(request) is not None:
             shown.insert(shown.index("progress"), "ended")
@@ -166,6 +188,7 @@ class NotificationAdmin(ScopedAdmin):
     def get_urls(self) -> list[URLPattern]:
         one = "<uuid:notification_id>/"
         own = [
+            self.page("calendar/", CalendarPage, "notification_calendar"),
             self.page("compose/", ComposePage, "notification_compose"),
             self.page("compose/check/", ComposeCheck, "notification_compose_check"),
             self.page("compose/test/", ComposeTest, "notification_compose_test"),
@@ -188,6 +211,11 @@ class NotificationAdmin(ScopedAdmin):
             self.page("remove-segment/<uuid:segment_id>/", RemovePage, "segment_remove"),
         ]
         return [*own, *dashboard.pages(), *super().get_urls()]
+
+
+def _is_schedule(request: HttpRequest) -> bool:
+    """Whether the list shows only what is scheduled."""
+    return not _is_export(request) and request.GET.get("show") == "scheduled"
 
 
 def _is_export(request: HttpRequest) -> bool:

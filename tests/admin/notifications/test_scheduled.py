@@ -1,0 +1,123 @@
+"""What is scheduled: the list leads with when and to how many; the calendar of a month."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from notifications_app.admin import scheduled
+from subscriptions_app.services import segment_create
+from tests.factories import add_crowd, add_each, make_notification
+
+CALENDAR = reverse("admin:notification_calendar")
+LIST = reverse("admin:notifications_app_notification_changelist")
+
+
+def at(day, hour=9, month=3):
+    return datetime(2031, month, day, hour, 30, tzinfo=UTC)
+
+
+def make(house, title, moment, **fields):
+    return make_notification(
+        house.channel, title=title, body="x", status="pending", scheduled_at=moment, **fields
+    )
+
+
+def days(page):
+    """What stands in each day of the calendar that has something."""
+    cells = re.findall(r'datetime="([-\d]+)">.*?</time>(.*?)</td>', page, re.DOTALL)
+    told = {day: " ".join(re.sub(r"<[^>]+>", " ", text).split()) for day, text in cells}
+    return {day: text for day, text in told.items() if text}
+
+
+def test_a_month_shows_what_is_scheduled_when_and_to_how_many(alice, viewer):
+    add_crowd(alice.channel, 3)
+    add_each(alice.channel, [{"attributes": {"club": "gold"}}] * 2)
+    rule = {"attribute": "club", "operator": "eq", "value": "gold"}
+    segment = segment_create(channel=alice.channel, name="Gold", rule=rule)
+    make(alice, "For all", at(14))
+    make(alice, "For some", at(14, hour=23), segment_id=segment.pk)
+    make(alice, "Next month", at(30, month=4))
+    make_notification(alice.channel, body="sent", status="sent", scheduled_at=at(15))
+
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+
+    assert days(page) == {"2031-03-14": "For all 09:30 UTC · to 5 For some 23:30 UTC · to 2"}
+    assert "March 2031" in page
+    for other in ("2031-02", "2031-04"):
+        assert f'href="?month={other}"' in page
+
+
+def test_days_of_the_weeks_at_its_edges_are_shown_too(alice, viewer):
+    make(alice, "In April", at(1, month=4))
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+    assert list(days(page)) == ["2031-04-01"]
+
+
+def test_another_accounts_are_not_in_the_calendar(alice, bob, viewer):
+    make(bob, "Theirs", at(14))
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+    assert "Theirs" not in page
+    assert "Nothing is scheduled in this month." in page
+
+
+@pytest.mark.parametrize(
+    "month",
+    ["", "x", "2031-13", "0000-01", "9999-12", "2031-3", "\N{ARABIC-INDIC DIGIT TWO}031-03"],
+)
+def test_no_month_is_this_month(viewer, month):
+    now = timezone.now()
+    assert f"{now:%B %Y}" in viewer.get(CALENDAR, {"month": month}).content.decode()
+
+
+@pytest.mark.parametrize("month", ["1000-01", "9998-12"])
+def test_the_first_and_the_last_month_are_shown(viewer, month):
+    assert viewer.get(CALENDAR, {"month": month}).status_code == 200
+
+
+def test_a_full_day_leads_to_its_list(alice, viewer):
+    for number in range(6):
+        make(alice, f"Number {number}", at(14, hour=number))
+
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+
+    link = re.search(r'href="([^"]+)">2 more<', page).group(1).replace("&amp;", "&")
+    listed = viewer.get(link).context["cl"].result_list
+    assert [each.title for each in listed] == [f"Number {number}" for number in range(6)]
+
+
+def test_a_month_has_a_bounded_number_and_says_so(alice, viewer, monkeypatch):
+    monkeypatch.setattr(scheduled, "_MOST_SHOWN", 2)
+    for number in range(3):
+        make(alice, f"Number {number}", at(14, hour=number))
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+    assert "Only the first 2 notifications" in page
+    assert "Number 2" not in page
+
+
+def test_the_list_of_what_is_scheduled_leads_with_when_and_to_how_many(alice, viewer):
+    add_crowd(alice.channel, 3)
+    for title, day in (("later", 20), ("sooner", 10)):
+        make(alice, title, at(day))
+    make(alice, "a test", at(30), only_subscription_id=alice.channel.pk)
+
+    page = viewer.get(LIST, {"show": "scheduled"}).context["cl"]
+
+    assert page.list_display[:2] == ["when", "audience"]
+    told = [(each.title, each.audience) for each in page.result_list]
+    assert told == [("sooner", "3"), ("later", "3"), ("a test", "1")]
+
+
+def test_a_page_counts_a_bounded_number_of_audiences(alice, viewer, monkeypatch):
+    monkeypatch.setattr(scheduled, "MOST_AUDIENCES", 1)
+    rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    segment = segment_create(channel=alice.channel, name="Pro", rule=rule)
+    make(alice, "first", at(1))
+    make(alice, "second", at(2), segment_id=segment.pk)
+    make(alice, "third", at(3))
+
+    rows = viewer.get(LIST, {"show": "scheduled"}).context["cl"].result_list
+
+    assert [each.audience for each in rows] == ["0", "\N{EN DASH}", "0"]
