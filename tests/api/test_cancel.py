@@ -63,7 +63,7 @@ def test_a_cancel_may_be_repeated(alice):
 
 
 @pytest.mark.parametrize("status", ["processing", "sent", "failed"])
-def test_a_processed_notification_cannot_be_cancelled(alice, status):
+def test_a_notification_that_was_started_cannot_be_cancelled(alice, status):
     notification_id = sent(alice)
     Notification.objects.update(status=status)
 

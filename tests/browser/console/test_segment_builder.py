@@ -88,7 +88,7 @@ def test_a_nested_rule_is_built_counted_saved_and_shown_again(console, alice, cr
     expect(parts(rules.nth(1))["value"]).to_have_value("28")
 
 
-def test_a_number_in_quotes_is_stored_as_text(console, alice, crowd, manager):
+def test_an_attribute_matches_as_text_and_as_a_number_differently(console, alice, crowd, manager):
     page = console.open("/admin/subscriptions_app/segment/add/", manager)
     rule = page.locator(".ps-rule").first
 
