@@ -62,6 +62,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "target_platforms",
         "segment_id",
         "scheduled_at",
+        "expires_at",
         "status",
         "paused_at",
         "stopped_at",

@@ -35,6 +35,7 @@ CONTENT_FIELDS: Final = tuple(each.name for each in fields(Content))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
     """One send. `segment_id` None means the whole channel, `scheduled_at` None means at once.
+    After `expires_at` nobody is sent it.
 
     With `only_subscription_id` it is a test: that subscription gets it and no other.
     """
@@ -43,4 +44,5 @@ class SendRequest:
     target_platforms: tuple[Platform, ...]
     segment_id: UUID | None = None
     scheduled_at: datetime | None = None
+    expires_at: datetime | None = None
     only_subscription_id: UUID | None = None

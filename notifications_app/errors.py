@@ -75,6 +75,34 @@ class NotRunning(Conflict):
         super().__init__(f"Notification {notification_id} is {state}. {remedy}".rstrip())
 
 
+class NotEditable(Conflict):
+    """The notification, or what was to be changed of it, can no longer be changed."""
+
+    code = "not_editable"
+    title = "Not editable"
+
+
+class NotCombinable(Invalid):
+    """Fields that cannot go together, or not with what the notification is."""
+
+    code = "not_combinable"
+    title = "Not combinable"
+
+    def __init__(self, attr: str, detail: str) -> None:
+        super().__init__([Fault(attr, self.code, detail)])
+
+
+class StillSending(Conflict):
+    """Workers are ending the calls that they had begun when the notification was paused."""
+
+    code = "still_sending"
+    title = "Still sending"
+    detail = "Workers are still ending calls that they began before the pause. Try again."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "5"})
+
+
 class NotCancellable(Conflict):
     """Only a pending notification can be cancelled."""
 

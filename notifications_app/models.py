@@ -67,6 +67,10 @@ class Notification(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     scheduled_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="No call is made afterwards, whatever `ttl` says."
+    )
+    edited_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

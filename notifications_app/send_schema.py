@@ -1,13 +1,16 @@
 """The input of a send. The API and the console read it with the same serializer."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field
+from rest_framework.fields import empty
 from typing_extensions import override
 
 from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
-from notifications_app.models import Urgency
+from notifications_app.models import Notification, Urgency
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
@@ -43,7 +46,7 @@ class Topic(Text):
         return text
 
 
-class SendInput(StrictSerializer):
+class SendFields(StrictSerializer):
     """Unknown fields are refused, so that a misspelt `scheduled_at` does not send at once."""
 
     # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
@@ -54,6 +57,10 @@ class SendInput(StrictSerializer):
     image = HttpUrl(min_length=1, default=str, help_text="URL of a large image.")
     scheduled_at = Timestamp(
         default=None, help_text="When omitted or in the past, the notification is sent at once."
+    )
+    expires_at = Timestamp(
+        default=None,
+        help_text="Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.",
     )
     segment_id = Id(
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."
@@ -83,7 +90,6 @@ class SendInput(StrictSerializer):
         default=str,
         help_text="A newer notification with the same topic replaces the older one on the device.",
     )
-    dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -91,9 +97,55 @@ class SendInput(StrictSerializer):
         return {**attrs, "target_platforms": tuple(platforms)}
 
 
+_NAMES: Final = frozenset(SendFields().fields)
+_TIMES: Final = ("scheduled_at", "expires_at")
+
+
+class SendInput(SendFields):
+    """A notification to send."""
+
+    dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
+
+
+class EditInput(SendFields):
+    """Any fields of a send. A field that is missing stays as it is; null takes its default."""
+
+    @override
+    def get_fields(self) -> dict[str, Any]:
+        """For the API's document. `read_edit` validates the notification as a whole."""
+        fields: dict[str, Any] = super().get_fields()
+        for field in fields.values():
+            field.required, field.default, field.allow_null = False, empty, True
+        return fields
+
+
 def read_send(data: object) -> tuple[SendRequest, bool]:
     """The request, and whether it is a dry run. Raises DRF's ValidationError."""
     given = SendInput.checked(data)
     is_dry_run = given.pop("dry_run")
+    return _request(given), is_dry_run
+
+
+def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:
+    """What `changes` make of the notification, validated as a whole send. Raises DRF's
+    ValidationError."""
+    merged = {**_body_of(notification), **changes}
+    kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
+    times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
+    own = times | {"only_subscription_id": notification.only_subscription_id}
+    return replace(_request(SendFields.checked(kept)), **own)
+
+
+def _request(given: dict[str, Any]) -> SendRequest:
     content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
-    return SendRequest(content=content, **given), is_dry_run
+    return SendRequest(content=content, **given)
+
+
+def _body_of(notification: Notification) -> dict[str, Any]:
+    """The body of the send that the notification came from, or was edited to, without times."""
+    content = {name: getattr(notification.content, name) for name in CONTENT_FIELDS}
+    return {
+        **{name: value for name, value in content.items() if value not in ("", {})},
+        "target_platforms": list(notification.target_platforms),
+        "segment_id": str(notification.segment_id) if notification.segment_id else None,
+    }

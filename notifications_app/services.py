@@ -114,6 +114,7 @@ def notification_test(*, channel: Channel, content: Content, subscription_id: UU
 def notification_dry_run(*, channel: Channel, request: SendRequest) -> Mapping[Platform, DryRun]:
     """Checks all that `notification_accept` checks and stores nothing. By platform."""
     sizes = _payload_sizes(channel, request)
+    _check_expiry(request)
     audience = audience_size(channel.id, _rule(channel.id, request.segment_id), sizes)
     return {
         platform: DryRun(size, TRANSPORTS[platform].max_payload, audience[platform])
@@ -195,11 +196,26 @@ def _changed(
     return selectors.notification_get(channel_id=channel_id, notification_id=notification_id)
 
 
-def _store(channel: Channel, request: SendRequest) -> Acceptance:
+def send_check(*, channel: Channel, request: SendRequest) -> None:
+    """Raises for a send that may not be stored. Keeps its segment until the transaction ends."""
     _payload_sizes(channel, request)
+    _check_expiry(request)
     segment_id = request.segment_id
     if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
         raise SegmentNotFound
+
+
+def _check_expiry(request: SendRequest) -> None:
+    if request.expires_at is None:
+        return
+    now = sql.now()
+    if request.expires_at <= max(request.scheduled_at or now, now):
+        detail = "Must be later than `scheduled_at` and later than now."
+        raise Invalid([Fault("expires_at", "out_of_range", detail)])
+
+
+def _store(channel: Channel, request: SendRequest) -> Acceptance:
+    send_check(channel=channel, request=request)
     notification = _insert(channel, request)
     if audit.is_by_staff():
         _record_composed(notification)
@@ -219,6 +235,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
         target_platforms=request.target_platforms,
         segment_id=request.segment_id,
         only_subscription_id=request.only_subscription_id,
+        expires_at=request.expires_at,
         **times,
     )
     sql.insert(notification)

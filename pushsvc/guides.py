@@ -31,7 +31,7 @@ GROUPS: Final = {
         "apns": "iOS",
         "segments": "Segments",
         "events": "Clicks and other events",
-        "sends": "Pause, resume and stop a send",
+        "sends": "Pause, stop and edit a send",
         "results": "Results",
     },
     "Operate": {

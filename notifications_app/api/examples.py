@@ -34,6 +34,7 @@ SEND_LATER: Final = OpenApiExample(
         "target_platforms": ["web"],
         "data": {"order": "4711"},
         "ttl": 3600,
+        "expires_at": "2026-11-20T18:00:00+01:00",
         "urgency": "high",
         "topic": "order-4711",
     },
@@ -61,6 +62,9 @@ CANCELLED: Final = OpenApiExample(
         "notificationId": ID,
     },
 )
+EDIT: Final = OpenApiExample(
+    "Another text and no url", {"body": "It left our warehouse.", "url": None}, request_only=True
+)
 PAUSED: Final = OpenApiExample("Paused", {"notification_id": ID, "paused": True})
 RESUMED: Final = OpenApiExample("Resumed", {"notification_id": ID, "paused": False})
 STOPPED: Final = OpenApiExample("Stopped", {"notification_id": ID, "stopped": True})
@@ -76,11 +80,13 @@ DETAILS: Final = OpenApiExample(
         "status": "sent",
         "paused": False,
         "stopped": False,
+        "edited_at": None,
         "audience": {"kind": "channel", "segment_id": None, "subscription_id": None},
         "timing": {
             "scheduled_at": "2026-11-20T15:11:00.000Z",
             "started_at": "2026-11-20T15:11:00.412Z",
             "deadline_at": "2026-11-23T15:11:00.412Z",
+            "expires_at": None,
             "finished_at": "2026-11-20T15:11:04.870Z",
         },
         "content": {

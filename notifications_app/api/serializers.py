@@ -124,6 +124,9 @@ class TimingOutput(serializers.Serializer[Any]):
     deadline_at = Timestamp(
         allow_null=True, help_text="When its time to live ends; null until it starts."
     )
+    expires_at = Timestamp(
+        allow_null=True, help_text="As the send asked: nobody is sent it afterwards."
+    )
     finished_at = Timestamp(
         allow_null=True, help_text="When it changed to `sent`, `failed` or `cancelled`."
     )
@@ -173,6 +176,7 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     )
     paused = serializers.BooleanField(help_text="Whether it waits to be resumed.")
     stopped = serializers.BooleanField(help_text="Whether it was stopped while it was processing.")
+    edited_at = Timestamp(allow_null=True, help_text="When it was changed last.")
     audience = AudienceOutput(help_text="Who gets it.")
     timing = TimingOutput(help_text="When it is and was sent.")
     content = ContentOutput(help_text="What devices get.")
@@ -197,6 +201,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "status": found.status,
                 "paused": found.is_paused,
                 "stopped": found.is_stopped,
+                "edited_at": found.edited_at,
                 "audience": _audience(found),
                 "timing": found,
                 "content": found.content,

@@ -32,18 +32,22 @@ from notifications_app.api.serializers import (
     SendOutput,
     notification_details,
 )
+from notifications_app.editing import notification_edit
 from notifications_app.errors import (
     IDEMPOTENCY_HEADER,
     IdempotencyKeyInFlight,
     IdempotencyKeyInvalid,
     IdempotencyKeyReused,
     NotCancellable,
+    NotCombinable,
+    NotEditable,
     PayloadTooLarge,
     SegmentNotFound,
+    StillSending,
 )
 from notifications_app.idempotency import checked_key
 from notifications_app.reporting.details import details_of
-from notifications_app.send_schema import SendInput, read_send
+from notifications_app.send_schema import EditInput, SendInput, read_send
 from notifications_app.services import (
     Acceptance,
     DryRun,
@@ -189,6 +193,17 @@ class NotificationListView(ReadingView):
 
 
 class NotificationView(ReadingView):
+    @override
+    def get_permissions(self) -> list[Any]:
+        if self.request.method == "PATCH":
+            return [require_scope(Scope.SEND)()]
+        return list(super().get_permissions())
+
+    @override
+    def limit(self, request: Request) -> Limit | None:
+        of = KeyedView if request.method == "PATCH" else ReadingView
+        return of.limit(self, request)
+
     @extend_schema(
         operation_id="notification_read",
         summary="Get notification statistics",
@@ -208,6 +223,45 @@ class NotificationView(ReadingView):
             channel_id=key_of(request).channel_id, notification_id=notification_id
         )
         return Response(NotificationOutput(notification).data)
+
+    @extend_schema(
+        operation_id="notification_edit",
+        summary="Change a notification before it is sent, or while it is paused",
+        description="A field that is missing stays as it is; null takes its default. A `pending`"
+        " notification can be changed as a whole, but a send to a segment stays one, and so does a"
+        " send to the whole channel. A notification that is `processing` and paused can be changed"
+        " in its content and `expires_at`, as soon as the calls under way have ended. Safe to"
+        " repeat.",
+        tags=[_TAG],
+        request=EditInput,
+        examples=[examples.EDIT],
+        responses={
+            200: OpenApiResponse(NotificationOutput, "As it is now.", [examples.READ]),
+            **problem_responses(
+                400,
+                PlatformNotEnabled("target_platforms", Platform.IOS),
+                SegmentNotFound(),
+                PayloadTooLarge(Platform.WEB, 4100, 3993),
+                NotCombinable("segment_id", "A send to a segment stays one."),
+                401,
+                MissingScope(Scope.SEND),
+                404,
+                NotEditable(f"Notification {examples.ID} is sent."),
+                StillSending(),
+                413,
+                415,
+                429,
+                503,
+            ),
+        },
+    )
+    def patch(self, request: Request, notification_id: UUID) -> Response:
+        edited = notification_edit(
+            channel=key_of(request).channel,
+            notification_id=notification_id,
+            changes=dict(request.data),
+        )
+        return Response(NotificationOutput(edited).data)
 
 
 class NotificationDetailsView(ReadingView):

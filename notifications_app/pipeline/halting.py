@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models.functions import Least, Now
 
 from channels_app import audit
 from notifications_app.models import Batch, Notification, Plan
@@ -53,7 +53,7 @@ def resume(own: Notifications) -> None:
         if found.was.status == NotificationStatus.PROCESSING:
             passed = sql.now() - found.was.paused_at
             found.row.update(
-                deadline_at=F("deadline_at") + passed,
+                deadline_at=Least(F("deadline_at") + passed, "expires_at"),
                 paused_seconds=F("paused_seconds") + math.ceil(passed.total_seconds()),
             )
         found.record_change()

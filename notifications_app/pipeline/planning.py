@@ -209,8 +209,8 @@ WITH due AS (
 ), started AS (
   UPDATE notifications_app_notification notification
   SET status = %(notification_processing)s, started_at = statement_timestamp(),
-      deadline_at = statement_timestamp()
-        + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)
+      deadline_at = least(expires_at, statement_timestamp()
+        + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END))
   FROM due WHERE notification.id = due.id
   RETURNING notification.id, notification.channel_id, notification.segment_id,
     notification.only_subscription_id, notification.target_platforms

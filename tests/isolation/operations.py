@@ -60,8 +60,8 @@ NEEDS = {"previous_auth": "previous_endpoint", "previous_subscription_id": "prev
 # Parameters whose values are the sender's own text.
 _PLAIN = """
 limit offset Link Location title body icon url image data ttl urgency topic target_platforms
-scheduled_at dry_run name rule platform keys p256dh auth attributes events event providers_config
-fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
+scheduled_at expires_at dry_run name rule platform keys p256dh auth attributes events event
+providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 """
 PLAIN = frozenset(_PLAIN.split())
 _RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
@@ -73,6 +73,7 @@ _BODIES = {
     ("POST", "subscribe"): {"endpoint": "https://fcm.googleapis.com/x", "keys": browser_keys()},
     ("POST", "unsubscribe"): {"endpoint": "https://fcm.googleapis.com/x"},
     ("POST", "send-notification"): {"body": "Hello"},
+    ("PATCH", "notification/<id:notification_id>"): {"body": "Hello"},
     ("POST", "channel/<id:channel_id>/segments"): {"name": "new", "rule": _RULE},
     ("PUT", "channel/<id:channel_id>/segments/<id:segment_id>"): {"name": "new", "rule": _RULE},
     ("POST", "events"): {"events": [{"token": "", "event": "clicked"}]},

@@ -81,6 +81,7 @@ def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(serv
         "scheduled_at": "2999-01-01T00:00:00.000Z",
         "started_at": None,
         "deadline_at": None,
+        "expires_at": None,
         "finished_at": None,
     }
     assert found["audience"] == {"kind": "channel", "segment_id": None, "subscription_id": None}
@@ -195,26 +196,34 @@ def test_the_examples_of_the_docs_run(service, sandbox, channel):
 
 
 def test_the_examples_of_changing_a_send_run(service, channel):
-    """docs/sends.md: pause, resume, both in Python, stop, stop in Python."""
+    """docs/sends.md, every block as it is written."""
     add_subscriptions(channel, 1)
     sent = service.send()["notification_id"]
     support.plan()
-    names = {"SERVICE": service.address, "KEY": service.key, "NOTIFICATION": sent}
+    later = service.send(scheduled_at="2999-01-01T00:00:00Z")["notification_id"]
+    names = os.environ | {"SERVICE": service.address, "KEY": service.key}
     page = (django_settings.BASE_DIR / "docs" / "sends.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert [language for language, _ in blocks] == ["sh", "sh", "python", "sh", "python"]
 
-    said = [_output(language, text, os.environ | names) for language, text in blocks]
+    said = [
+        _output(language, text, names | {"NOTIFICATION": later if "-X PATCH" in text else sent})
+        for language, text in blocks
+    ]
 
-    assert json.loads(said[0]) == {"notification_id": sent, "paused": True}
-    assert json.loads(said[1]) == {"notification_id": sent, "paused": False}
-    assert said[2].split("\n") == ["paused: True", "paused: False", ""]
-    assert json.loads(said[3]) == {"notification_id": sent, "stopped": True}
-    assert said[4] == "stopped: True\n"
-    found = service.details(sent)
-    assert (found["status"], found["paused"], found["stopped"]) == ("processing", False, True)
+    pause, resume, both, edit, edit_paused, expiring, stop, stop_again = said
+    assert json.loads(pause) == {"notification_id": sent, "paused": True}
+    assert json.loads(resume) == {"notification_id": sent, "paused": False}
+    assert both.splitlines() == ["paused: True", "paused: False"]
+    assert json.loads(edit)["body"] == "The bakery opens at nine."
+    assert edit_paused == "text: The bakery opens at ten.\n"
+    assert json.loads(expiring)["status"] == "pending"
+    assert json.loads(stop) == {"notification_id": sent, "stopped": True}
+    assert stop_again == "stopped: True\n"
     support.tick()
-    assert service.details(sent)["reasons"] == [{"platform": "web", "code": "stopped", "count": 1}]
+    found = service.details(sent)
+    assert (found["status"], found["paused"], found["stopped"]) == ("sent", False, True)
+    assert found["content"]["body"] == "The bakery opens at ten."
+    assert found["reasons"] == [{"platform": "web", "code": "stopped", "count": 1}]
 
 
 def _output(language, text, environment):

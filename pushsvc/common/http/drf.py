@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 
 class ApiView(APIView):
     # No docstring: the API reference would show it for every view.
-    http_method_names = ["get", "head", "post", "put", "delete"]
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     is_limit_told = True  # in every answer; otherwise only in 429
-    has_body = True  # for POST and PUT; otherwise what is sent is not read
+    has_body = True  # for POST, PUT and PATCH; otherwise what is sent is not read
     _standing: ratelimit.Standing | None = None
 
     def limit(self, request: Request) -> ratelimit.Limit | None:
@@ -44,7 +44,7 @@ class ApiView(APIView):
         if method not in self.http_method_names or not hasattr(self, method):
             raise exceptions.MethodNotAllowed(method)
         super().initial(request, *args, **kwargs)
-        if self.has_body and method in {"post", "put"}:
+        if self.has_body and method in {"post", "put", "patch"}:
             _refuse_empty(request)
 
     @override

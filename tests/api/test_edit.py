@@ -1,0 +1,205 @@
+"""PATCH /notification/:id over HTTP, and `expires_at` of a send. What an edit does to a send that
+is running is for tests/pipeline/test_editing.py."""
+
+import pytest
+from auditlog.models import LogEntry
+from django.test import Client
+from django.utils import timezone
+
+from notifications_app.models import Notification
+from pushsvc.common.ids import uuid7
+from tests.api.support import NOWHERE, accepted, code, faults, owner_of
+from tests.factories import make_segment
+
+pytestmark = pytest.mark.django_db
+LATER = "2031-01-02T03:04:05.000Z"
+LATEST = "2031-01-02T04:00:00.000Z"
+EVERYTHING = {
+    "title": "Bakery",
+    "body": "Fresh bread",
+    "url": "https://shop.example/",
+    "icon": "https://shop.example/icon.png",
+    "image": "https://shop.example/bread.png",
+    "data": {"zebra": "1", "apple": "2"},
+    "ttl": 60,
+    "urgency": "high",
+    "topic": "bread",
+    "target_platforms": ["web"],
+    "scheduled_at": LATER,
+    "expires_at": LATEST,
+}
+RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
+
+
+def edit(owner, notification, **changes):
+    return owner.call("PATCH", f"/notification/{notification.id}", changes)
+
+
+def details(owner, notification):
+    return owner.call("GET", f"/notification/{notification.id}/details").json()
+
+
+def read(owner, notification):
+    return owner.call("GET", f"/notification/{notification.id}").json()
+
+
+def shown(owner, notification):
+    """The fields of the send, as the service tells them."""
+    found = details(owner, notification)
+    times = {name: found["timing"][name] for name in ("scheduled_at", "expires_at")}
+    return found["content"] | times | {"target_platforms": list(found["platforms"])}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("title", "Café"),
+        ("body", "Warm bread"),
+        ("url", "https://shop.example/new"),
+        ("icon", "https://shop.example/new.png"),
+        ("image", "https://shop.example/warm.png"),
+        ("data", {"b": "1", "a": "2"}),
+        ("ttl", 0),
+        ("urgency", "low"),
+        ("topic", "cafe"),
+        ("target_platforms", ["android", "web"]),
+        ("scheduled_at", "2031-01-02T03:30:00.000Z"),
+        ("expires_at", "2031-01-03T00:00:00.000Z"),
+    ],
+)
+def test_a_field_of_a_pending_notification_changes_and_the_others_stay(alice, name, value):
+    alice.channel.android_enabled = True
+    alice.channel.save()
+    notification = accepted(alice, EVERYTHING)
+
+    answer = edit(alice, notification, **{name: value})
+
+    assert answer.status_code == 200, answer.content
+    assert answer.json() == read(alice, notification)
+    assert shown(alice, notification) == EVERYTHING | {name: value}
+    assert list(shown(alice, notification)["data"]) == list((EVERYTHING | {name: value})["data"])
+    assert details(alice, notification)["edited_at"] is not None
+
+
+def test_null_takes_a_field_s_default(alice):
+    notification = accepted(alice, EVERYTHING)
+    unset = dict.fromkeys(EVERYTHING.keys() - {"body", "scheduled_at"})
+
+    assert edit(alice, notification, **unset).status_code == 200
+
+    texts = dict.fromkeys(("title", "url", "icon", "image", "topic"), "")
+    kept = {name: EVERYTHING[name] for name in ("body", "scheduled_at", "target_platforms")}
+    defaults = {"data": {}, "ttl": 259_200, "urgency": "normal", "expires_at": None}
+    assert shown(alice, notification) == texts | kept | defaults
+
+
+def test_without_a_time_it_is_sent_at_once(alice):
+    notification = accepted(alice, {"body": "Fresh bread", "scheduled_at": LATER})
+    assert edit(alice, notification, scheduled_at=None).status_code == 200
+    notification.refresh_from_db()
+    assert notification.scheduled_at <= timezone.now()
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"body": None}, [("body", "required")]),
+        ({"body": "x" * 256, "ttl": "1"}, [("body", "too_long"), ("ttl", "not_a_number")]),
+        ({"dry_run": True}, [("dry_run", "unknown_field")]),
+        ({"bdoy": None}, [("bdoy", "unknown_field")]),
+        ({"expires_at": LATER}, [("expires_at", "out_of_range")]),
+        ({"scheduled_at": "2032-01-01T00:00:00Z"}, [("expires_at", "out_of_range")]),
+        ({"target_platforms": ["ios"]}, []),
+        ({"data": {"a": "x" * 4000}}, [("target_platforms", "payload_too_large")]),
+    ],
+)
+def test_what_a_send_may_not_be_no_edit_makes_of_it(alice, changes, found):
+    notification = accepted(alice, EVERYTHING)
+    before = shown(alice, notification)
+
+    response = edit(alice, notification, **changes)
+
+    assert set(faults(response)) >= set(found)
+    assert shown(alice, notification) == before
+    assert details(alice, notification)["edited_at"] is None
+
+
+def test_the_body_of_the_request_is_an_object(alice):
+    notification = accepted(alice, EVERYTHING)
+    response = alice.call("PATCH", f"/notification/{notification.id}", ["body"])
+    assert faults(response) == [("", "not_an_object")]
+    assert code(alice.call("PATCH", f"/notification/{notification.id}"), 400) == "malformed_json"
+
+
+def test_the_kind_of_audience_stays(alice, bob):
+    segment, other = (make_segment(alice.channel, RULE, name=name) for name in ("one", "other"))
+    theirs = make_segment(bob.channel, RULE)
+    to_all = accepted(alice, {"body": "x", "scheduled_at": LATER})
+    to_some = accepted(alice, {"body": "x", "scheduled_at": LATER, "segment_id": str(segment.id)})
+
+    for notification, value in ((to_all, str(segment.id)), (to_some, None)):
+        response = edit(alice, notification, segment_id=value)
+        assert faults(response) == [("segment_id", "not_combinable")]
+    assert edit(alice, to_all, segment_id=None, body="y").status_code == 200
+    assert edit(alice, to_some, body="y").json()["segment_id"] == str(segment.id)
+    assert edit(alice, to_some, segment_id=str(other.id)).json()["segment_id"] == str(other.id)
+    for missing in (NOWHERE, str(theirs.id)):
+        assert faults(edit(alice, to_some, segment_id=missing)) == [
+            ("segment_id", "segment_not_found")
+        ]
+
+
+@pytest.mark.parametrize("status", ["processing", "sent", "failed", "cancelled"])
+def test_what_is_being_sent_or_over_is_not_editable(alice, status):
+    notification = accepted(alice, EVERYTHING)
+    Notification.objects.update(status=status, started_at=timezone.now())
+    response = edit(alice, notification, body="Too late")
+    assert code(response, 409) == "not_editable"
+    assert status in response.json()["detail"]
+    assert shown(alice, notification)["body"] == "Fresh bread"
+
+
+def test_another_channels_notification_is_not_found(alice, bob):
+    theirs = accepted(bob, EVERYTHING)
+    missing = alice.call("PATCH", f"/notification/{uuid7()}", {"body": "x"})
+    assert edit(alice, theirs, body="x").json() == missing.json()
+    faults(missing, 404)
+    assert shown(bob, theirs)["body"] == "Fresh bread"
+
+
+def test_only_a_key_that_may_send_may_edit(alice):
+    notification = accepted(alice, EVERYTHING)
+    reader = owner_of(alice.channel, scopes=["read", "manage"])
+    sender = owner_of(alice.channel, scopes=["send"])
+    assert code(edit(reader, notification, body="x"), 403) == "missing_scope"
+    faults(Client().patch(f"/notification/{notification.id}"), 401)
+    assert edit(sender, notification, body="x").status_code == 200
+    assert code(sender.call("GET", f"/notification/{notification.id}"), 403) == "missing_scope"
+
+
+def test_an_edit_enters_the_audit_log_with_before_and_after(alice):
+    notification = accepted(alice, EVERYTHING)
+    edit(alice, notification, body="Warm bread", data={})
+    (entry,) = LogEntry.objects.filter(object_pk=str(notification.pk))
+    assert entry.changes == {"body": ["Fresh bread", "Warm bread"]}
+    assert entry.additional_data["via"] == "api"
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"expires_at": "2001-01-01T00:00:00Z"},
+        {"expires_at": LATER, "scheduled_at": LATER},
+        {"expires_at": LATER, "scheduled_at": LATEST},
+    ],
+)
+def test_a_send_does_not_expire_before_it_is_due(alice, times, dry_run):
+    response = alice.send({"body": "x", "dry_run": dry_run} | times)
+    assert faults(response) == [("expires_at", "out_of_range")]
+
+
+def test_a_send_tells_when_it_expires(alice):
+    notification = accepted(alice, {"body": "x", "expires_at": "2031-01-02T05:04:05+01:00"})
+    assert shown(alice, notification)["expires_at"] == "2031-01-02T04:04:05.000Z"
+    assert alice.send({"body": "x", "expires_at": LATER, "dry_run": True}).status_code == 200
