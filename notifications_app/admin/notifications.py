@@ -19,6 +19,7 @@ from notifications_app.admin.actions import CancelAction, PauseAction, ResumeAct
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.credentials import CredentialCheckPage
 from notifications_app.admin.drafts import DuplicateAction
+from notifications_app.admin.edit import EditPage
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
     FromFilter,
@@ -197,6 +198,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}cancel/", CancelAction, "notification_cancel"),
             self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
+            self.page(f"{one}edit/", EditPage, "notification_edit"),
             self.page(f"{one}pause/", PauseAction, "notification_pause"),
             self.page(f"{one}resume/", ResumeAction, "notification_resume"),
             self.page(f"{one}stop/", StopAction, "notification_stop"),

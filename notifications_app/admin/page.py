@@ -112,6 +112,9 @@ class NotificationPage(_WithProgress):
             original=notification,  # for the theme's breadcrumbs
             may_send=may_send,
             may_cancel=may_send and is_pending,
+            may_edit=may_send
+            and not notification.is_test
+            and (is_pending or notification.is_paused),
             may_pause=may_send and notification.is_unfinished and not notification.is_halted,
             may_resume=may_send and notification.is_paused,
             may_stop=may_send and is_running and not notification.is_stopped,

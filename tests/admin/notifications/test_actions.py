@@ -43,7 +43,9 @@ def scheduled(channel, **fields):
 def offered(client, notification):
     """The names of the page's buttons."""
     page = client.get(page_of(notification)).content.decode()
-    return [name for name in (*NAMES, "cancel") if f'"{address(name, notification)}"' in page]
+    return [
+        name for name in ("edit", *NAMES, "cancel") if f'"{address(name, notification)}"' in page
+    ]
 
 
 def posted(client, act, notification, **form):
@@ -63,7 +65,7 @@ def test_a_sender_pauses_and_resumes_a_notification(sender, alice, make):
     assert now(notification).is_paused
     assert "is paused" in page
     assert ">paused</span>" in page
-    assert "resume" in offered(sender, notification)
+    assert offered(sender, notification)[:2] == ["edit", "resume"]
     assert "pause" not in offered(sender, notification)
 
     assert "no longer paused" in posted(sender, "resume", notification)
@@ -89,7 +91,7 @@ def test_a_sender_stops_a_notification_that_is_being_sent(sender, alice):
 
 def test_a_scheduled_notification_is_cancelled_and_not_stopped(sender, alice):
     notification = scheduled(alice.channel)
-    assert offered(sender, notification) == ["pause", "cancel"]
+    assert offered(sender, notification) == ["edit", "pause", "cancel"]
 
     assert "not being sent" in posted(sender, "stop", notification)
 
@@ -165,3 +167,49 @@ def test_the_live_part_reloads_the_page_when_somebody_pauses(viewer, alice):
 def test_no_remaining_time_is_shown_during_a_pause(viewer, alice):
     notification = running(alice.channel, paused_at=timezone.now())
     assert viewer.get(page_of(notification)).context["progress"].pace.seconds_left is None
+
+
+# Editing
+
+
+TEXTS = {"title": "Bakery", "body": "Fresh\r\nbread", "url": "https://shop.example/"}
+
+
+@pytest.mark.parametrize(("make", "pauses"), [(scheduled, False), (running, True)])
+def test_a_sender_edits_the_texts_of_what_is_scheduled_or_paused(sender, alice, make, pauses):
+    moment = timezone.now() if pauses else None
+    notification = make(alice.channel, paused_at=moment, icon="https://shop.example/old.png")
+    form = sender.get(address("edit", notification)).content.decode()
+    assert notification.body in form
+    assert "https://shop.example/old.png" in form
+
+    assert "is changed" in posted(sender, "edit", notification, **TEXTS)
+
+    edited = now(notification)
+    assert (edited.title, edited.body, edited.icon) == ("Bakery", "Fresh\nbread", "")
+    assert (edited.ttl, edited.scheduled_at) == (notification.ttl, notification.scheduled_at)
+    (entry,) = LogEntry.objects.filter(object_pk=str(notification.pk))
+    assert (entry.actor, entry.changes["icon"][1]) == (alice.members["sender"], "")
+
+
+def test_an_edit_with_faults_is_shown_again_with_what_was_written(sender, alice):
+    notification = scheduled(alice.channel)
+    for texts in ({"body": ""}, {"body": "x", "url": "<script>"}, {"body": "\x00"}):
+        answer = sender.post(address("edit", notification), texts)
+        assert answer.status_code == 400
+        assert '<script>"' not in answer.content.decode()
+        assert now(notification).body == notification.body
+
+
+def test_what_is_being_sent_is_not_edited(sender, alice):
+    notification = running(alice.channel)
+    assert "could not be changed" in posted(sender, "edit", notification, **TEXTS)
+    assert now(notification).body == notification.body
+
+
+def test_a_viewer_edits_nothing_and_another_account_s_is_not_found(viewer, sender, alice, bob):
+    notification, theirs = scheduled(alice.channel), scheduled(bob.channel)
+    assert viewer.get(address("edit", notification)).status_code == 403
+    assert viewer.post(address("edit", notification), TEXTS).status_code == 403
+    assert sender.get(address("edit", theirs)).status_code == 404
+    assert sender.post(address("edit", theirs), TEXTS).status_code == 404
