@@ -331,6 +331,12 @@
     ask();
   }
 
+  // Before the check sees it: an address as people write it, shop.example/sale.
+  form.addEventListener("change", ({ target }) => {
+    if (target.type !== "url" || !/^[\w-]+(\.[\w-]+)+(?=[/?#]|$)/.test(target.value.trim())) return;
+    target.value = `https://${target.value.trim()}`;
+    changed(target.name);
+  });
   form.addEventListener("input", (event) => {
     if (event.target.name === "test_known_as") $("[name=test_device][value='']").checked = true;
     if (

@@ -221,6 +221,20 @@ def test_a_draft_keeps_its_time_in_its_own_zone(console, alice, sender):
     expect(page.locator("#moment")).to_contain_text("00:00 UTC")
 
 
+def test_an_address_as_people_write_it_gets_its_https(console, alice, sender):
+    page = console.open(COMPOSE, sender)
+    opens = page.get_by_label("Opens")
+
+    for typed, kept in (
+        ("shop.example/sale?a=b", "https://shop.example/sale?a=b"),
+        ("http://shop.example", "http://shop.example"),
+        ("half a thought", "half a thought"),
+    ):
+        opens.fill(typed)
+        opens.blur()
+        expect(opens).to_have_value(kept)
+
+
 def test_a_schedule_is_entered_in_the_browsers_time_and_stored_in_utc(console, alice, sender):
     add_crowd(alice.channel, 3)
     day = timezone.now().date() + timedelta(days=30)

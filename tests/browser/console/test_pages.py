@@ -120,6 +120,19 @@ def test_no_page_scrolls_sideways_on_a_phone(console, alice, furnished):
     assert [path for path in each(page, furnished) if is_wider_than_screen(page)] == []
 
 
+@pytest.mark.parametrize("path", ["notifications_app/notification", "notifications_app/draft"])
+def test_a_row_of_a_list_has_two_lines_on_a_phone(console, alice, furnished, path):
+    page = console.open(f"/admin/{path}/", alice.members["owner"], viewport=PHONE)
+
+    page.locator("html:not([x-cloak])").wait_for(state="attached")
+    heights = page.eval_on_selector_all(
+        "#result_list tbody tr", "rows => rows.map((row) => row.offsetHeight).filter(Boolean)"
+    )
+
+    assert heights
+    assert max(heights) < 80
+
+
 def test_side_bar_and_user_menu_work_on_a_phone_with_the_keyboard(console, alice):
     page = console.open("/admin/", alice.members["owner"], viewport=PHONE)
     link = page.get_by_role("link", name="Segments")
