@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _fill(subscribers: int, notifications: int) -> "Channel":
-    """Twenty channels; the first, which is returned, has nine tenths of the subscribers."""
+    """Twenty channels. The first, which is returned, has nine tenths of the subscribers."""
     from django.db import connection
 
     from channels_app.models import Account
@@ -173,7 +173,7 @@ def _pages(channel: "Channel") -> dict[str, str]:
 
 
 def _statements(client: "Client", address: str) -> tuple[int, list[str]]:
-    """The status of the answer, and what was asked of the database for it."""
+    """The status of the answer, and the statements that were made for it."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -202,7 +202,7 @@ def _seconds(client: "Client", address: str, *, times: int) -> float:
         began = time.perf_counter()
         client.get(address, follow=True)
         taken.append(time.perf_counter() - began)
-    return min(taken)  # what else the machine does only adds
+    return min(taken)  # other work of the machine can only add to it
 
 
 _HOURS = """
@@ -221,7 +221,7 @@ SELECT %(channel)s, date_trunc('hour', now()) - make_interval(hours => back), 0,
 FROM generate_series(0, %(hours)s) AS back
 """
 
-# One notification reached every subscriber of the channel, and another is half-way there.
+# One notification reached every subscriber of the channel, and another is half sent.
 _DELIVERIES = """
 WITH largest AS (
   UPDATE notifications_app_notification SET recipient_count = counted.number,
@@ -245,7 +245,7 @@ FROM largest, subscriptions_app_subscription subscription
 WHERE subscription.channel_id = %(channel)s
 """
 
-# Of every other notification: two minutes, on each platform.
+# Of every second notification: two minutes, on each platform.
 _MINUTES = """
 INSERT INTO notifications_app_outcomeminute (notification_id, minute, platform, code, count)
 SELECT id, date_trunc('minute', started_at) + make_interval(mins => n), platform, code, 75
@@ -255,7 +255,8 @@ WHERE started_at IS NOT NULL
 ON CONFLICT DO NOTHING
 """
 
-# Of every notification that is being sent: a hundred batches that are done, and twenty to do.
+# Of every notification that is being sent: a hundred batches that are done, and twenty that are
+# not.
 _BATCHES = """
 WITH plans AS (
   INSERT INTO notifications_app_plan

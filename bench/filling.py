@@ -87,7 +87,7 @@ SELECT %(channel)s, 0, count(*) FILTER (WHERE platform = 'web'),
 FROM subscriptions_app_subscription WHERE channel_id = %(channel)s AND expired_at IS NULL
 """
 
-# Of every hundred one is being sent and two are scheduled.
+# Of every hundred, one is being sent and two are scheduled.
 _NOTIFICATIONS = f"""
 INSERT INTO notifications_app_notification
   (id, channel_id, title, body, icon, url, image, data, ttl, urgency, topic, target_platforms,

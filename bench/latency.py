@@ -36,7 +36,7 @@ def _round(system: System, sends: int) -> tuple[list[float], list[float]]:
     began: dict[str, float] = {}
     floors = []
     for _ in range(sends):
-        # The tick comes every second: sends should meet every phase of it.
+        # The tick comes every second. The sends should meet every phase of it.
         time.sleep(random.uniform(0.5, 1.0))  # noqa: S311
         floors.append(_floor(system))
         before = time.time()
@@ -48,7 +48,8 @@ def _round(system: System, sends: int) -> tuple[list[float], list[float]]:
 
 
 def _floor(system: System) -> float:
-    """Seconds for one round trip over HTTP, one commit that reaches the disk, one of Redis."""
+    """Seconds for one HTTP round trip, one commit that reaches the disk, and one round trip to
+    Redis."""
     began = time.perf_counter()
     system.service.request("GET", "/healthz")
     system.database.execute("SELECT pg_logical_emit_message(true, 'bench', 'x')")

@@ -4,7 +4,6 @@ Each round makes all kinds of requests in turn, over one connection. The figures
 web process, so other load on the machine matters little.
 """
 
-import argparse
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,13 +26,6 @@ _AIM: Final = "2"
 
 # What makes the request of a number.
 Kinds = dict[str, Callable[[int], Request]]
-
-
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--requests", type=int, default=200, help="of each kind in a round")
-    arguments.add_argument("--rounds", type=int, default=5)
-    print(measure(Options(**vars(arguments.parse_args()))))
 
 
 def measure(options: Options) -> Result:
@@ -128,7 +120,3 @@ _KEYS: Final = {
     "p256dh": _text(_POINT.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)),
     "auth": _text(bytes(16)),
 }
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,6 @@ without full page writes, so the figures do not depend on checkpoints. CPU is th
 and of its database session.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
-
-from typing_extensions import override
 
 from bench import filling
 from bench.database import own_database
@@ -27,19 +24,6 @@ if TYPE_CHECKING:
 
 _PLATFORM = "android"
 _FLUSH = 300  # outcomes in one transaction, as a worker collects them at most
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recipients", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--flush", type=int, default=_FLUSH, help="outcomes in one transaction")
-    arguments = parser.parse_args()
-    with own_database():
-        channel = filling.channel_with(arguments.recipients, platforms=[_PLATFORM])
-        for _ in range(arguments.rounds):
-            print("plan:  ", _cost(lambda: _plan(channel), arguments.recipients), flush=True)
-            print("record:", _cost(lambda: _record(arguments.flush), arguments.recipients))
 
 
 def measure(options: Options) -> Result:
@@ -61,6 +45,7 @@ def measure(options: Options) -> Result:
         Row("CPU of PostgreSQL, plan", "µs", [cost.database_us for cost in planned]),
         Row("CPU of PostgreSQL, outcome", "µs", [cost.database_us for cost in recorded]),
         Row("CPU of the worker, outcome", "µs", [cost.own_us for cost in recorded]),
+        Row("statements, outcome", "", [cost.statements for cost in recorded]),
         Row("disk, delivery with its index entries", "bytes", [disk]),
     ]
     result.remarks.append(f"For each of {options.recorded:,} recipients.")
@@ -69,36 +54,27 @@ def measure(options: Options) -> Result:
 
 @dataclass(frozen=True)
 class _Cost:
-    """Of one recipient, but for `seconds` and `statements`."""
+    """Of one recipient."""
 
-    seconds: float
     own_us: float
     database_us: float
     wal: float
     hot: float
-    statements: int
-
-    @override
-    def __str__(self) -> str:
-        return (
-            f"{self.seconds:.2f} s, CPU {self.own_us:.1f} µs + PostgreSQL {self.database_us:.1f}"
-            f" µs, WAL {self.wal:.0f} B, {self.statements} statements, HOT {self.hot:.2f}"
-        )
+    statements: float
 
 
 def _cost(step: Callable[[], None], recipients: int) -> _Cost:
     with _counted_statements() as statements:
-        before, cpu, began = _database(), time.process_time(), time.perf_counter()
+        before, cpu = _database(), time.process_time()
         step()
-        seconds, cpu, after = time.perf_counter() - began, time.process_time() - cpu, _database()
+        cpu, after = time.process_time() - cpu, _database()
     spent = {name: after[name] - before[name] for name in after}
     return _Cost(
-        seconds=seconds,
         own_us=1e6 * cpu / recipients,
         database_us=1e6 * spent["cpu"] / recipients,
         wal=spent["wal"] / recipients,
         hot=spent["hot"] / max(1, spent["updated"]),
-        statements=len(statements),
+        statements=len(statements) / recipients,
     )
 
 
@@ -183,7 +159,3 @@ SELECT pg_backend_pid(), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'), n_
   n_tup_hot_upd
 FROM pg_stat_user_tables WHERE relname = 'notifications_app_delivery'
 """
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,6 @@ For comparison, bare aiohttp POSTs as many bodies of the same size in the same r
 pipeline adds is the difference to pushsvc's figure beside the other libraries.
 """
 
-import argparse
 import asyncio
 import ssl
 import tempfile
@@ -38,13 +37,6 @@ _KEY_ID: Final = UUID(int=1)
 _TOKEN: Final = "t" * 40
 
 _Send = Callable[[int], Awaitable[None]]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=2_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    print(measure(Options(**vars(parser.parse_args()))))
 
 
 def measure(options: Options) -> Result:
@@ -156,7 +148,3 @@ def _connecting(sink: Sink) -> Connecting:
         unknown_host_call_seconds=60.0,
         calls_in_flight=100,
     )
-
-
-if __name__ == "__main__":
-    main()
