@@ -12,7 +12,7 @@ from bench.database import own_database
 from bench.meter import Spent, spending
 from bench.processes import running_beat, running_worker
 from bench.sink import HOST, Sink
-from bench.work import Work
+from bench.work import BODY, TITLE, Work
 from pushsvc.common.platforms import Platform
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def send(key: str, platform: Platform) -> str:
     """Sends to the key's channel, in this process; the notification's id."""
     from django.test import Client
 
-    body = {"title": "Bench", "body": "b" * 200, "target_platforms": [platform]}
+    body = {"title": TITLE, "body": BODY, "target_platforms": [platform]}
     answer = Client().post(
         "/send-notification", json.dumps(body), "application/json", headers=_authorization(key)
     )

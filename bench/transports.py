@@ -21,7 +21,7 @@ import aiohttp
 from bench.results import Options, Result, Row
 from bench.service import apns_key
 from bench.sink import HOST, Sink, find_nginx, running_sink
-from bench.work import Work, make_work
+from bench.work import BODY, TITLE, TOKEN, Work, make_work
 from notifications_app.content import Content
 from notifications_app.delivery.apns.transport import AppKey
 from notifications_app.delivery.engine import PatientLoop
@@ -34,7 +34,6 @@ from pushsvc.common.platforms import Platform
 _BARE: Final = "bare aiohttp, HTTP/1.1"
 _BODY: Final = bytes(430)  # an encrypted message of the bench's
 _KEY_ID: Final = UUID(int=1)
-_TOKEN: Final = "t" * 40
 
 _Send = Callable[[int], Awaitable[None]]
 
@@ -81,7 +80,7 @@ async def _all(send: _Send, count: int, in_flight: int) -> None:
 def _senders(sink: Sink, work: Work) -> dict[str, AbstractAsyncContextManager[_Send]]:
     content = work.content
     account = ServiceAccount.parse(Path(content["fcm"]["account_file"]).read_text(), 1)
-    tokens = [Target(uuid4(), token, _TOKEN) for token in content["tokens"]]
+    tokens = [Target(uuid4(), token, TOKEN) for token in content["tokens"]]
     vapid = {_KEY_ID: VapidKey(content["vapid"]["private"], content["vapid"]["subject"])}
     app_key = AppKey.parse(apns_key(content["apns"]), 1)
     browsers = [_browser(device) for device in content["web"]]
@@ -97,7 +96,7 @@ def _browser(device: dict[str, str]) -> BrowserTarget:
     return BrowserTarget(
         subscription_id=uuid4(),
         address=device["endpoint"],
-        token=_TOKEN,
+        token=TOKEN,
         p256dh=device["p256dh"],
         auth=device["auth"],
         vapid_key_id=_KEY_ID,
@@ -122,7 +121,7 @@ async def _through(
     platform: Platform, sink: Sink, targets: list[Any], keys: object
 ) -> AsyncIterator[_Send]:
     client = make_client(platform, _connecting(sink))
-    content = Content(title="Bench", body="b" * 200, ttl=3_600)
+    content = Content(title=TITLE, body=BODY, ttl=3_600)
     message = Message(uuid4(), content, expires_at=time.monotonic() + 3_600)
 
     async def send(number: int) -> None:

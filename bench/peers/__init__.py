@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +63,7 @@ class Peer:
 
 
 def _build(tool: str, *arguments: str, folder: Path) -> None:
-    """Each tool knows by itself what is up to date."""
+    """Each tool knows by itself what is up to date, but takes time to find out."""
     program = shutil.which(tool)
     if program is None:
         raise Missing(f"{tool} is not installed")
@@ -80,12 +81,14 @@ def _built() -> Path:
     return folder
 
 
+@cache
 def _go() -> _Command:
     program = str(_built() / "go-peers")
     _build("go", "build", "-mod=readonly", "-o", program, ".", folder=_FOLDER / "go")
     return [program]
 
 
+@cache
 def _rust() -> _Command:
     target = _built() / "rust"
     arguments = ("build", "--release", "--locked", "--target-dir", str(target))
@@ -93,6 +96,7 @@ def _rust() -> _Command:
     return [str(target / "release" / "peers")]
 
 
+@cache
 def _node() -> _Command:
     folder = _built() / "node"
     shutil.copytree(_FOLDER / "node", folder, dirs_exist_ok=True)

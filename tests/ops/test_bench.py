@@ -1,5 +1,6 @@
 """The bench: its sinks count what is sent, a peer must send everything, and a figure runs whole."""
 
+import json
 import subprocess
 import sys
 import uuid
@@ -8,7 +9,11 @@ import pytest
 
 from bench.peers import Peer
 from bench.sink import find_nginx, running_sink
-from bench.work import make_work
+from bench.work import BODY, TITLE, make_work
+from notifications_app.content import Content
+from notifications_app.delivery.types import Message
+from notifications_app.delivery.webpush.transport import payload
+from notifications_app.tracking import make_token
 from tests.ops.helpers import CHECKOUT, environment
 
 NGINX = pytest.param(
@@ -66,6 +71,15 @@ def test_a_peer_that_sends_less_than_it_should_is_an_error(sink, tmp_path):
     work = make_work(tmp_path, sink, 1)
     with pytest.raises(RuntimeError, match="the sink got 0 messages of 50"):
         peer.spend(work, sink, 50, 10)
+
+
+def test_pushsvc_and_the_peers_send_a_browser_as_many_bytes(sink, tmp_path):
+    work = make_work(tmp_path, sink, 1)
+    content = Content(title=TITLE, body=BODY, ttl=3_600)
+    token = make_token(uuid.uuid4(), uuid.uuid4())
+    own = payload(Message(uuid.uuid4(), content, expires_at=0.0), token)
+    assert json.loads(own).keys() == json.loads(work.content["payload"]).keys()
+    assert len(own) == len(work.content["payload"].encode()) == 343
 
 
 def run_bench(tmp_path, *arguments):
