@@ -11,6 +11,7 @@ import psutil
 
 from bench.processes import CHECKOUT
 
+_NOT_MEASURED = (":!bench", ":!docs", ":!tests", ":!*.md")
 _TOOLS = {
     "Go": ("go", "version"),
     "Rust": ("rustc", "--version"),
@@ -25,16 +26,18 @@ def described() -> str:
 
 `make bench` writes this file. [performance.md](../docs/performance.md) explains the figures. The
 ratio of a peer is pushsvc's figure divided by the peer's, as the median of the rounds. A busy
-machine makes every figure worse, a ratio less so.
+machine makes every figure worse, a ratio less so. A peer connects anew in each round, so with
+few messages it pays more for connections. Compare only runs of equal counts.
 
 - {_processor()}, {psutil.cpu_count()} cores, {memory:.0f} GB, Linux {platform.release()}
 - Python {platform.python_version()}; {"; ".join(_tools())}"""
 
 
 def moment() -> str:
-    """Now, and the commit that is checked out."""
+    """Now, and the last commit that changed what is measured."""
     now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"{now}, commit {_said('git', 'rev-parse', '--short', 'HEAD')}"
+    commit = _said("git", "log", "-1", "--format=%h", "--", ".", *_NOT_MEASURED)
+    return f"{now}, commit {commit}"
 
 
 def _tools() -> list[str]:
