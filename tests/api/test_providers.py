@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -15,7 +14,7 @@ from channels_app.services import platform_pause
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
 from tests.api.support import faults, owner_of
 from tests.factories import make_channel
-from tests.pipeline.support import in_threads, waiting_sessions
+from tests.pipeline.support import in_threads, until, waiting_sessions
 
 pytestmark = pytest.mark.django_db
 
@@ -269,14 +268,10 @@ def test_credentials_stored_simultaneously_each_get_a_version():
         with transaction.atomic():
             Channel.objects.select_for_update(no_key=True).get(pk=alice.channel.pk)
             is_held.set()
-            for _ in range(1000):
-                if waiting_sessions() == 2:
-                    return
-                time.sleep(0.01)
-        pytest.fail("nobody waits")
+            until(lambda: waiting_sessions() == 2)
 
     def store_once():
-        assert is_held.wait(10)
+        assert is_held.wait(60)
         return store(alice, fcm_service_account=GOOGLE).status_code
 
     statuses = in_threads(hold_both_until_they_wait, store_once, store_once)[1:]

@@ -347,6 +347,8 @@ class System:
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             **self.servers.environment,
+            # A busy machine may take longer than the service's 3 seconds.
+            "DATABASE_URL": self.servers.environment["DATABASE_URL"] + "?connect_timeout=30",
             "SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
             "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
             "ALLOWED_HOSTS": "127.0.0.1",

@@ -204,7 +204,7 @@ def _hanging_browser(settings):
     resource = f"{origin}/subscriptions/{browser['id']}"
     assert request("PUT", f"{resource}/behaviour", b'{"mode": "hang"}').status == 204
     parts = urlsplit(browser["endpoint"])
-    connection = socket.create_connection((parts.hostname, parts.port), timeout=10)
+    connection = socket.create_connection((parts.hostname, parts.port), timeout=60)
     head = f"POST {parts.path} HTTP/1.1\r\nHost: x\r\nTTL: 1\r\nContent-Length: 0\r\n\r\n"
     connection.sendall(head.encode())
     _await(lambda: messages(f"{resource}/messages"))

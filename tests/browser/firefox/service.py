@@ -41,7 +41,7 @@ class Service:
         """The JSON of the answer; raises HTTPError."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers or {})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def _is_up(self):

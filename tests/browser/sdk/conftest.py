@@ -49,7 +49,7 @@ def site(service, alice):
 @pytest.fixture
 def context(chromium):
     with chromium.new_context() as context:
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         yield context
 
 

@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         sent = self.rfile.read(length).decode()
         self._site.requests.append((self.command, self.headers.get("Content-Type"), sent))
-        self._site.answering.wait(20)
+        self._site.answering.wait(60)
         self.send_response(self._site.status)
         self.send_header("Access-Control-Allow-Origin", "*")
         self.send_header("Content-Length", "0")

@@ -75,7 +75,7 @@ class Provider:
         host, port = sandbox.server.rsplit(":", 1)
         tls = ssl.create_default_context(cadata=sandbox.ca_pem)
         tls.set_alpn_protocols(["h2"])
-        plain = socket.create_connection((host, int(port)), timeout=5)
+        plain = socket.create_connection((host, int(port)), timeout=60)
         self.socket = tls.wrap_socket(plain, server_hostname=host)
         self.h2 = H2Connection(H2Configuration(header_encoding="utf-8"))
         self.h2.initiate_connection()

@@ -15,7 +15,7 @@ class Control:
         self.port = port
 
     def __call__(self, method, path, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         text = body if isinstance(body, str) else json.dumps(body)
         connection.request(method, path, None if body is None else text)
         response = connection.getresponse()

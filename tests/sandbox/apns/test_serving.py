@@ -25,7 +25,7 @@ def test_the_certificate_is_valid_for_its_host_and_its_authority_only():
             tls = ssl.create_default_context(cafile=str(sandbox.ca_file))
             tls.set_alpn_protocols(["h2"])
             address = ("127.0.0.1", int(sandbox.server.split(":")[1]))
-            plain = socket.create_connection(address, timeout=5)
+            plain = socket.create_connection(address, timeout=60)
             with tls.wrap_socket(plain, server_hostname=name) as connected:
                 assert connected.selected_alpn_protocol() == "h2"
     assert not sandbox.ca_file.exists()

@@ -47,11 +47,11 @@ class AutopushBrowser:
 
     def hear(self):
         """The next message; TypeError once the connection is closed."""
-        return json.loads(self._run(self._socket.receive_str(timeout=5)))
+        return json.loads(self._run(self._socket.receive_str(timeout=60)))
 
     def end(self):
         """Waits until the push service closes the connection; the code that it sent."""
-        frame = self._run(self._socket.receive(timeout=5))
+        frame = self._run(self._socket.receive(timeout=60))
         assert frame.type is aiohttp.WSMsgType.CLOSE, frame
         return frame.data
 

@@ -99,7 +99,7 @@ def raw_post(device: Device, headers: list[tuple[str, str]], body: bytes) -> byt
     parts = urlsplit(device.endpoint)
     lines = [f"POST {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in [*headers, ("Content-Length", len(body))]]
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         with connection.makefile("rb") as answer:
             return answer.readline()

@@ -130,7 +130,7 @@ def test_a_connection_can_end_without_an_answer(sandbox, sender, device, mode):
 def test_an_endless_body_continues_and_is_never_accepted(sandbox, sender, device):
     device.behave("endless_body", times=1)
     host, port = sandbox.origin.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
     connection.request("POST", f"/push/{device.id}", encoded(device), sender.headers(device))
     response = connection.getresponse()
     assert response.status == 201

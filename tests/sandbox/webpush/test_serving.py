@@ -53,7 +53,7 @@ def test_a_hanging_request_does_not_prevent_the_sandbox_from_stopping(sender):
 def _request_begun(subscription, headers):
     """A connection whose message is sent and whose answer is still to come."""
     parts = urlsplit(subscription["endpoint"])
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     body = WebPusher(subscription).encode(TEXT, content_encoding="aes128gcm")["body"]
     connection.request("POST", parts.path, body, headers)
     return connection
