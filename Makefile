@@ -3,12 +3,13 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-pg16 say-what coverage lint format audit sbom requirements openapi \
+.PHONY: help run test test-fast test-long test-pg16 say-what coverage lint format audit sbom requirements openapi \
 	soak fuzz bench bench-events bench-console screenshots icons
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
 LONG_TESTS := browser faults fuzz ops proxy
+FAST := $(LONG_TESTS:%=--ignore=tests/%)
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
 	--generate-hashes --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command "make requirements"
@@ -23,16 +24,19 @@ test: say-what .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of 
 	@exec $(BIN)/python -m pytest -n logical $(ARGS)
 
 test-fast: .venv/dev.stamp ## run the tests without browsers, faults, deployments and fuzzing
-	@exec $(BIN)/python -m pytest -n logical $(LONG_TESTS:%=--ignore=tests/%) $(ARGS)
+	@exec $(BIN)/python -m pytest -n logical $(FAST) $(ARGS)
+
+test-long: .venv/dev.stamp ## run the tests that test-fast leaves out
+	@exec $(BIN)/python -m pytest -n logical $(LONG_TESTS:%=tests/%) $(ARGS)
 
 # Only README.md says how long it takes.
 say-what:
 	@$(if $(ARGS),echo "make test: runs only what ARGS names",sed -n 's/^make test  *# /make test: /p' README.md)
 
-coverage: .venv/dev.stamp ## run the tests and print which branches of the code they take
+coverage: .venv/dev.stamp ## run test-fast and print which branches of the code it takes
 	@mkdir -p var/coverage
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n logical $(ARGS)
+	@$(BIN)/coverage run -m pytest -n logical $(FAST) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 

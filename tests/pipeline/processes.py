@@ -18,7 +18,8 @@ from pushsvc.local.embedded.server import free_port
 from tests import leftovers
 
 _HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
-_OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}
+# Processes end by SIGKILL, so coverage would only slow them down.
+_OF_PYTEST = {"DJANGO_SETTINGS_MODULE", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"}
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
