@@ -115,7 +115,8 @@ class EditInput(SendFields):
         """For the API's document. `read_edit` validates the notification as a whole."""
         fields: dict[str, Any] = super().get_fields()
         for field in fields.values():
-            field.required, field.default, field.allow_null = False, empty, True
+            field.required, field.default = False, empty
+            field.allow_null = not isinstance(field, Choice)  # would be a schema of its own
         return fields
 
 
