@@ -3,7 +3,7 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-long test-pg16 say-what coverage lint format audit sbom requirements openapi \
+.PHONY: help run test test-fast test-long test-pg16 say-what coverage lint format audit sbom requirements openapi clients \
 	soak fuzz bench bench-events bench-console screenshots icons
 
 BIN := .venv/bin
@@ -81,15 +81,19 @@ screenshots: .venv/dev.stamp ## take the pictures of the console in docs/screens
 icons: .venv/dev.stamp ## write the console's font of icons, after a change of .ci/icons.py or of the theme
 	@$(BIN)/python -m uv run --no-project --python $(BIN)/python --with 'fonttools[woff]==4.68.0' .ci/icons.py
 
-openapi: .venv/dev.stamp ## write docs/openapi.yaml from the code
+openapi: .venv/dev.stamp .venv/clients.stamp ## write docs/openapi.yaml from the code, and the types of clients/typescript
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
+	@.ci/client-types clients/typescript
 
-requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/javascript
-	@for name in uv base run dev audit node peers; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
-	@cd .ci/javascript && npm_config_omit_lockfile_registry_resolved=true PATH="$(CURDIR)/.venv/node/bin:$$PATH" \
-		npm install --package-lock-only --silent --no-audit --no-fund
+clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
+
+requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/{javascript,clients}
+	@for name in uv base run dev audit node clients peers; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@for packages in javascript clients; do (cd .ci/$$packages && npm_config_omit_lockfile_registry_resolved=true \
+		PATH="$(CURDIR)/.venv/node/bin:$$PATH" npm install --package-lock-only --silent --no-audit --no-fund) || exit 1; done
 
 .venv/node.stamp: .ci/javascript/package-lock.json
+.venv/clients.stamp: .ci/clients/package-lock.json
 
 .venv/%.stamp: requirements/uv.txt requirements/%.txt
 	@.ci/install $*

@@ -1,7 +1,6 @@
 """What the OpenAPI document says about the API key and the channel's id, for every app's views."""
 
 from typing import Any
-from uuid import UUID
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter
@@ -9,8 +8,10 @@ from typing_extensions import override
 
 from channels_app.http import ApiKeyAuthentication
 
+# A text: clients that openapi-python-client makes cannot send a UUID as a header.
+_ID = {"type": "string", "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"}
 CHANNEL_ID_HEADER = OpenApiParameter(
-    "X-Channel-ID", UUID, OpenApiParameter.HEADER, required=True, description="The channel's id."
+    "X-Channel-ID", _ID, OpenApiParameter.HEADER, required=True, description="The channel's id."
 )
 
 

@@ -207,7 +207,7 @@ SPECTACULAR_SETTINGS = {
         "[All guides](/)"
     ),
     "SERVE_INCLUDE_SCHEMA": False,
-    "CONTACT": {"name": "The operator of this installation", "url": "/"},
+    "CONTACT": {"name": "The operator of this installation"},
     "LICENSE": {"name": "Apache-2.0"},
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
@@ -215,6 +215,8 @@ SPECTACULAR_SETTINGS = {
         "pushsvc.common.http.openapi_document.name_shapes",
         "pushsvc.common.http.openapi_document.say_defaults",
         "pushsvc.common.http.openapi_document.place_nulls",
+        "pushsvc.common.http.openapi_document.require_bodies",
+        "pushsvc.common.http.openapi_document.place_usual_answers",
         "pushsvc.common.http.openapi_document.describe_ids",
         "pushsvc.common.http.openapi_document.link_documents",
     ],

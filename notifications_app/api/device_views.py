@@ -68,10 +68,11 @@ class EventsView(ApiView):
         operation_id="events_report",
         summary="Report that a notification was received, clicked or dismissed",
         description="Each event counts once for each recipient. The answer is the same for tokens"
-        " that are unknown, forged, repeated or older than 28 days.",
+        " that are unknown, forged, repeated or older than 28 days. Beacons send the same JSON as"
+        " `text/plain`.",
         tags=[_TAG],
         auth=[],
-        request={"application/json": EventsInput, "text/plain": EventsInput},
+        request={"application/json": EventsInput},
         examples=[_EXAMPLE],
         responses={
             204: OpenApiResponse(description="The events were read."),

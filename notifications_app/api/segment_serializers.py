@@ -44,7 +44,8 @@ _DAYS_AGO: Final = {
     "required": ["days_ago"],
     "additionalProperties": False,
 }
-_MOMENT: Final = {"oneOf": [{"type": "string", "format": "date-time"}, _DAYS_AGO]}
+# anyOf: what OpenAPI Generator makes of oneOf with a date does not compile as TypeScript.
+_MOMENT: Final = {"anyOf": [{"type": "string", "format": "date-time"}, _DAYS_AGO]}
 
 
 class RuleField(serializers.JSONField):

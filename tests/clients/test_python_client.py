@@ -1,22 +1,18 @@
 """clients/python against the running service, and its retries against a server that fails."""
 
 import asyncio
-import json
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
 from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls
+from tests.clients.failing import BUSY, SENT, answering
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "clients" / "python"
-BUSY = (503, {"code": "busy"}, {"Retry-After": "0"})
-SENT = (202, {"notification_id": "one"}, {})
 
 
 @pytest.fixture
@@ -143,40 +139,12 @@ def test_an_id_is_quoted_as_one_part_of_the_path():
 
 @contextmanager
 def failing(*answers, retries=4):
-    """A client of a server that gives these answers (None: no answer), and the headers of its
-    requests."""
-    left, requests = list(answers), []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            requests.append(dict(self.headers))
-            answer = left.pop(0)
-            if answer is None:
-                self.connection.close()
-                return
-            status, body, headers = answer
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        do_GET = do_POST  # noqa: N815 (the base class's spelling)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}"
-            with Client(url, channel="shop", key="psk_x", retries=retries) as push:
-                yield push, requests
-        finally:
-            server.shutdown()
-            thread.join()
+    """A client of a server that gives these answers, None being none; and the requests' headers."""
+    with (
+        answering(*answers) as (url, requests),
+        Client(url, channel="shop", key="psk_x", retries=retries) as push,
+    ):
+        yield push, requests
 
 
 # The package

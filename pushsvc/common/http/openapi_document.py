@@ -83,13 +83,36 @@ def place_nulls(result: Document, **_: Any) -> Document:
     return result
 
 
+def require_bodies(result: Document, **_: Any) -> Document:
+    """A call with a body needs one, even where each of its fields may be left out."""
+    for operation in _operations(result):
+        if "requestBody" in operation:
+            operation["requestBody"]["required"] = True
+    return result
+
+
+def place_usual_answers(result: Document, **_: Any) -> Document:
+    """Generators take the answer with the lowest status for the usual one. Where that is 202, what
+    else may come stands as 2XX."""
+    for operation in _operations(result):
+        responses = operation["responses"]
+        if {"200", "202"} <= responses.keys():
+            responses["2XX"] = responses.pop("200")
+    return result
+
+
+def _operations(result: Document) -> Iterator[dict[str, Any]]:
+    for operations in result["paths"].values():
+        yield from operations.values()
+
+
 def describe_ids(result: Document, **_: Any) -> Document:
     """What the ids of the paths are: the same in all of them."""
-    for operations in result["paths"].values():
-        for operation in operations.values():
-            for parameter in operation.get("parameters", ()):
-                if parameter["in"] == "path" and parameter["name"] in _PATH_IDS:
-                    parameter.setdefault("description", _PATH_IDS[parameter["name"]])
+    for operation in _operations(result):
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "path" and parameter["name"] in _PATH_IDS:
+                parameter.setdefault("description", _PATH_IDS[parameter["name"]])
+                parameter["schema"] = {"type": "string", "format": "uuid"}  # as answers have them
     return result
 
 

@@ -1,0 +1,16 @@
+// Sends once by clients/typescript, and prints its pauses without making them.
+import { Client } from "pushsvc-client";
+
+const { URL: url, RETRIES: retries } = process.env;
+const later = globalThis.setTimeout;
+globalThis.setTimeout = (run, milliseconds) => {
+  console.log("pause", milliseconds);
+  return later(run, 0);
+};
+
+const push = new Client(url, { channel: "shop", key: "psk_x", retries: Number(retries) });
+try {
+  console.log((await push.send({ body: "Once" })).notification_id);
+} catch (error) {
+  console.log(error.name, error.code ?? "");
+}
