@@ -3,7 +3,7 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-long test-pg16 say-what coverage lint format audit sbom requirements openapi clients \
+.PHONY: help run test test-fast test-pg16 say-what lint format audit sbom requirements openapi clients \
 	soak fuzz bench bench-events bench-console screenshots icons
 
 BIN := .venv/bin
@@ -20,25 +20,23 @@ help: ## this list
 run: .venv/run.stamp ## start everything on this machine, until Ctrl-C
 	@exec $(BIN)/python -m pushsvc.local.run
 
-test: say-what .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word")
+test: say-what .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word"); COVERAGE=on prints what they miss
+ifeq ($(COVERAGE),on)
+	@mkdir -p var/coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n logical $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+else
 	@exec $(BIN)/python -m pytest -n logical $(ARGS)
+endif
 
 test-fast: .venv/dev.stamp ## run the tests without browsers, faults, deployments and fuzzing
 	@exec $(BIN)/python -m pytest -n logical $(FAST) $(ARGS)
 
-test-long: .venv/dev.stamp ## run the tests that test-fast leaves out
-	@exec $(BIN)/python -m pytest -n logical $(LONG_TESTS:%=tests/%) $(ARGS)
-
 # Only README.md says how long it takes.
 say-what:
 	@$(if $(ARGS),echo "make test: runs only what ARGS names",sed -n 's/^make test  *# /make test: /p' README.md)
-
-coverage: .venv/dev.stamp ## run test-fast and print which branches of the code it takes
-	@mkdir -p var/coverage
-	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n logical $(FAST) $(ARGS)
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage report
 
 test-pg16: .venv/dev.stamp ## run the tests on PostgreSQL 16 instead of 18
 	@PGSERVER_POSTGRES_VERSION=16 exec $(BIN)/python -m pytest -n logical $(ARGS)

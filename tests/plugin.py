@@ -30,8 +30,8 @@ ENVIRONMENT = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
 }
-# One service runs for all of a folder's tests, or one browser. Two of tests/faults/ take half as
-# long, side by side.
+# One service runs for all of a folder's tests, or one browser. The fault tests are two groups, so
+# that they run side by side.
 TOGETHER = (
     "tests/faults/test_worker_faults.py",
     "tests/faults/",
@@ -72,6 +72,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         redis = urlsplit(os.environ["REDIS_URL"])
         os.environ["REDIS_URL"] = redis._replace(path=f"/{worker}").geturl()
     only_has_workers = not worker and bool(early_config.known_args_namespace.numprocesses)
+    if not only_has_workers:  # what runs tests is measured, but not what tests start and kill
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     _start_servers(early_config, with_redis=not only_has_workers)
 
 

@@ -18,8 +18,7 @@ from pushsvc.local.embedded.server import free_port
 from tests import leftovers
 
 _HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
-# Processes end by SIGKILL, so coverage would only slow them down.
-_OF_PYTEST = {"DJANGO_SETTINGS_MODULE", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"}
+_OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
