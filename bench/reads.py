@@ -5,13 +5,12 @@ are the CPU of the web process and of PostgreSQL together.
 """
 
 from dataclasses import replace
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from bench import filling
 from bench.database import own_database
 from bench.requests import Kinds, authorization, cpu_of_each, prepare, subscribe
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, Row, ratio
 from bench.web import running_web
 
 if TYPE_CHECKING:
@@ -40,9 +39,10 @@ def measure(options: Options) -> Result:
             spent = cpu_of_each(web, in_turn, options, result.load, web.pid, postgres)
     for name in sorted({name for name, _ in kinds}):
         few, many = spent[f"{name}, {small:,}"], spent[f"{name}, {large:,}"]
-        ratio = median(of_many / of_few for of_many, of_few in zip(many, few, strict=True))
         result.rows.append(Row(f"{name}, channel of {small:,}", "CPU-ms", few))
-        result.rows.append(Row(f"{name}, channel of {large:,}", "CPU-ms", many, ratio, _AIM))
+        result.rows.append(
+            Row(f"{name}, channel of {large:,}", "CPU-ms", many, ratio(many, few), _AIM)
+        )
     return result
 
 

@@ -7,7 +7,6 @@ web process, so other load on the machine matters little.
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from bench.database import own_database
 from bench.meter import Load, spending
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, Row, ratio
 from bench.web import Request, Web, running_web
 
 if TYPE_CHECKING:
@@ -34,10 +33,15 @@ def measure(options: Options) -> Result:
         spent = cpu_of_each(web, kinds_of(channel), options, result.load, web.pid)
     bare = spent[_BARE]
     for name, values in spent.items():
-        ratio = median(mine / its for mine, its in zip(values, bare, strict=True))
         is_bare = name == _BARE
         result.rows.append(
-            Row(name, "CPU-ms", values, None if is_bare else ratio, "" if is_bare else _AIM)
+            Row(
+                name,
+                "CPU-ms",
+                values,
+                None if is_bare else ratio(values, bare),
+                "" if is_bare else _AIM,
+            )
         )
     return result
 

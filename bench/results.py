@@ -75,6 +75,13 @@ class Options:
         return f' ARGS="{" ".join(words)}"' if words else ""
 
 
+def ratio(mine: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """The median of the rounds. None if a round of theirs took less than a tick of the clock."""
+    if 0 in theirs:
+        return None
+    return median(own / its for own, its in zip(mine, theirs, strict=True))
+
+
 def _shown(value: float) -> str:
     """Three digits, without an exponent."""
     if value == 0 or value >= 100:

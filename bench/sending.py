@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.meter import Spent
 from bench.peers import PEERS, Missing, Peer
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, Row, ratio
 from bench.service import Sent, Service, running_service
 from bench.sink import Sink, find_nginx, running_sink
 from bench.work import Work, make_work
@@ -94,9 +94,9 @@ def _our_rows(platform: Platform, ours: list[Sent], count: int) -> list[Row]:
 def _peer_rows(ours: list[Sent], theirs: dict[Peer, list[Spent]], count: int) -> list[Row]:
     rows = []
     for peer, spent in theirs.items():
-        ratio = median(mine.worker.cpu / its.cpu for mine, its in zip(ours, spent, strict=True))
+        times = ratio([mine.worker.cpu for mine in ours], [its.cpu for its in spent])
         name = f"{peer.shown} {peer.version}"
-        rows.append(Row(name, _UNIT, _cpu(spent, count), ratio, peer.aim, _rate(spent, count)))
+        rows.append(Row(name, _UNIT, _cpu(spent, count), times, peer.aim, _rate(spent, count)))
     return rows
 
 
