@@ -3,9 +3,11 @@
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.db.models import F
 
 from notifications_app.editing import notification_edit
@@ -126,6 +128,19 @@ def test_a_planner_passes_over_what_is_being_edited(channel):
         Notification.objects.filter(pk=notification.pk).locked()
         assert support.in_threads(planning.start_due) == [0]
     assert planning.start_due() == 1
+
+
+def test_an_edit_that_waits_for_a_start_is_too_late(channel):
+    notification = factories.make_notification(channel, body="old")
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert planning.start_due() == 1
+            edit_it = support.closing_connection(lambda: _edited(notification, body="new"))
+            edited = pool.submit(edit_it)
+            support.until(support.waiting_sessions)
+        assert not edited.result(60)
+    assert Notification.objects.get().body == "old"
+    support.plan()
 
 
 def test_a_test_is_not_editable(channel):
