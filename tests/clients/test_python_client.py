@@ -8,11 +8,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
-from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls
+from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls, types
 from tests.clients.failing import BUSY, SENT, answering
 
-PACKAGE = Path(__file__).resolve().parent.parent.parent / "clients" / "python"
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = CHECKOUT / "clients" / "python"
 
 
 @pytest.fixture
@@ -50,6 +52,57 @@ def test_a_scheduled_notification_is_cancelled(push):
     assert push.notification(sent["notification_id"])["status"] == "cancelled"
 
 
+def test_a_scheduled_notification_waits_while_it_is_paused(push):
+    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")
+
+    push.pause(sent["notification_id"])
+    paused = push.details(sent["notification_id"])
+    push.resume(sent["notification_id"])
+    resumed = push.details(sent["notification_id"])
+
+    assert (paused["paused"], resumed["paused"]) == (True, False)
+    assert paused["content"]["body"] == "Later"
+
+
+def test_only_what_is_being_sent_is_stopped(push):
+    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")
+
+    with pytest.raises(Refused, match="not_running"):
+        push.stop(sent["notification_id"])
+
+
+def test_the_state_of_each_platform_is_read(push):
+    web = push.platforms()["platforms"]["web"]
+
+    assert (web["enabled"], web["paused"], web["credential"]["kind"]) == (True, None, "vapid_key")
+
+
+@pytest.mark.parametrize(
+    ("answer", "schema"),
+    [
+        (types.Sent, "SendOutput"),
+        (types.Notification, "NotificationOutput"),
+        (types.ChannelStatistics, "ChannelStatisticsOutput"),
+        (types.NotificationDetails, "NotificationDetailsOutput"),
+        (types.Audience, "AudienceOutput"),
+        (types.Timing, "TimingOutput"),
+        (types.Content, "ContentOutput"),
+        (types.PlatformDetails, "PlatformDetailsOutput"),
+        (types.Reason, "ReasonOutput"),
+        (types.PlatformState, "PlatformStateOutput"),
+        (types.PlatformPause, "PauseOutput"),
+        (types.Credential, "CredentialOutput"),
+    ],
+)
+def test_the_types_have_the_fields_of_the_openapi_document(answer, schema):
+    document = yaml.safe_load((CHECKOUT / "docs" / "openapi.yaml").read_text())
+
+    assert (
+        answer.__annotations__.keys()
+        == document["components"]["schemas"][schema]["properties"].keys()
+    )
+
+
 def test_the_same_idempotency_key_sends_once(push):
     first, second = (push.send(body="Once", idempotency_key="order-1") for _ in range(2))
 
@@ -70,6 +123,7 @@ def test_the_asynchronous_client_has_the_same_results(shop):
             await push.subscribe(shop.browser())
             sent = await push.send(body="It works.")
             shown = await push.wait(sent["notification_id"])
+            assert (await push.details(sent["notification_id"]))["status"] == "sent"
             with pytest.raises(Refused, match="validation_error"):
                 await push.send(body="")
             return shown["delivered_count"], len(await push.notifications())

@@ -4,9 +4,11 @@ from pushsvc_client.client import AsyncClient, Client
 from pushsvc_client.errors import Fault, PushsvcError, Refused, Unreachable
 from pushsvc_client.types import (
     Channel,
+    ChannelPlatforms,
     ChannelStatistics,
     Message,
     Notification,
+    NotificationDetails,
     NotificationStatus,
     Platform,
     Sent,
@@ -16,11 +18,13 @@ from pushsvc_client.types import (
 __all__ = [
     "AsyncClient",
     "Channel",
+    "ChannelPlatforms",
     "ChannelStatistics",
     "Client",
     "Fault",
     "Message",
     "Notification",
+    "NotificationDetails",
     "NotificationStatus",
     "Platform",
     "PushsvcError",

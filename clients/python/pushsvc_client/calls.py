@@ -98,6 +98,22 @@ def notification(notification_id: str) -> Call:
     return Call("GET", f"/notification/{_part(notification_id)}")
 
 
+def details(notification_id: str) -> Call:
+    return Call("GET", f"/notification/{_part(notification_id)}/details")
+
+
+def pause(notification_id: str) -> Call:
+    return Call("POST", f"/notification/{_part(notification_id)}/pause")
+
+
+def resume(notification_id: str) -> Call:
+    return Call("POST", f"/notification/{_part(notification_id)}/resume")
+
+
+def stop(notification_id: str) -> Call:
+    return Call("POST", f"/notification/{_part(notification_id)}/stop")
+
+
 def notifications(channel_id: str, limit: int, offset: int) -> Call:
     return Call(
         "GET", f"/notifications/{_part(channel_id)}", params={"limit": limit, "offset": offset}
@@ -110,6 +126,10 @@ def cancel(notification_id: str) -> Call:
 
 def channel(channel_id: str) -> Call:
     return Call("GET", f"/channel/{_part(channel_id)}")
+
+
+def platforms(channel_id: str) -> Call:
+    return Call("GET", f"/channel/{_part(channel_id)}/platforms")
 
 
 def subscribe(channel_id: str, device: Mapping[str, Any]) -> Call:

@@ -9,7 +9,15 @@ from typing import Any, Final, Self, Unpack
 import httpx
 
 from pushsvc_client import calls
-from pushsvc_client.types import FINAL, ChannelStatistics, Message, Notification, Sent
+from pushsvc_client.types import (
+    FINAL,
+    ChannelPlatforms,
+    ChannelStatistics,
+    Message,
+    Notification,
+    NotificationDetails,
+    Sent,
+)
 
 _POLL_SECONDS: Final = 1.0
 
@@ -45,6 +53,11 @@ class Client(_Channel):
         shown: Notification = self._run(calls.notification(notification_id))
         return shown
 
+    def details(self, notification_id: str) -> NotificationDetails:
+        """Counts by platform, why recipients bounced, and what is set."""
+        shown: NotificationDetails = self._run(calls.details(notification_id))
+        return shown
+
     def wait(self, notification_id: str, *, seconds: float = 300.0) -> Notification:
         """The notification once it is sent, failed or cancelled. Raises TimeoutError."""
         deadline = time.monotonic() + seconds
@@ -61,8 +74,23 @@ class Client(_Channel):
     def cancel(self, notification_id: str) -> None:
         self._run(calls.cancel(notification_id))
 
+    def pause(self, notification_id: str) -> None:
+        self._run(calls.pause(notification_id))
+
+    def resume(self, notification_id: str) -> None:
+        self._run(calls.resume(notification_id))
+
+    def stop(self, notification_id: str) -> None:
+        """Ends it. Recipients that were not sent to bounce."""
+        self._run(calls.stop(notification_id))
+
     def statistics(self) -> ChannelStatistics:
         read: ChannelStatistics = self._run(calls.channel(self.channel))
+        return read
+
+    def platforms(self) -> ChannelPlatforms:
+        """Subscribers, pauses and credentials of each platform."""
+        read: ChannelPlatforms = self._run(calls.platforms(self.channel))
         return read
 
     def subscribe(self, device: Mapping[str, Any]) -> str:
@@ -123,6 +151,11 @@ class AsyncClient(_Channel):
         shown: Notification = await self._run(calls.notification(notification_id))
         return shown
 
+    async def details(self, notification_id: str) -> NotificationDetails:
+        """Counts by platform, why recipients bounced, and what is set."""
+        shown: NotificationDetails = await self._run(calls.details(notification_id))
+        return shown
+
     async def wait(self, notification_id: str, *, seconds: float = 300.0) -> Notification:
         """The notification once it is sent, failed or cancelled. Raises TimeoutError."""
         deadline = time.monotonic() + seconds
@@ -140,8 +173,23 @@ class AsyncClient(_Channel):
     async def cancel(self, notification_id: str) -> None:
         await self._run(calls.cancel(notification_id))
 
+    async def pause(self, notification_id: str) -> None:
+        await self._run(calls.pause(notification_id))
+
+    async def resume(self, notification_id: str) -> None:
+        await self._run(calls.resume(notification_id))
+
+    async def stop(self, notification_id: str) -> None:
+        """Ends it. Recipients that were not sent to bounce."""
+        await self._run(calls.stop(notification_id))
+
     async def statistics(self) -> ChannelStatistics:
         read: ChannelStatistics = await self._run(calls.channel(self.channel))
+        return read
+
+    async def platforms(self) -> ChannelPlatforms:
+        """Subscribers, pauses and credentials of each platform."""
+        read: ChannelPlatforms = await self._run(calls.platforms(self.channel))
         return read
 
     async def subscribe(self, device: Mapping[str, Any]) -> str:

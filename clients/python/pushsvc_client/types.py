@@ -17,6 +17,7 @@ class Message(TypedDict, total=False):
     icon: str
     image: str
     scheduled_at: str
+    expires_at: str
     segment_id: str
     target_platforms: list[Platform]
     data: dict[str, str]
@@ -35,6 +36,7 @@ class Sent(TypedDict):
 
 class Notification(TypedDict):
     notification_id: str
+    channel_id: str
     title: str
     body: str
     icon: str
@@ -69,3 +71,80 @@ class ChannelStatistics(TypedDict):
     channel_info: Channel
     subscriber_count: int
     notification_stats: NotificationStatistics
+
+
+class Audience(TypedDict):
+    kind: Literal["channel", "segment", "subscription"]
+    segment_id: str | None
+    subscription_id: str | None
+
+
+class Timing(TypedDict):
+    scheduled_at: str
+    started_at: str | None
+    deadline_at: str | None
+    expires_at: str | None
+    finished_at: str | None
+
+
+class Content(TypedDict):
+    title: str
+    body: str
+    icon: str
+    url: str
+    image: str
+    data: dict[str, str]
+    ttl: int
+    urgency: Urgency
+    topic: str
+
+
+class PlatformDetails(TypedDict):
+    recipient_count: int
+    delivered_count: int
+    bounced_count: int
+    planned: bool
+
+
+class Reason(TypedDict):
+    platform: Platform
+    code: str
+    count: int
+
+
+class NotificationDetails(TypedDict):
+    notification_id: str
+    status: NotificationStatus
+    paused: bool
+    stopped: bool
+    edited_at: str | None
+    audience: Audience
+    timing: Timing
+    content: Content
+    platforms: dict[Platform, PlatformDetails]
+    reasons: list[Reason]
+    received_count: int
+    clicked_count: int
+    dismissed_count: int
+
+
+class PlatformPause(TypedDict):
+    code: str
+    detail: str
+    since: str
+
+
+class Credential(TypedDict):
+    kind: Literal["vapid_key", "fcm_service_account", "apns_key"]
+    id: str
+
+
+class PlatformState(TypedDict):
+    enabled: bool
+    subscriber_count: int
+    paused: PlatformPause | None
+    credential: Credential | None
+
+
+class ChannelPlatforms(TypedDict):
+    platforms: dict[Platform, PlatformState]
