@@ -1,0 +1,191 @@
+"""A notification, a draft of one, and the answer that its sender got."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from typing_extensions import override
+
+from channels_app.models import Channel
+from notifications_app.content import CONTENT_FIELDS, Content
+from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
+from notifications_app.states import UNFINISHED, NotificationStatus
+from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import PLATFORM_VALUES
+
+
+class Urgency(models.TextChoices):
+    """RFC 8030 section 5.3."""
+
+    VERY_LOW = "very-low"
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class Notification(models.Model):
+    """`recipient_count` = `delivered_count` + `bounced_count` once it is sent or failed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="notifications")
+    title = models.TextField(blank=True, default="")
+    body = models.TextField()
+    icon = models.TextField(blank=True, default="")
+    url = models.TextField(blank=True, default="")
+    image = models.TextField(blank=True, default="")
+    data: Any = models.JSONField(default=dict, blank=True)
+    data_names: Any = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="The names of `data` in the sender's order, which jsonb does not keep.",
+    )
+    ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver at once or drop.")
+    urgency = models.CharField(max_length=8, choices=Urgency.choices, default=Urgency.NORMAL)
+    topic = models.CharField(max_length=32, blank=True, default="")
+    target_platforms: Any = models.JSONField()
+    segment_id = models.UUIDField(null=True, blank=True)
+    only_subscription_id = models.UUIDField(
+        null=True, blank=True, help_text="A test: this subscription gets it and no other."
+    )
+    status = models.CharField(
+        max_length=10, choices=NotificationStatus.choices, default=NotificationStatus.PENDING
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    scheduled_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="No call is made afterwards, whatever `ttl` says."
+    )
+    edited_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    deadline_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_seconds = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="By which earlier pauses prolong the attempts."
+    )
+    stopped_at = models.DateTimeField(null=True, blank=True)
+    recipient_count = models.PositiveBigIntegerField(default=0)
+    delivered_count = models.PositiveBigIntegerField(default=0)
+    bounced_count = models.PositiveBigIntegerField(default=0)
+    received_count = models.PositiveBigIntegerField(default=0, db_default=0)
+    clicked_count = models.PositiveBigIntegerField(default=0)
+    dismissed_count = models.PositiveBigIntegerField(default=0, db_default=0)
+
+    objects = NotificationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=NotificationStatus.values), name="notification_status"
+            ),
+            models.CheckConstraint(
+                condition=Q(target_platforms__contained_by=PLATFORM_VALUES),
+                name="notification_platforms",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=["sent", "failed"])
+                | Q(recipient_count=F("delivered_count") + F("bounced_count")),
+                name="notification_terminal_sums",
+            ),
+            models.CheckConstraint(
+                condition=Q(recipient_count__gte=F("delivered_count") + F("bounced_count")),
+                name="notification_running_sums",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["channel", "-created_at", "-id"], name="notification_list"),
+            models.Index(
+                fields=["scheduled_at"], condition=Q(status="pending"), name="notification_due"
+            ),
+            models.Index(
+                fields=["id"], condition=Q(status="processing"), name="notification_running"
+            ),
+            models.Index(
+                fields=["segment_id"],
+                condition=Q(status__in=["pending", "processing"], segment_id__isnull=False),
+                name="notification_segment_open",
+            ),
+            models.Index(fields=["channel", "-id"], name="notification_newest"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return self.title or self.body[:60]
+
+    @property
+    def is_test(self) -> bool:
+        return self.only_subscription_id is not None
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.status in UNFINISHED
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_unfinished and self.paused_at is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped_at is not None
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether no call may be made for it."""
+        return self.paused_at is not None or self.is_stopped
+
+    @property
+    def content(self) -> Content:
+        values = {name: getattr(self, name) for name in CONTENT_FIELDS}
+        return Content(**values | {"data": self.ordered_data})
+
+    @property
+    def ordered_data(self) -> dict[str, str]:
+        """`data` in the sender's order. Without `data_names` (older rows) it is jsonb's order."""
+        return {name: self.data[name] for name in self.data_names or self.data}
+
+
+class Draft(models.Model):
+    """A notification that staff are writing. Only the console has drafts; nothing sends them."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="drafts")
+    owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    changed_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    changed_at = models.DateTimeField(db_default=Now())
+    version = models.PositiveIntegerField(
+        default=1, help_text="Counts the changes, so that nobody overwrites another's unseen."
+    )
+    form: Any = models.JSONField(help_text="The fields of the console's form, as they were typed.")
+
+    class Meta:
+        indexes = [models.Index(fields=["channel", "-changed_at"], name="draft_list")]
+
+    @override
+    def __str__(self) -> str:
+        text: str = self.form.get("title") or self.form.get("body") or ""
+        return text[:60] or "Without text"
+
+
+class IdempotencyRecord(models.Model):
+    """The answer that a channel's Idempotency-Key got, to be given again for 24 hours."""
+
+    id = models.BigAutoField(primary_key=True)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    body_sha256 = models.CharField(max_length=64)
+    response = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = IdempotencyRecordQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "key"], name="idempotency_key_once"),
+        ]
+        indexes = [models.Index(fields=["created_at"], name="idempotency_age")]
+
+    @override
+    def __str__(self) -> str:
+        return self.key

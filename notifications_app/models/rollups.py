@@ -1,0 +1,64 @@
+"""Counts that flushes write, and that stay when deliveries are purged."""
+
+from django.db import models
+from django.db.models import Q
+from typing_extensions import override
+
+from channels_app.models import Channel
+from notifications_app.models.notification import Notification
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
+
+
+class HourlyStat(models.Model):
+    """What happened on a channel's platform in an hour (UTC), for charts."""
+
+    pk = models.CompositePrimaryKey("channel_id", "platform", "hour")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    hour = models.DateTimeField()
+    recipients = models.BigIntegerField(default=0, db_default=0)
+    delivered = models.BigIntegerField(default=0, db_default=0)
+    bounced = models.BigIntegerField(default=0, db_default=0)
+    deferred = models.BigIntegerField(default=0, db_default=0)
+    clicked = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=PLATFORM_VALUES), name="hourly_platform"
+            ),
+        ]
+        indexes = [models.Index(fields=["hour"], name="hourly_hour")]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.channel_id} {self.platform} {self.hour:%Y-%m-%d %H:00}"
+
+
+class OutcomeMinute(models.Model):
+    """How many of a notification's recipients ended so in a minute (UTC).
+
+    A roll-up of deliveries, written by the same flush and exact; it stays when they are purged.
+    `code` is the delivery's: "" for delivered, else why it bounced.
+    """
+
+    pk = models.CompositePrimaryKey("notification_id", "minute", "platform", "code")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    minute = models.DateTimeField()
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    code = models.CharField(max_length=64)
+    count = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=PLATFORM_VALUES), name="outcome_platform"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        outcome = self.code or "delivered"
+        return f"{self.notification_id} {self.platform} {self.minute:%H:%M} {outcome}"

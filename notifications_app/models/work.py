@@ -1,0 +1,203 @@
+"""How a notification's audience is cut into work, and what became of each recipient."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from typing_extensions import override
+
+from channels_app.models import Channel
+from notifications_app.models.notification import Notification
+from notifications_app.querysets import BatchQuerySet, DeliveryQuerySet, PlanQuerySet
+from notifications_app.states import (
+    CAREFUL_AFTER_LEASE_LOSSES,
+    BatchStatus,
+    DeliveryStatus,
+    PlanStatus,
+)
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
+
+
+class Plan(models.Model):
+    """Where the planner stands with one platform of a notification."""
+
+    id = models.BigAutoField(primary_key=True)
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="plans")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    status = models.CharField(
+        max_length=10,
+        choices=PlanStatus.choices,
+        default=PlanStatus.PLANNING,
+        db_default=PlanStatus.PLANNING,
+    )
+    cursor = models.UUIDField(null=True, help_text="The last subscription id that was planned.")
+    rule: Any = models.JSONField(
+        null=True, help_text="The segment's rule as it was at the start; null: the whole channel."
+    )
+    only_subscription_id = models.UUIDField(
+        null=True, help_text="Of a test; null: all that the rule reaches."
+    )
+    recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
+    attempt = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Fencing number of the lease."
+    )
+    due_at = models.DateTimeField(db_default=Now())
+    lease_until = models.DateTimeField(null=True)
+    sliced_at = models.DateTimeField(null=True)
+    halted_at = models.DateTimeField(
+        null=True, help_text="Since when its notification is paused or stopped."
+    )
+
+    objects = PlanQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["notification", "platform"], name="plan_once_per_platform"
+            ),
+            models.CheckConstraint(condition=Q(platform__in=PLATFORM_VALUES), name="plan_platform"),
+            models.CheckConstraint(condition=Q(status__in=PlanStatus.values), name="plan_status"),
+        ]
+        indexes = [
+            models.Index(fields=["platform", "id"], condition=~Q(status="done"), name="plan_open"),
+            models.Index(fields=["id"], condition=Q(status="planning"), name="plan_planning"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} {self.platform}"
+
+
+BREAKING_BATCH = Q(lease_losses__gte=CAREFUL_AFTER_LEASE_LOSSES) & ~Q(status="done")
+RECIPIENTS_LEFT = F("recipient_count") - F("delivered_count") - F("bounced_count")
+
+
+class Batch(models.Model):
+    """About a thousand recipients of one push service: what one worker claims at a time."""
+
+    id = models.BigAutoField(primary_key=True)
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="batches")
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="batches")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    push_service = models.CharField(max_length=100)
+    status = models.CharField(
+        max_length=6,
+        choices=BatchStatus.choices,
+        default=BatchStatus.READY,
+        db_default=BatchStatus.READY,
+    )
+    due_at = models.DateTimeField(db_default=Now())
+    claimed_at = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    parked_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    attempt = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Fencing number of the lease."
+    )
+    # The column has its first name, so that processes of the version before run on while a new one
+    # is rolled out.
+    lease_losses = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        db_column="lapses",
+        help_text="In a row: leases that ended without the worker, and passes that broke.",
+    )
+    bounce_again_at = models.DateTimeField(
+        null=True, help_text="When to bounce again what the database refused at the deadline."
+    )
+    recipient_count = models.PositiveIntegerField(default=0, db_default=0)
+    delivered_count = models.PositiveIntegerField(default=0, db_default=0)
+    bounced_count = models.PositiveIntegerField(default=0, db_default=0)
+    refused_count = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Of the bounced: because the credentials were refused."
+    )
+    suspect_count = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text="Of the bounced: their expiry waits for the mass-failure rule.",
+    )
+
+    objects = BatchQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=PLATFORM_VALUES), name="batch_platform"
+            ),
+            models.CheckConstraint(condition=Q(status__in=BatchStatus.values), name="batch_status"),
+            models.CheckConstraint(
+                condition=Q(recipient_count__gte=F("delivered_count") + F("bounced_count")),
+                name="batch_running_sums",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="done")
+                | Q(recipient_count=F("delivered_count") + F("bounced_count")),
+                name="batch_terminal_sums",
+            ),
+            models.CheckConstraint(
+                condition=Q(bounced_count__gte=F("refused_count") + F("suspect_count")),
+                name="batch_bounce_sums",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["plan", "due_at"], condition=Q(status="ready"), name="batch_ready"
+            ),
+            models.Index(
+                fields=["platform", "due_at"], condition=Q(status="ready"), name="batch_ready_due"
+            ),
+            models.Index(fields=["lease_until"], condition=Q(status="leased"), name="batch_leased"),
+            models.Index(fields=["parked_at"], condition=Q(status="parked"), name="batch_parked"),
+            models.Index(fields=["finished_at"], condition=Q(status="done"), name="batch_finished"),
+            models.Index(fields=["plan", "-claimed_at"], name="batch_plan_claimed"),
+            models.Index(
+                fields=["channel", "platform", "-claimed_at"], name="batch_channel_claimed"
+            ),
+            models.Index(fields=["notification"], condition=~Q(status="done"), name="batch_open"),
+            models.Index(fields=["notification"], condition=BREAKING_BATCH, name="batch_breaking"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} {self.platform} #{self.id}"
+
+
+class Delivery(models.Model):
+    """One recipient of one notification, planned once. No foreign keys: a subscription that is
+    deleted meanwhile must not take its outcome along, and a million rows are written at a time."""
+
+    pk = models.CompositePrimaryKey("notification_id", "subscription_id")
+    notification_id = models.UUIDField()
+    subscription_id = models.UUIDField()
+    batch_id = models.BigIntegerField(db_index=True)
+    status = models.SmallIntegerField(
+        default=DeliveryStatus.WAITING, db_default=DeliveryStatus.WAITING
+    )
+    attempts = models.SmallIntegerField(default=0, db_default=0)
+    solo_attempts = models.SmallIntegerField(
+        default=0, db_default=0, help_text="Calls begun alone and not known to have ended."
+    )
+    due_at = models.DateTimeField(null=True, help_text="Null: at once.")
+    first_attempt_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    received_at = models.DateTimeField(null=True)
+    clicked_at = models.DateTimeField(null=True)
+    dismissed_at = models.DateTimeField(null=True)
+    code = models.CharField(max_length=64, default="", db_default="")
+    detail = models.CharField(max_length=200, default="", db_default="")
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=DeliveryStatus.values), name="delivery_status"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} → {self.subscription_id}"
