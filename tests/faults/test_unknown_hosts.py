@@ -54,10 +54,12 @@ def test_unknown_hosts_that_refuse_throttle_or_never_answer_slow_no_other_channe
     assert status(other, theirs) == "processing"
     assert_exact(channel, [alone, beside])
 
+    each = many(200) // len(ANSWERS)
     until(lambda: called_again(other, theirs), "all were called")
+    # On a busy machine, a refusal may come too late for the first call's time limit.
+    until(lambda: codes(other, theirs)["vapid_refused"] == 2 * each, "all refusals were read")
     end_time(other, theirs)
     assert_exact(other, [theirs])
-    each = many(200) // len(ANSWERS)
     assert codes(other, theirs) == {"vapid_refused": 2 * each, "expired": 3 * each}
     assert system.logged("breaker.opened") == []
     _assert_not_hammered(pairs, outcomes(other, theirs))
