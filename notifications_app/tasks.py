@@ -108,10 +108,11 @@ def _decide_expiries() -> None:
 
 
 def _wake_workers() -> None:
-    if planning.anything_to_plan():
-        wakeup.wake("plan", settings.WORKER_CONCURRENCY)
+    # First what is to come, so that nothing becomes due unseen between the two statements.
     for seconds in planning.starts_within(_AHEAD_SECONDS):
         wakeup.wake("plan", after=seconds)
+    if planning.anything_to_plan():
+        wakeup.wake("plan", settings.WORKER_CONCURRENCY)
     for platform, due in batches.due_counts(most=wakeup.MOST_WAITING).items():
         wakeup.wake(platform, due)
 

@@ -6,6 +6,7 @@ the environment.
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,7 +24,13 @@ from pushsvc.common.egress import (
 )
 from pushsvc.common.http_connection import Connection
 
+ADDRESSES_OF_A_FAMILY: Final = 2
+
 _PORTS: Final = {"http": 80, "https": 443}
+
+
+class ClientClosedError(ConnectionError):
+    """The client was closed before the request was sent."""
 
 
 class HttpClient:
@@ -52,6 +59,7 @@ class HttpClient:
         self._loop = asyncio.get_running_loop()
         self._origins: dict[str, _Origin] = {}
         self._sweep: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: bytes, until: float
@@ -63,12 +71,15 @@ class HttpClient:
         TimeoutError if no status arrived, and ValueError if the request would be malformed. After
         the status, the body is what arrived of it.
         """
+        if self._is_closed:
+            raise ClientClosedError
         origin, path = split(url)
         place = self._origins.get(origin) or self._add(origin)
         return await place.post(_encoded(place.authority, path, headers, body), until)
 
     async def close(self) -> None:
         """Ends all connections, and the requests in flight with them."""
+        self._is_closed = True
         if self._sweep:
             self._sweep.cancel()
         origins, self._origins = self._origins, {}
@@ -128,6 +139,7 @@ class _Origin:
         # The one that was used last is used next, so that the others can end.
         self._idle: list[Connection] = []
         self._looking_up: asyncio.Task[Sequence[AddrInfoType]] | None = None
+        self._is_closed = False
 
     @property
     def is_unused(self) -> bool:
@@ -149,6 +161,7 @@ class _Origin:
             self._requests -= 1
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._looking_up:
             self._looking_up.cancel()
         for connection in self._connections:
@@ -165,6 +178,8 @@ class _Origin:
         self._idle = [each for each in self._idle if each in self._connections]
 
     async def _post(self, request: bytes, until: float) -> Response:
+        if self._is_closed:
+            raise ClientClosedError
         connection = self._take_idle()
         if connection is None:
             async with asyncio.timeout_at(until):
@@ -200,11 +215,14 @@ class _Origin:
     async def _connected(self) -> Connection:
         connection = await connect(
             Connection,
-            await self._addresses(),
+            few(await self._addresses()),
             host=self._host,
             tls=self._tls,
             make_socket=self._make_socket,
         )
+        if self._is_closed:
+            connection.abort()
+            raise ClientClosedError
         self._connections.add(connection)
         return connection
 
@@ -219,6 +237,21 @@ class _Origin:
         self._looking_up = None
         if not task.cancelled():
             task.exception()  # asyncio would log it if no request waited for it any more
+
+
+def few(addresses: Sequence[AddrInfoType]) -> Sequence[AddrInfoType]:
+    """The first ADDRESSES_OF_A_FAMILY for IPv6, and as many for IPv4.
+
+    Each that does not answer holds an open file for as long as a connection may take, and whoever
+    owns the name of a host says how many it has.
+    """
+    seen: Counter[int] = Counter()
+    found = []
+    for address in addresses:
+        seen[address[0]] += 1
+        if seen[address[0]] <= ADDRESSES_OF_A_FAMILY:
+            found.append(address)
+    return found
 
 
 def split(url: str) -> tuple[str, str]:

@@ -27,6 +27,7 @@ class Connection(asyncio.Protocol):
         self._parser = HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Response] | None = None
+        self._status_line = 0  # the status, while the headers after it are still to come
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = b""
@@ -47,7 +48,8 @@ class Connection(asyncio.Protocol):
         Raises OSError or TimeoutError if no status arrived. After the status, the body is what
         arrived of it.
         """
-        self._status, self._body, self._left = 0, b"", MAX_ANSWER
+        self._status_line = self._status = 0
+        self._body, self._left = b"", MAX_ANSWER
         self._headers = []
         self._is_whole = False
         self._answer = self._loop.create_future()
@@ -102,10 +104,12 @@ class Connection(asyncio.Protocol):
         self._end(TimeoutError())
 
     def _end(self, error: Exception) -> None:
-        """Waits for no more of an answer that is not whole. Its status counts, if it arrived."""
+        """Waits for no more of an answer that is not whole. Its status counts, if it arrived, even
+        before headers that cannot be read: the message must not be sent again."""
         self._is_whole = False
         if self._answer is None or self._answer.done():
             return
+        self._status = self._status or self._status_line
         if self._status:
             self._answer.set_result(self._response())
         else:
@@ -116,6 +120,10 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._status:  # a second answer to one request
             self._is_whole = False
+
+    def on_status(self, _reason: bytes) -> None:
+        status = self._parser.get_status_code()
+        self._status_line = status if status >= 200 else 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._status:  # else it is a trailer

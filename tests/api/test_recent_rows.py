@@ -157,6 +157,21 @@ def test_the_second_begins_before_the_row_is_read(settings):
     assert [find("a"), find("a")] == ["old", "new"]
 
 
+def test_a_row_that_changed_while_it_was_read_is_not_kept(settings):
+    settings.ROWS_KEPT_SECONDS = KEPT
+    rows = ["old", "new"]
+
+    def read(_key):
+        row = rows.pop(0)
+        if row == "old":
+            find.forget()  # another thread has changed it
+        return row
+
+    find = Recent(read, Clock())
+
+    assert [find("a"), find("a")] == ["old", "new"]
+
+
 def test_no_more_rows_are_kept_than_the_bound(read, monkeypatch):
     monkeypatch.setattr(recent, "_MOST", 3)
     find = Recent(read, Clock())

@@ -31,7 +31,8 @@ def test_a_page_names_files_by_their_hash():
     [
         ("gzip, deflate, br, zstd", "br", brotli.decompress),
         ("gzip", "gzip", gzip.decompress),
-        ("identity", None, bytes),
+        ("gzip;q=0.5, br; q=0.0", "gzip", gzip.decompress),
+        ("identity, gzip;q=0", None, bytes),
     ],
 )
 def test_a_file_is_compressed_as_the_browser_accepts_it(accepted, encoding, decompress):

@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+from contextlib import nullcontext
 
 import pytest
 
+from pushsvc.common.http_client import ClientClosedError
 from pushsvc.common.http_connection import NoAnswerError
 from tests.delivery.support import PushService, answer, hang, hang_up, http_client, raw, reset
 
@@ -282,3 +284,75 @@ def test_a_name_that_was_not_found_is_looked_up_again_for_the_next_request():
         return len(asked)
 
     assert asyncio.run(sent()) == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"A: b\n\r\n",
+        b"A: \x01\r\n\r\n",
+        b"A: b\r\n c\r\n\r\n",
+        b"Content-Length: 0\r\nContent-Length: 0\r\n\r\n",
+        b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"A : b\r\n\r\n",
+        b"A: b",
+    ],
+)
+def test_a_status_counts_although_the_headers_after_it_cannot_be_read(headers):
+    """The push service has taken the message, so it must not be sent again."""
+
+    async def hang_up_after(reader, writer):
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\n" + headers)
+        writer.close()
+
+    async def sent():
+        async with PushService(hang_up_after) as service, http_client() as client:
+            status = (await post(client, service.origin)).status
+            [origin] = client._origins.values()
+            return status, len(origin._connections)
+
+    assert asyncio.run(sent()) == (201, 0)
+
+
+def test_an_interim_status_is_no_answer():
+    async def hang_up_after(reader, writer):
+        writer.write(b"HTTP/1.1 100 Continue\r\nA: \x01\r\n\r\n")
+        writer.close()
+
+    async def sent():
+        async with PushService(hang_up_after) as service, http_client() as client:
+            with pytest.raises(NoAnswerError):
+                await post(client, service.origin)
+            return len(service.received)
+
+    assert asyncio.run(sent()) == 1
+
+
+def test_requests_in_line_are_not_sent_after_the_client_was_closed():
+    async def sent():
+        async with PushService(hang) as service, http_client(connections_per_origin=1) as client:
+            first = asyncio.create_task(post(client, service.origin))
+            second = asyncio.create_task(post(client, service.origin))
+            await service.asked.wait()
+            await client.close()
+            ends = await asyncio.gather(first, second, return_exceptions=True)
+            with pytest.raises(ClientClosedError):
+                await post(client, service.origin)
+            return [isinstance(each, ConnectionError) for each in ends], len(service.received)
+
+    assert asyncio.run(sent()) == ([True, True], 1)
+
+
+@pytest.mark.parametrize(("dead", "is_reached"), [(1, True), (2, False)])
+def test_a_call_tries_two_addresses_of_a_family_at_most(dead, is_reached):
+    async def sent():
+        async def look_up(_, port):
+            hosts = [f"127.0.0.{number}" for number in range(2, 2 + dead)] + ["127.0.0.1"]
+            return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port)) for host in hosts]
+
+        async with PushService(answer()) as service, http_client(look_up=look_up) as client:
+            with nullcontext() if is_reached else pytest.raises(ConnectionError):
+                await post(client, f"http://push.example.org:{service.port}/")
+            return service.connections
+
+    assert asyncio.run(sent()) == int(is_reached)

@@ -93,16 +93,16 @@ def test_the_tick_wakes_workers_up_only_for_due_work(channel):
 
 
 def test_the_tick_has_a_planner_woken_up_when_a_notification_becomes_due(channel):
-    seconds = (0.45, 0.46, 0.9)
+    seconds = (30.45, 30.46, 30.9)
     for each in seconds:
         factories.make_notification(channel, scheduled_at=Now() + timedelta(seconds=each))
-    factories.make_notification(channel, scheduled_at=Now() + timedelta(seconds=60))
+    factories.make_notification(channel, scheduled_at=Now() + timedelta(hours=1))
 
-    waits = planning.starts_within(1.5)
+    waits = planning.starts_within(60)
 
     assert waits == sorted(set(waits))
     assert 0 < len(waits) <= len(seconds)
-    assert max(waits) <= 1.0
+    assert max(waits) <= 31.0
 
 
 def test_a_worker_plans_at_its_time_what_a_single_tick_saw_coming(processes, channel):

@@ -1,6 +1,7 @@
 """Files that browsers load: their hashes, their compressed forms, and the answer to a request."""
 
 import gzip
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from django.utils.cache import get_conditional_response
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _SHORTLY: Final = "public, max-age=300"
 _HASH_DIGITS: Final = 16
+_ZERO_WEIGHT: Final = re.compile(r"q=0(\.0*)?")
 _BROTLI_QUALITY: Final = 9  # the best one, 11, takes twenty times as long for a tenth less
 
 
@@ -58,7 +60,7 @@ def file_response(request: HttpRequest, file: ServedFile) -> HttpResponseBase:
 
 
 def _whole(file: ServedFile, accepted: str) -> HttpResponse:
-    encoding = next((name for name in ("br", "gzip") if name in accepted), "")
+    encoding = next((name for name in ("br", "gzip") if name in _encodings(accepted)), "")
     headers = {
         "Cache-Control": _FOR_EVER if file.is_immutable else _SHORTLY,
         "ETag": f'"{file.digest}{f"-{encoding}" if encoding else ""}"',
@@ -67,3 +69,9 @@ def _whole(file: ServedFile, accepted: str) -> HttpResponse:
     if encoding:
         headers["Content-Encoding"] = encoding
     return HttpResponse(file.encoded(encoding), content_type=file.content_type, headers=headers)
+
+
+def _encodings(accepted: str) -> set[str]:
+    """The names in an Accept-Encoding, without those of weight 0 (RFC 9110 section 12.4.2)."""
+    parts = [part.partition(";") for part in accepted.replace(" ", "").lower().split(",")]
+    return {name for name, _, weight in parts if not _ZERO_WEIGHT.fullmatch(weight)}

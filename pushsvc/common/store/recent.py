@@ -35,12 +35,13 @@ class Recent(Generic[Key, Row]):
 
     def forget(self) -> None:
         """For a process that changed a row: its next request sees the change."""
-        self._kept.clear()
+        self._kept = {}
 
     def _read_anew(self, key: Key, asked_at: float) -> Row:
+        if len(self._kept) >= _MOST:
+            self.forget()
+        kept = self._kept  # after `forget()` during the read, the row goes to nobody
         row = self._read(key)
         if row is not None:
-            if len(self._kept) >= _MOST:
-                self._kept.clear()
-            self._kept[key] = (asked_at + settings.ROWS_KEPT_SECONDS, row)
+            kept[key] = (asked_at + settings.ROWS_KEPT_SECONDS, row)
         return row
