@@ -13,7 +13,8 @@ from django.db.models import Exists, F, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from notifications_app.delivery.registry import TRANSPORTS
-from notifications_app.models import Batch, Delivery, Plan
+from notifications_app.models import Batch, Delivery, OutcomeMinute, Plan
+from notifications_app.pipeline.transitions import UNCALLED
 from notifications_app.states import STATES, DeliveryStatus, PlanStatus
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import unchanged_since
@@ -21,7 +22,7 @@ from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
 logger = logging.getLogger(__name__)
 
-MASS_FAILURE_SHARE = 5  # from a fifth of the platform's recipients on, no subscription expires
+MASS_FAILURE_SHARE = 5  # from a fifth of the platform's answers on, no subscription expires
 _STEP = 500
 _SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
 
@@ -37,7 +38,7 @@ def decide_next() -> bool:
         plan = _next_settling()
         if plan is None:
             return False
-        if plan.suspects * MASS_FAILURE_SHARE >= plan.recipient_count:
+        if plan.suspects * MASS_FAILURE_SHARE >= plan.recipient_count - plan.uncalled:
             extra = {
                 "notification": plan.notification_id,
                 "platform": plan.platform,
@@ -54,11 +55,15 @@ def decide_next() -> bool:
 
 
 def _next_settling() -> Any:
-    """A plan with its `suspects` and its notification's `started_at`, locked. Two ticks at once get
-    different plans."""
+    """A plan with its notification's `started_at` and how many `suspects` and `uncalled` recipients
+    it has, locked. Two ticks at once get different plans."""
     batches = Batch.objects.filter(plan=OuterRef("pk")).order_by().values("plan")
+    ended = OutcomeMinute.objects.filter(
+        notification=OuterRef("notification"), platform=OuterRef("platform"), code__in=UNCALLED
+    )
     settling = Plan.objects.filter(status=PlanStatus.SETTLING).annotate(
         suspects=Coalesce(Subquery(batches.values(sum=Sum("suspect_count"))), 0),
+        uncalled=Coalesce(Subquery(ended.values("platform").values(sum=Sum("count"))), 0),
         started_at=F("notification__started_at"),
     )
     locked = settling.select_for_update(no_key=True, skip_locked=True, of=("self",))

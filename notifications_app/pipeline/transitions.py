@@ -22,6 +22,9 @@ UNSUBSCRIBED = "unsubscribed"
 CREDENTIALS_REFUSED = "credentials_refused"
 INTERNAL_ERROR = "internal_error"
 STOPPED = "stopped"
+# Codes of bounces that say nothing of what the push service thinks of the device: most of these
+# recipients were never called.
+UNCALLED = (EXPIRED, UNSUBSCRIBED, CREDENTIALS_REFUSED, STOPPED)
 
 _SHORTEST_WAIT = 1.0
 _FIRST_WAIT = 5.0

@@ -1,9 +1,10 @@
 """Answers that our own mistake may have caused: a few expire their devices, many expire nobody."""
 
-from notifications_app.pipeline import expiry
+from notifications_app.pipeline import dispatch, expiry
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import support
+from tests.pipeline.halting import stop
 
 APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
 
@@ -53,6 +54,25 @@ def test_suspects_that_are_a_fifth_of_the_recipients_stay_active_and_cause_a_war
     assert support.open_plans() == 0
     (warning,) = support.logged(caplog, "expiry.withheld")
     assert (warning.levelname, warning.devices) == ("WARNING", 1)
+
+
+def test_suspects_before_a_stop_are_compared_with_the_recipients_that_were_called(
+    sandbox, channel, settings
+):
+    settings.BATCH_SIZE = 2
+    for device, _ in factories.subscribe_browsers(sandbox, channel, 12):
+        device.behave("error", status=400, body=APPLE_MISMATCH)
+    notification = factories.make_notification(channel)
+    support.plan()
+    dispatch.deliver_batch(support.claim())
+
+    stop(notification)
+    support.tick()
+    support.tick()
+
+    assert support.codes(notification) == ["stopped"] * 10 + ["vapid_key_mismatch"] * 2
+    assert support.open_plans() == 0
+    assert Subscription.objects.filter(expired_at=None).count() == 12
 
 
 def test_a_suspect_that_registers_again_before_the_decision_stays_active(
