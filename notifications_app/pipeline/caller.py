@@ -31,12 +31,13 @@ class Caller:
         return outcome
 
     def may_start(self) -> bool:
-        """Whether another call may start: there is time left for it, and the push service does not
-        fail call after call."""
+        """Whether another call may start: there is time left for it, also before the deadline, and
+        the push service does not fail call after call."""
         now = time.monotonic()
         return (
             now + settings.CALL_SECONDS < self._leased_until
             and now < self._lease.begun + self._batch_seconds()
+            and now < self._batch.message.expires_at
             and self._outages_in_a_row < breakers.LEAST_CALLS
             and not worker.is_stopping()
         )

@@ -1,6 +1,8 @@
 """Workers that die, hang, are too late or lose the database."""
 
 import threading
+import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -187,6 +189,22 @@ def test_a_batch_past_its_time_is_handed_back_with_uncalled_recipients(sandbox, 
     support.deliver(notification)
     assert received(devices) == [1] * 6
     assert support.counts(notification) == ("sent", 6, 6, 0)
+
+
+def test_no_call_begins_after_a_deadline_that_passes_while_the_batch_is_served(sandbox, channel):
+    notification, devices = planned(sandbox, channel, 3)
+    lease = support.claim()
+    batch = reading.read(lease)
+    passed = replace(batch.message, expires_at=time.monotonic())
+
+    dispatch._BatchPass(HeldLease(lease), replace(batch, message=passed)).run()
+
+    assert received(devices) == [0, 0, 0]
+    assert Batch.objects.get().status == "ready"
+    support.end_time(notification)
+    support.deliver(notification)
+    assert received(devices) == [0, 0, 0]
+    assert support.codes(notification) == ["expired"] * 3
 
 
 def test_batches_of_unknown_hosts_are_handed_back_sooner(sandbox, channel, settings):
