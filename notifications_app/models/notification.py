@@ -62,7 +62,8 @@ class Notification(models.Model):
     deadline_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
-    paused_seconds = models.PositiveIntegerField(
+    # Not a PositiveIntegerField, whose check would read the whole table when the column is added.
+    paused_seconds = models.IntegerField(
         default=0, db_default=0, help_text="By which earlier pauses prolong the attempts."
     )
     stopped_at = models.DateTimeField(null=True, blank=True)
