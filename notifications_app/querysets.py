@@ -155,9 +155,6 @@ class BatchQuerySet(StateQuerySet[Row]):
         """The batch, if the lease is the newest and has not ended."""
         return self.leased().filter(pk=lease.batch_id, attempt=lease.attempt)
 
-    def due(self) -> Self:
-        return self.unhalted().filter(status=BatchStatus.READY, due_at__lte=Now())
-
     def unhalted(self) -> Self:
         """Those whose notification is neither paused nor stopped."""
         return self.filter(plan__halted_at__isnull=True)

@@ -188,7 +188,7 @@ def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
 
 
 def _changed(
-    change: Callable[[NotificationQuerySet[Notification]], None],
+    change: Callable[[NotificationQuerySet[Notification]], object],
     channel_id: UUID,
     notification_id: UUID,
 ) -> Notification:

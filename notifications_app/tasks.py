@@ -90,7 +90,7 @@ def _bounce_overdue() -> None:
 
 def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
     """A row that cannot be written must not stop the other steps and the wakeups. A database that
-    is away ends the tick."""
+    is away ends the task."""
     try:
         step(*arguments)
     except (OperationalError, InterfaceError):
@@ -119,8 +119,13 @@ def _wake_workers() -> None:
 
 @shared_task(time_limit=_TIME_LIMIT)
 def housekeeping() -> None:
-    """Runs every minute: stops what is paused for too long, applies retention, and warns of
-    channels that are nearly full."""
-    halting.stop_long_paused()
-    retention.purge()
-    retention.warn_of_full_channels()
+    """Runs every minute: applies retention, warns of channels that are nearly full, and stops what
+    is paused for too long."""
+    _attempt(retention.purge)
+    _attempt(retention.warn_of_full_channels)
+    _attempt(_stop_long_paused)
+
+
+def _stop_long_paused() -> None:
+    for notification_id in halting.long_paused():
+        _attempt(halting.stop_long_paused, notification_id)

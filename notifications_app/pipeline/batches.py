@@ -84,11 +84,8 @@ def overdue(limit: int = 20) -> list[tuple[int, str]]:
 
 def due_counts(most: int) -> dict[str, int]:
     """How many batches of each platform are due now, counted up to `most`."""
-    due = [
-        Batch.objects.due().filter(platform=platform).values_list("platform", flat=True)[:most]
-        for platform in PLATFORM_VALUES
-    ]
-    return Counter(due[0].union(*due[1:], all=True))
+    parameters = {"platforms": list(PLATFORM_VALUES), "most": most}
+    return Counter(dict(sql.rows(_DUE_COUNTS, STATES | parameters)))
 
 
 def _lease() -> timedelta:
@@ -147,6 +144,24 @@ ORDER BY
    WHERE served.plan_id = plan.id) NULLS FIRST,
   plan.id
 LIMIT %(most)s
+"""
+
+# In SQL, because the ORM has no LATERAL. From the plans that are not halted, so a paused
+# notification with many batches costs no tick more than its plan. Ordered, so that PostgreSQL reads
+# the plan's part of an index: it would hope to meet enough batches in the table, and read all.
+_DUE_COUNTS = """
+SELECT wanted.platform, count(*)
+FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+CROSS JOIN LATERAL (
+  SELECT FROM notifications_app_plan plan
+  CROSS JOIN LATERAL (
+    SELECT FROM notifications_app_batch
+    WHERE plan_id = plan.id AND status = %(batch_ready)s AND due_at <= statement_timestamp()
+    ORDER BY due_at LIMIT %(most)s) AS own
+  WHERE plan.platform = wanted.platform AND plan.status <> %(plan_done)s
+    AND plan.halted_at IS NULL
+  LIMIT %(most)s) AS due
+GROUP BY wanted.platform
 """
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: workers that claim at the

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
+_HALTED_WAIT = 1.0
 _LONGEST_COLLECTING = 2.0
 _REMEDY = "restore the key in CREDENTIAL_KEYS"
 _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
@@ -61,8 +62,9 @@ def deliver_batch(lease: Lease) -> None:
     except LeaseLost:
         logger.warning("batch.lease_lost", extra={"batch": lease.batch_id})
     except Halted:
+        # A planner of a version before pauses may have planned it: then the plan is not halted.
         with suppress(LeaseLost):
-            held.hand_back(finished_pass=False)
+            held.hand_back(finished_pass=False, wait=_HALTED_WAIT)
     except CredentialsMissing:
         with suppress(LeaseLost):
             held.park()
@@ -105,6 +107,12 @@ class _BatchPass:
 
     def run(self) -> None:
         targets = self._recorder.callable_targets()
+        if self._recorder.must_stop:
+            self._give_back(finished_pass=False, wait=0.0)
+            return
+        self._call_callable(targets)
+
+    def _call_callable(self, targets: list[Target]) -> None:
         is_probe = bool(targets) and breakers.is_half_open(*self._breaker)
         if is_probe:
             targets = sample(targets, breakers.PROBE_CALLS, is_first=self._is_first)

@@ -10,6 +10,7 @@ import logging
 import math
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
@@ -31,12 +32,15 @@ Notifications = NotificationQuerySet[Notification]
 
 
 def pause(own: Notifications) -> None:
-    """Pauses the only notification of `own`, unless it is finished or halted."""
+    """Pauses the only notification of `own`, unless it is finished or stopped. If it is paused
+    already, this halts the plans that a planner of a version before pauses made since."""
     with sql.brief_transaction():
         found = _locked(own)
-        if found is None or found.was.is_halted or not found.was.is_unfinished:
+        if found is None or found.was.is_stopped or not found.was.is_unfinished:
             return
-        found.plans.update(halted_at=Now())
+        found.plans.unhalted().update(halted_at=Now())
+        if found.was.is_paused:
+            return
         found.row.update(paused_at=Now())
         found.record_change()
 
@@ -60,8 +64,8 @@ def resume(own: Notifications) -> None:
         transaction.on_commit(lambda: wakeup.wake("plan"))
 
 
-def stop(own: Notifications) -> None:
-    """Stops the only notification of `own` for good, if it is being sent.
+def stop(own: Notifications) -> bool:
+    """Stops the only notification of `own` for good, if it is being sent. Returns whether it did.
 
     Nobody else becomes a recipient, and ticks bounce the recipients that wait. If there is no
     recipient yet, it ends as cancelled.
@@ -69,9 +73,9 @@ def stop(own: Notifications) -> None:
     with sql.brief_transaction():
         found = _locked(own)
         if found is None or found.was.status != NotificationStatus.PROCESSING:
-            return
+            return False
         if found.was.is_stopped:
-            return
+            return False
         found.plans.update(halted_at=Now())
         found.plans.become(PlanStatus.DELIVERING, lease_until=None)
         found.row.update(stopped_at=Now(), paused_at=None)
@@ -80,13 +84,18 @@ def stop(own: Notifications) -> None:
         else:
             found.row.become(NotificationStatus.CANCELLED, finished_at=Now())
         found.record_change()
+        return True
 
 
-def stop_long_paused(limit: int = 100) -> None:
-    """Stops what has been paused for a week while it was being sent."""
-    long_paused = Notification.objects.paused_for(_LONGEST_PAUSE)
-    for pk in long_paused.order_by("pk").values_list("pk", flat=True)[:limit]:
-        stop(long_paused.filter(pk=pk))
+def long_paused(limit: int = 100) -> list[UUID]:
+    """Ids of notifications that have been paused for a week while they were being sent."""
+    found = Notification.objects.paused_for(_LONGEST_PAUSE)
+    return list(found.order_by("pk").values_list("pk", flat=True)[:limit])
+
+
+def stop_long_paused(pk: UUID) -> None:
+    """Stops one of them, if nobody resumed it meanwhile."""
+    if stop(Notification.objects.paused_for(_LONGEST_PAUSE).filter(pk=pk)):
         logger.warning("notification.stopped", extra={"notification": pk, "reason": "long_paused"})
 
 

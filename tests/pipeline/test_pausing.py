@@ -93,6 +93,7 @@ def test_a_batch_claimed_at_the_moment_of_the_pause_is_handed_back_uncalled(sand
     assert [device.receipts for device, _ in devices] == [[], [], []]
     assert support.batch_statuses() == {"ready"}
     resume(notification)
+    support.make_due(notification)
     support.deliver(notification)
     assert support.counts(notification) == ("sent", 3, 3, 0)
 
