@@ -25,7 +25,7 @@ from pushsvc.common.http.fields import Id, StrictSerializer, Text
 from pushsvc.common.http.ratelimit import Limit
 from pushsvc.sdk import worker_snippet
 from pushsvc.sdk.files import script
-from subscriptions_app.devices import device_add, invitation_of
+from subscriptions_app.devices import device_join, invitation_of
 
 
 class JoinInput(StrictSerializer):
@@ -65,9 +65,9 @@ class DeviceJoinView(ApiView):
         user = User.objects.filter(pk=invitation.user_id).first()
         if user is None or not may(user, channel.account_id, Role.SENDER):
             raise Forbidden("Who made this invitation may not send in the channel any more.")
-        device = device_add(
+        device = device_join(
+            invitation=invitation,
             channel=channel,
-            name=invitation.name,
             subscription_id=given["subscription_id"],
             user=user,
         )

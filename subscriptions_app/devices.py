@@ -6,17 +6,20 @@ a phone needs no sign-in: it opens a link, and what it may do by it is to become
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
+import redis
 from django.contrib.auth.models import User
 from django.core import signing
 from django.db import transaction
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid
+from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import MAX_DEVICE_NAME, Subscription, TestDevice
 from subscriptions_app.selectors import subscription_active
 
@@ -42,6 +45,7 @@ class Invitation:
     channel_id: UUID
     name: str
     user_id: int
+    digest: str  # of its text
 
 
 def devices_of(channel_id: UUID) -> Sequence[Listed]:
@@ -81,6 +85,22 @@ def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User
     return device
 
 
+def device_join(
+    *, invitation: Invitation, channel: Channel, subscription_id: UUID, user: User
+) -> TestDevice:
+    """As `device_add`, by the user's invitation, which is for one device.
+
+    Raises Forbidden also if the device that joined by it is another one or was removed, and
+    Unavailable while Redis is away.
+    """
+    with transaction.atomic():
+        device = device_add(
+            channel=channel, name=invitation.name, subscription_id=subscription_id, user=user
+        )
+        _use_up(invitation, device)
+    return device
+
+
 def device_remove(device: TestDevice) -> None:
     """It stays a subscriber of the channel."""
     with transaction.atomic():
@@ -101,7 +121,19 @@ def invitation_of(text: str, *, channel_id: UUID) -> Invitation:
         raise Forbidden("This invitation is not valid any more. Make another one.") from error
     if UUID(channel) != channel_id:
         raise Forbidden("This invitation is for another channel.")
-    return Invitation(channel_id, name, user_id)
+    return Invitation(channel_id, name, user_id, sha256(text.encode()).hexdigest())
+
+
+def _use_up(invitation: Invitation, device: TestDevice) -> None:
+    """Without Redis nobody knows whether it was used, so nobody joins."""
+    key, own = f"pushsvc:invitation:{invitation.digest}", str(device.pk)
+    try:
+        is_first = redis_client().set(key, own, nx=True, ex=INVITED_SECONDS)
+        is_own = is_first or redis_client().get(key) == own
+    except redis.RedisError as error:
+        raise Unavailable("Invitations cannot be used now. Try again later.") from error
+    if not is_own:
+        raise Forbidden("This invitation was used already. Make another one.")
 
 
 def _checked_name(name: str) -> str:

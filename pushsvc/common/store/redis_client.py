@@ -1,8 +1,9 @@
 """The Redis client of a process, and its behaviour while Redis is away.
 
-Redis holds only data that may be lost: limits and breakers. All callers catch `redis.RedisError`
-and continue without it. After a failure, this process does not connect again for two seconds. So
-while Redis is away, requests wait for at most one timeout in two seconds.
+Redis holds only data that may be lost: limits, breakers, used invitations. All callers catch
+`redis.RedisError` and continue without it; only invitations are refused. After a failure, this
+process does not connect again for two seconds. So while Redis is away, requests wait for at most
+one timeout in two seconds.
 """
 
 import logging

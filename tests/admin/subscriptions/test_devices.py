@@ -5,10 +5,11 @@ import re
 
 import pytest
 from auditlog.models import LogEntry
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 
 from channels_app.models import Membership
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app import devices
 from subscriptions_app.models import Subscription, TestDevice
 from tests.admin.support import signed_in, subscriber
@@ -117,6 +118,36 @@ def test_an_invitation_is_for_one_channel(alice, sender, bob):
         assert join(alice, text, stranger.pk, channel.pk).status_code == 403
         assert join(alice, text, stranger.pk).status_code == 404
     assert not TestDevice.objects.exists()
+
+
+def test_an_invitation_is_for_one_device(alice, sender, phone):
+    text = invitation(sender, alice)
+    customer = another(alice, phone)
+    assert join(alice, text, phone.pk).status_code == 201
+    assert join(alice, text, phone.pk).status_code == 201  # the first answer may have been lost
+    do(sender, alice, "remove", device=str(TestDevice.objects.get().pk))
+
+    refused = [join(alice, text, each.pk) for each in (customer, phone)]
+
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert not TestDevice.objects.exists()
+    [used] = redis_client().scan_iter("pushsvc:invitation:*")
+    assert devices.INVITED_SECONDS - 60 < redis_client().ttl(used) <= devices.INVITED_SECONDS
+
+
+def test_an_invitation_is_not_used_up_by_what_was_refused(alice, sender, phone):
+    text = invitation(sender, alice)
+    assert join(alice, text, MISSING).status_code == 404
+    assert join(alice, text, phone.pk).status_code == 201
+
+
+def test_nobody_joins_while_redis_is_away(alice, sender, phone):
+    text = invitation(sender, alice)
+    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
+        answer = join(alice, text, phone.pk)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert not TestDevice.objects.exists()
+    assert join(alice, text, phone.pk).status_code == 201
 
 
 @pytest.mark.parametrize("role", [None, "viewer"])
