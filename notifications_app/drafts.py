@@ -24,9 +24,7 @@ def draft_create(*, channel: Channel, owner: User, form: Mapping[str, Any]) -> D
     """Raises Conflict if the channel has MOST_DRAFTS, and Invalid for a form that is too long."""
     _check_size(form)
     with transaction.atomic():
-        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
-        if Draft.objects.filter(channel=channel).count() >= MOST_DRAFTS:
-            raise Conflict(f"The channel has {MOST_DRAFTS} drafts. Delete one first.")
+        _take_place(channel)
         return Draft.objects.create(channel=channel, owner=owner, changed_by=owner, form=dict(form))
 
 
@@ -35,18 +33,21 @@ def draft_save(
 ) -> Draft:
     """Replaces the form that the user saw as `version`. Safe to repeat.
 
-    The draft moves to `channel`. Raises NotFound if the draft was sent or deleted, Conflict if it
-    was changed since, and Invalid for a form that is too long.
+    The draft moves to `channel`, without its segment. Raises NotFound if the draft was sent or
+    deleted, Conflict if it was changed since or moves to a channel that has MOST_DRAFTS, and
+    Invalid for a form that is too long.
     """
     _check_size(form)
     with transaction.atomic():
         draft = _locked(draft_id)
         is_moved = draft.channel_id != channel.pk
-        if draft.form == form and not is_moved:
+        if not is_moved and (draft.form == form or _is_repeated_move(draft, version, user, form)):
             return draft
         if draft.version != version:
             raise Conflict(f"{draft.changed_by} has changed this draft. Reload the page to see it.")
-        draft.form = {**form, "segment_id": ""} if is_moved else dict(form)
+        if is_moved:
+            _take_place(channel)
+        draft.form = _without_segment(form) if is_moved else dict(form)
         draft.channel, draft.changed_by, draft.version = channel, user, version + 1
         draft.changed_at = Now()
         draft.save(update_fields=("form", "channel", "changed_by", "version", "changed_at"))
@@ -60,16 +61,42 @@ def draft_delete(draft: Draft) -> None:
 
 
 def draft_send(
-    draft: Draft | None, *, channel: Channel, request: SendRequest, body: Any, idempotency_key: str
+    draft: Draft | None,
+    *,
+    version: int,
+    channel: Channel,
+    request: SendRequest,
+    body: Any,
+    idempotency_key: str,
 ) -> Acceptance:
-    """As `notification_accept`. Deletes the draft in the same transaction."""
+    """As `notification_accept`. Deletes the draft in the same transaction, unless it was changed
+    after the `version` that the user saw."""
     with transaction.atomic():
         acceptance = notification_accept(
             channel=channel, request=request, body=body, idempotency_key=idempotency_key
         )
         if draft is not None:
-            Draft.objects.filter(pk=draft.pk).delete()
+            Draft.objects.filter(pk=draft.pk, version=version).delete()
     return acceptance
+
+
+def _take_place(channel: Channel) -> None:
+    """Until the transaction ends, no other draft gets into the channel. Raises Conflict if it has
+    MOST_DRAFTS."""
+    Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+    if Draft.objects.filter(channel=channel).count() >= MOST_DRAFTS:
+        raise Conflict(f"The channel has {MOST_DRAFTS} drafts. Delete one first.")
+
+
+def _is_repeated_move(draft: Draft, version: int, user: User, form: Mapping[str, Any]) -> bool:
+    """Whether the user's save of `form` over `version` was the last change, and a move."""
+    is_last_change = draft.version == version + 1 and draft.changed_by == user
+    return is_last_change and draft.form == _without_segment(form)
+
+
+def _without_segment(form: Mapping[str, Any]) -> dict[str, Any]:
+    """For another channel, which has other segments."""
+    return {**form, "segment_id": ""}
 
 
 def _locked(draft_id: UUID) -> Draft:

@@ -27,7 +27,13 @@ from notifications_app.admin.compose_form import (
 )
 from notifications_app.admin.page import ttl_words
 from notifications_app.admin.pauses import pauses_of
-from notifications_app.admin.sender import SenderPage, compose_url, find_draft, save_draft
+from notifications_app.admin.sender import (
+    SenderPage,
+    compose_url,
+    find_draft,
+    save_draft,
+    seen_version,
+)
 from notifications_app.content import SendRequest
 from notifications_app.drafts import draft_send
 from notifications_app.errors import IdempotencyKeyInFlight
@@ -117,6 +123,12 @@ class ComposePage(SenderPage):
         except PushsvcError as error:
             return self._writing(form, [Fault("", error.code, error.detail)])
 
+    def _version(self) -> int | str:
+        """The draft's version that the user saw: a form that is shown again names it again."""
+        if self.draft is None:
+            return ""
+        return seen_version(self.request) if self.request.method == "POST" else self.draft.version
+
     def _only_channel(self, request: HttpRequest) -> Channel | None:
         channels = list(channels_of(request.user, self.role)[:2])
         return channels[0] if len(channels) == 1 else None
@@ -167,7 +179,12 @@ class ComposePage(SenderPage):
         send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
         acceptance = draft_send(
-            self.draft, channel=self.chosen, request=send, body=body, idempotency_key=key
+            self.draft,
+            version=seen_version(self.request),
+            channel=self.chosen,
+            request=send,
+            body=body,
+            idempotency_key=key,
         )
         when = "It is scheduled." if send.scheduled_at else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
@@ -179,11 +196,13 @@ class ComposePage(SenderPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         channels = channels_of(self.request.user, self.role).order_by("name", "id")
+        version = self._version()
         return super().get_context_data(
             channel=self.channel,
             channels=list(channels[:MOST_CHANNELS]),
             draft=self.draft,
-            version=self.request.POST.get("version") or (self.draft.version if self.draft else ""),
+            version=version,
+            is_outdated=self.draft is not None and version != self.draft.version,
             may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
             **kwargs,
         )

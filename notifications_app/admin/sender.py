@@ -61,7 +61,7 @@ def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> 
     if draft is None:
         raise NotFound("This draft was sent or deleted.")
     return draft_save(
-        draft_id=draft.pk, version=_version(request), channel=channel, user=user, form=stored
+        draft_id=draft.pk, version=seen_version(request), channel=channel, user=user, form=stored
     )
 
 
@@ -70,7 +70,8 @@ def compose_url(draft_id: object) -> str:
     return f"{reverse('admin:notification_compose')}?draft={draft_id}"
 
 
-def _version(request: HttpRequest) -> int:
+def seen_version(request: HttpRequest) -> int:
+    """The version of the draft that the user saw, as the form names it."""
     try:
         return parse_number(request.POST.get("version", ""))
     except ValueError:

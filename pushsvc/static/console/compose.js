@@ -7,7 +7,6 @@
 
   const $ = (selector) => form.querySelector(selector);
   const touched = new Set();
-  const draftKey = `pushsvc.draft ${form.dataset.user} ${location.pathname}${location.search}`;
   const NOT_KEPT = new Set([
     "csrfmiddlewaretoken",
     "channel",
@@ -22,6 +21,7 @@
 
   let saveTimer = 0;
   let saving = Promise.resolve();
+  let isSaving = false;
 
   function saveSoon() {
     keepDraft();
@@ -37,18 +37,23 @@
   }
 
   async function post() {
-    const kept = sessionStorage.getItem(draftKey);
+    const place = draftKey();
+    const kept = sessionStorage.getItem(place);
+    isSaving = true;
     try {
       const { draft, version } = await posted();
       $("[name=draft]").value = draft;
       $("[name=version]").value = version;
       $("#delete-draft").hidden = false;
       history.replaceState(null, "", `?draft=${draft}`);
-      if (sessionStorage.getItem(draftKey) === kept) sessionStorage.removeItem(draftKey);
+      const isNewer = sessionStorage.getItem(place) !== kept;
+      sessionStorage.removeItem(place);
+      if (isNewer) keepDraft(); // with its new address and version
       saved("Saved");
     } catch (error) {
       saved(`Not saved: ${error.message}`, false);
     }
+    isSaving = false;
   }
 
   async function posted() {
@@ -73,16 +78,56 @@
 
   // --- keeps over a reload what is not saved yet -----------------------------------------------------
 
+  function draftKey() {
+    return `pushsvc.draft ${form.dataset.user} ${location.pathname}${location.search}`;
+  }
+
+  // What a reload could not restore, because the draft was changed meanwhile.
+  function asideKey() {
+    return `${draftKey()} aside`;
+  }
+
+  function fields() {
+    return [...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name));
+  }
+
   function keepDraft() {
-    const kept = [...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name));
-    sessionStorage.setItem(draftKey, JSON.stringify(kept));
+    const kept = { version: $("[name=version]").value, fields: fields() };
+    sessionStorage.setItem(draftKey(), JSON.stringify(kept));
+  }
+
+  function keptIn(place) {
+    return JSON.parse(sessionStorage.getItem(place) ?? "null");
   }
 
   function restoreDraft() {
-    const kept = JSON.parse(sessionStorage.getItem(draftKey) ?? "null");
-    if (!kept || "posted" in form.dataset) return;
-    const before = JSON.stringify([...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name)));
-    if (before === JSON.stringify(kept)) return;
+    if ("posted" in form.dataset) return;
+    const kept = keptIn(draftKey());
+    if (kept?.fields && JSON.stringify(kept.fields) !== JSON.stringify(fields())) {
+      if (kept.version === $("[name=version]").value) restore(kept);
+      else putAside();
+    }
+    document.querySelector("#set-aside").hidden = !keptIn(asideKey());
+  }
+
+  function restore(kept) {
+    fill(kept.fields);
+    document.querySelector("#restored").hidden = false;
+    saveSoon();
+  }
+
+  // The page shows what somebody else wrote. Saving would overwrite it.
+  function putAside() {
+    sessionStorage.setItem(asideKey(), sessionStorage.getItem(draftKey()));
+    sessionStorage.removeItem(draftKey());
+  }
+
+  function dropAside() {
+    sessionStorage.removeItem(asideKey());
+    document.querySelector("#set-aside").hidden = true;
+  }
+
+  function fill(kept) {
     const values = grouped(kept);
     for (const field of form.elements) {
       if (
@@ -103,8 +148,6 @@
     const texts = values.get("data_value") ?? [];
     for (const [index, [, name]] of names.entries()) addRow(name, texts[index]?.[1] ?? "");
     if (names.length) form.querySelector("details").open = true;
-    document.querySelector("#restored").hidden = false;
-    saveSoon();
   }
 
   function grouped(pairs) {
@@ -323,12 +366,16 @@
   function changed(name) {
     touched.add(FIELD_OF[name] ?? name);
     if (name === "platforms" || name === "segment_id") touched.add("target_platforms");
+    refresh();
+    saveSoon();
+    ask();
+  }
+
+  function refresh() {
     for (const field of form.querySelectorAll("[data-most]")) count(field);
     preview();
     schedule();
     pauses();
-    saveSoon();
-    ask();
   }
 
   // Before the check sees it: an address as people write it, shop.example/sale.
@@ -361,14 +408,29 @@
     changed("data_name");
   });
   document.querySelector("#discard").addEventListener("click", () => {
-    sessionStorage.removeItem(draftKey);
+    sessionStorage.removeItem(draftKey());
     location.reload();
   });
+  document.querySelector("#use-aside").addEventListener("click", () => {
+    fill(keptIn(asideKey()).fields);
+    dropAside();
+    refresh();
+    saveSoon();
+    ask();
+  });
+  document.querySelector("#drop-aside").addEventListener("click", dropAside);
   $("#preview-theme").addEventListener("click", () => {
     const mockups = document.querySelector("#mockups");
     previewTheme(mockups.dataset.theme === "light");
   });
-  form.addEventListener("submit", keepDraft);
+  // The form posts the version that it shows, so it waits for a save that makes another.
+  form.addEventListener("submit", (event) => {
+    clearTimeout(saveTimer);
+    keepDraft();
+    if (!isSaving || event.submitter?.hasAttribute("formaction")) return;
+    event.preventDefault();
+    saving.then(() => form.requestSubmit(event.submitter));
+  });
   once(form);
 
   const zone = window.pushsvcTimes?.timeZone() ?? "UTC";
@@ -376,10 +438,7 @@
   $("#zone-name").textContent = $("#time_zone").value;
   previewTheme(document.documentElement.classList.contains("dark"));
   restoreDraft();
-  for (const field of form.querySelectorAll("[data-most]")) count(field);
-  preview();
-  schedule();
-  pauses();
+  refresh();
   check();
 
   // --- ignores a second click on a button that sends ------------------------------------------
@@ -387,6 +446,7 @@
   function once(sent) {
     let isSent = false;
     sent.addEventListener("submit", (event) => {
+      if (event.defaultPrevented) return;
       if (isSent) event.preventDefault();
       isSent = true;
     });

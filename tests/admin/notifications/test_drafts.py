@@ -19,7 +19,7 @@ from tests.admin.notifications.composing import (
     written,
 )
 from tests.admin.support import signed_in
-from tests.factories import add_crowd, make_draft, make_sent_notification
+from tests.factories import add_crowd, make_channel, make_draft, make_sent_notification
 
 
 def save(client, house, **fields):
@@ -67,6 +67,32 @@ def test_a_repeated_change_is_no_conflict(alice, sender):
     assert once == twice
 
 
+def test_a_form_that_is_shown_again_names_the_version_that_was_seen(alice, sender):
+    draft = save(sender, alice).json()
+    save(sender, alice, **draft, title="Autumn sale")
+    stale = written(alice) | draft
+
+    for fields in ({"step": "edit"}, {"step": "review", "body": ""}, {"step": "save"}):
+        page = sender.post(COMPOSE, stale | fields).content.decode()
+        assert 'name="version" value="1"' in page
+        assert f'<a href="?draft={draft["draft"]}">Show the change</a>' in page
+    assert Draft.objects.get().form["title"] == "Autumn sale"
+
+
+def test_a_repeated_move_of_a_draft_with_a_segment_is_no_conflict(alice, sender):
+    """The segment is of the earlier channel, so the move drops it."""
+    other = make_channel("Another", account=alice.account)
+    moved = save(sender, alice).json() | {"channel": str(other.pk), "segment_id": "of the first"}
+
+    once, twice = (save(sender, alice, **moved) for _ in range(2))
+
+    assert (once.status_code, once.json()) == (twice.status_code, twice.json())
+    assert once.status_code == 200
+    assert Draft.objects.get().form["segment_id"] == ""
+    colleague = signed_in(alice.members["owner"])
+    assert save(colleague, alice, **moved).status_code == 409
+
+
 @pytest.mark.parametrize("version", ["", "x", "0", "-1", "99999999999999999999"])
 def test_a_made_up_version_changes_nothing(alice, sender, version):
     draft = make_draft(alice.channel, alice.members["owner"])
@@ -100,6 +126,17 @@ def test_sending_a_draft_deletes_it_and_a_second_confirmation_sends_nothing(alic
     assert [answer.status_code for answer in answers] == [302, 302]
     assert not Draft.objects.exists()
     assert Notification.objects.count() == 1
+
+
+def test_sending_keeps_a_change_that_the_sender_did_not_see(alice, sender):
+    draft = save(sender, alice).json()
+    page = review(sender, written(alice) | draft)
+    save(sender, alice, **draft, title="A colleague's thought")
+
+    answer = confirm(sender, written(alice) | draft, key_of(page))
+
+    assert (answer.status_code, Notification.objects.get().title) == (302, "Spring sale")
+    assert Draft.objects.get().form["title"] == "A colleague's thought"
 
 
 def test_a_draft_stays_if_it_cannot_be_sent(alice, sender):
@@ -201,6 +238,21 @@ def test_a_channel_has_a_bounded_number_of_drafts(alice, bob, sender, monkeypatc
     earlier = make_sent_notification(alice.channel)
     assert "Delete one first." in duplicate(sender, earlier).content.decode()
     assert Draft.objects.filter(channel=alice.channel).count() == 2
+
+
+def test_a_draft_moves_only_to_a_channel_that_has_a_place(alice, sender, monkeypatch):
+    monkeypatch.setattr(drafts, "MOST_DRAFTS", 1)
+    other = make_channel("Another", account=alice.account)
+    there = make_draft(other, alice.members["owner"])
+    draft = save(sender, alice).json()
+
+    refused = save(sender, alice, **draft, channel=str(other.pk))
+
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == "The channel has 1 drafts. Delete one first."
+    assert Draft.objects.filter(channel=alice.channel).count() == 1
+    there.delete()
+    assert save(sender, alice, **draft, channel=str(other.pk)).status_code == 200
 
 
 def test_a_draft_has_a_bounded_length(alice, sender):

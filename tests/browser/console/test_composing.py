@@ -182,6 +182,40 @@ def test_two_people_do_not_overwrite_one_another_unseen(console, alice, sender):
     expect(second.locator("#save-state")).to_have_text(said)
     assert draft_of(alice).form["title"] == "Mine"
 
+    second.reload()
+    expect(second.get_by_label("Title")).to_have_value("Mine")
+    offer = second.get_by_role("button", name="Replace it with your text")
+    expect(offer).to_be_visible()
+    write(second, title="Mine", body="And more")
+    expect(second.locator("#save-state")).to_have_text("Saved")
+    second.reload()
+    assert draft_of(alice).form["title"] == "Mine"
+    offer.click()
+    expect(second.get_by_label("Title")).to_have_value("Mine as well")
+    expect(second.locator("#save-state")).to_have_text("Saved")
+    expect(offer).to_be_hidden()
+    assert draft_of(alice).form["title"] == "Mine as well"
+
+
+def test_a_review_waits_until_a_draft_is_saved(console, alice, sender):
+    """Otherwise it names an earlier version, and the draft stays after it was sent."""
+    draft = make_draft(alice.channel, sender, title="Ours", platforms=["web"])
+    page = console.open(f"{COMPOSE}?draft={draft.pk}", sender)
+    held = []
+    page.route("**/draft/save/", lambda route: held.append(route))
+    with page.expect_request("**/draft/save/"):
+        page.get_by_label("Title").fill("Mine")
+
+    page.get_by_role("button", name="Review before sending").click()
+    expect(page.get_by_label("Title")).to_have_value("Mine")
+    held[0].continue_()
+    expect(page.locator("#review")).to_be_visible()
+    expect(page.locator("[name=version]")).to_have_value("2")
+    page.get_by_role("button", name="Send it to 0").click()
+
+    expect(page.get_by_text("The notification is stored")).to_be_visible()
+    assert not Draft.objects.filter(channel=alice.channel).exists()
+
 
 def test_a_draft_goes_along_to_another_channel(console, alice, sender):
     other = make_channel("Another", account=alice.account)
