@@ -143,8 +143,10 @@ class PlanQuerySet(StateQuerySet[Row]):
         )
 
     def release(self, *, wait: timedelta) -> int:
-        """Ends the lease. The plan may be claimed again after `wait`."""
-        return self.update(lease_until=None, due_at=Now() + wait)
+        """Ends the lease. The plan may be claimed again after `wait`. Without one `due_at` stays,
+        because reports of late batches read it."""
+        due = {"due_at": Now() + wait} if wait else {}
+        return self.update(lease_until=None, **due)
 
 
 class BatchQuerySet(StateQuerySet[Row]):

@@ -5,13 +5,14 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
 
 from channels_app.console.access import channels_of
 from channels_app.console.lists import ChannelFilter, WithinFilter
 from notifications_app import selectors
+from notifications_app.reporting.stopped import with_many_bounces
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import DropdownFilter
 from pushsvc.common.platforms import PLATFORM_NAMES
@@ -40,7 +41,7 @@ class QuestionFilter(DropdownFilter):
             case "scheduled":
                 return queryset.filter(status=NotificationStatus.PENDING)
             case "bounces":
-                return queryset.filter(recipient_count__lt=F("bounced_count") * 10)
+                return with_many_bounces(queryset)
             case "tests":
                 return queryset.filter(only_subscription_id__isnull=False)
         return queryset

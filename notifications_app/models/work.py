@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from typing_extensions import override
 
 from channels_app.models import Channel
@@ -71,6 +71,8 @@ class Plan(models.Model):
 
 
 BREAKING_BATCH = Q(lease_losses__gte=CAREFUL_AFTER_LEASE_LOSSES) & ~Q(status="done")
+# Since when a batch is due and its notification is not paused.
+WANTED_SINCE = Greatest("due_at", "plan__due_at")
 RECIPIENTS_LEFT = F("recipient_count") - F("delivered_count") - F("bounced_count")
 
 

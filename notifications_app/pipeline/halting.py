@@ -47,12 +47,13 @@ def pause(own: Notifications) -> None:
 
 def resume(own: Notifications) -> None:
     """Resumes the only notification of `own`, if it is paused. The time that it was paused while it
-    was being sent counts neither for its deadline nor for any other limit of its recipients."""
+    was being sent counts neither for its deadline nor for any other limit of its recipients. Its
+    batches count as late from now on, so that no report calls them late because of the pause."""
     with sql.brief_transaction():
         found = _locked(own, prolongs_parking=True)
         if found is None or not found.was.is_paused or found.was.paused_at is None:
             return
-        found.plans.update(halted_at=None)
+        found.plans.update(halted_at=None, due_at=Now())
         found.row.update(paused_at=None)
         if found.was.status == NotificationStatus.PROCESSING:
             passed = sql.now() - found.was.paused_at

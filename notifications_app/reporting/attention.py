@@ -3,13 +3,14 @@
 Every read is bounded and uses an index.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
 from django.utils.text import Truncator
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
@@ -18,17 +19,18 @@ from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
     BREAKING_BATCH,
     RECIPIENTS_LEFT,
+    WANTED_SINCE,
     Batch,
-    HourlyStat,
     Notification,
 )
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.reporting.jumps import jumps
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
 from pushsvc.common.console.figures import duration
-from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES, Platform
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 MOST_OF_A_KIND: Final = 10
 
@@ -37,13 +39,6 @@ MOST_OF_A_KIND: Final = 10
 OLD_KEY: Final = timedelta(days=90)
 KEY_ENDS_SOON: Final = timedelta(days=14)
 KEY_IN_USE: Final = timedelta(days=30)
-
-# A jump is twice the share of the week before, at least five points more, and not just a few.
-LEAST_BOUNCED: Final = 50
-JUMP_FACTOR: Final = 2
-JUMP_POINTS: Final = 0.05
-LEAST_TO_COMPARE: Final = 100
-MUCH_WITHOUT_COMPARISON: Final = 0.2
 
 LATE_START: Final = timedelta(seconds=15)
 LATE_BATCH: Final = timedelta(seconds=60)
@@ -64,7 +59,7 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
         *_late_starts(channels, now),
         *_queues(channels, now),
         *_breaking(channels),
-        *_bounces(channels, now),
+        *islice(jumps(channels, now), MOST_OF_A_KIND),
         *_nearly_full(channels),
         *_api_keys_ending(channels, now),
     ]
@@ -244,62 +239,6 @@ def _api_keys_ending(channels: QuerySet[Channel], now: datetime) -> Iterator[Con
         )
 
 
-def _bounces(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
-    """Compares the last 24 hours with the seven days before."""
-    day_ago = now - timedelta(days=1)
-    lately, before = Q(hour__gt=day_ago), Q(hour__lte=day_ago)
-    hours = HourlyStat.objects.filter(
-        channel__in=channels,
-        platform__in=PLATFORM_VALUES,  # for the primary key, as in statistics
-        hour__gt=day_ago - timedelta(days=7),
-    )
-    sums = hours.values("channel_id", "platform").annotate(
-        name=Max("channel__name"),
-        bounced_lately=Sum("bounced", filter=lately, default=0),
-        delivered_lately=Sum("delivered", filter=lately, default=0),
-        bounced_before=Sum("bounced", filter=before, default=0),
-        delivered_before=Sum("delivered", filter=before, default=0),
-    )
-    many = sums.filter(bounced_lately__gte=LEAST_BOUNCED).order_by("-bounced_lately")
-    jumps = [row for row in many[: 10 * MOST_OF_A_KIND] if _is_jump(row)]
-    for row in jumps[:MOST_OF_A_KIND]:
-        yield _bounce_concern(row)
-
-
-def _is_jump(row: Mapping[str, Any]) -> bool:
-    lately, before = _bounced_shares(row)
-    if before is None:
-        return lately >= MUCH_WITHOUT_COMPARISON
-    return lately >= max(JUMP_FACTOR * before, before + JUMP_POINTS)
-
-
-def _bounced_shares(row: Mapping[str, Any]) -> tuple[float, float | None]:
-    """Of the last day, and of the week before unless it has too few outcomes."""
-    ended = row["bounced_lately"] + row["delivered_lately"]
-    ended_before = row["bounced_before"] + row["delivered_before"]
-    before = row["bounced_before"] / ended_before if ended_before >= LEAST_TO_COMPARE else None
-    return row["bounced_lately"] / ended, before
-
-
-def _bounce_concern(row: Mapping[str, Any]) -> Concern:
-    lately, before = _bounced_shares(row)
-    compared = (
-        f"in the seven days before it was {before:.1%}"
-        if before is not None
-        else "there are too few earlier outcomes to compare with"
-    )
-    return Concern(
-        Kind.BOUNCES,
-        "warn",
-        f"{PLATFORM_NAMES[row['platform']]}: {lately:.0%} of recipients bounce",
-        f"{row['bounced_lately']:,} bounced in the last 24 hours, {lately:.1%}; {compared}. The "
-        "pages of the latest notifications show the reasons.",
-        channel_id=row["channel_id"],
-        channel_name=row["name"],
-        platform=row["platform"],
-    )
-
-
 def _nearly_full(channels: QuerySet[Channel]) -> Iterator[Concern]:
     for channel in nearly_full_channels(channels, limit=MOST_OF_A_KIND):
         yield Concern(
@@ -315,11 +254,12 @@ def _nearly_full(channels: QuerySet[Channel]) -> Iterator[Concern]:
 
 
 def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
-    late = Batch.objects.unhalted().filter(
+    due = Batch.objects.unhalted().filter(
         channel__in=channels, status=BatchStatus.READY, due_at__lt=now - LATE_BATCH
     )
+    late = due.alias(wanted_since=WANTED_SINCE).filter(wanted_since__lt=now - LATE_BATCH)
     queues = late.values("platform").annotate(
-        batches=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), oldest=Min("due_at")
+        batches=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), oldest=Min(WANTED_SINCE)
     )
     for queue in queues.order_by("oldest"):
         platform, wait = queue["platform"], now - queue["oldest"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
 
-from notifications_app.models import Batch, Notification
+from notifications_app.models import WANTED_SINCE, Batch, Notification
 from notifications_app.states import BatchStatus, NotificationStatus
 
 
@@ -26,7 +26,8 @@ class OpenNotifications:
 @dataclass(frozen=True, slots=True)
 class OpenBatches:
     """`lateness`: how long ago the first of them became due; negative if none is due. Those of a
-    paused or stopped notification are counted, but are not late."""
+    paused or stopped notification are counted, but are not late. After a pause, lateness begins
+    with its end."""
 
     count: int
     lateness: timedelta
@@ -56,8 +57,8 @@ def open_notifications() -> OpenNotifications:
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     """By platform and status; a pair without batches is missing."""
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
-    is_wanted = Q(plan__halted_at__isnull=True)
-    counted = groups.annotate(count=Count("pk"), lateness=Now() - Min("due_at", filter=is_wanted))
+    first = Min(WANTED_SINCE, filter=Q(plan__halted_at__isnull=True))
+    counted = groups.annotate(count=Count("pk"), lateness=Now() - first)
     return {
         (row["platform"], row["status"]): OpenBatches(row["count"], row["lateness"] or timedelta())
         for row in counted

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from notifications_app.models import Batch, Plan
 from notifications_app.pipeline import batches, dispatch, planning
 from notifications_app.pipeline.lease import HeldLease
+from notifications_app.reporting.installation import open_batches
 from pushsvc.common.store.redis_client import redis_client
 from tests import factories
 from tests.calls import when_called
@@ -35,6 +36,17 @@ def test_a_paused_pending_notification_does_not_start(channel):
     support.plan(notification)
     assert notification.status == "processing"
     assert notification.paused_seconds == 0
+
+
+def test_a_planner_that_gives_a_plan_back_makes_no_late_batch_punctual(channel, settings):
+    _, lease = half_planned(channel, settings)
+    Batch.objects.update(due_at=Now() - HOUR)
+    Plan.objects.update(due_at=Now() - HOUR)
+
+    planning.run_slice(lease, until=0)
+
+    assert not Plan.objects.filter(lease_until__isnull=False).exists()
+    assert open_batches()["web", "ready"].lateness >= HOUR
 
 
 def test_nobody_becomes_a_recipient_of_a_paused_notification(channel, settings):

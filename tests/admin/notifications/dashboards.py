@@ -57,7 +57,11 @@ def running(channel, *, batches=(), is_planning=False, **fields):
     notification = make_sent_notification(channel, **(values | fields))
     status = "planning" if is_planning else "delivering"
     plan = Plan.objects.create(
-        notification=notification, channel=channel, platform="web", status=status
+        notification=notification,
+        channel=channel,
+        platform="web",
+        status=status,
+        due_at=timezone.now() - timedelta(days=1),
     )
     for each in batches:
         values = {"status": "ready", "recipient_count": 10, "push_service": "mozilla"} | each

@@ -12,12 +12,15 @@ from channels_app.counters import counter_add
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import api_key_issue
 from notifications_app import tasks
+from notifications_app.models import OutcomeMinute
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Kind
+from notifications_app.reporting.installation import open_batches
+from notifications_app.services import notification_pause, notification_resume
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
-from tests.admin.notifications.dashboards import all_of, everything_lives, html, running, stat
+from tests.admin.notifications.dashboards import all_of, everything_lives, hour, html, running, stat
 from tests.admin.support import fill_hours
 from tests.factories import make_channel, make_sent_notification
 
@@ -107,6 +110,27 @@ def test_only_a_jump_in_bounces_is_a_concern(alice, before, lately, is_jump):
     assert bool(found(alice, Kind.BOUNCES)) is is_jump
 
 
+@pytest.mark.parametrize(
+    ("before", "lately", "is_told"),
+    [
+        (0, 900, False),  # all of the last day's bounces are of the stop
+        (0, 800, True),  # 100 of 200 are not
+        (900, 0, True),  # without the stop 0 % bounced in the week before
+    ],
+)
+def test_recipients_that_a_stop_left_are_no_bounces(alice, before, lately, is_told):
+    stat(alice.channel, back=72, delivered=900, bounced=before + 5)
+    stat(alice.channel, back=2, delivered=100, bounced=900)
+    for back, count in ((72, before), (2, lately)):
+        stopped = make_sent_notification(alice.channel, stopped_at=hour(back=back))
+        for code, own in (("stopped", count), ("expired", 700)):
+            OutcomeMinute.objects.create(
+                notification=stopped, minute=hour(back=back), platform="web", code=code, count=own
+            )
+
+    assert bool(found(alice, Kind.BOUNCES)) is is_told
+
+
 def test_bounces_are_compared_within_a_channel_and_platform(alice):
     other = make_channel("Quiet", account=alice.account)
     stat(alice.channel, back=72, delivered=990, bounced=10)
@@ -174,6 +198,20 @@ def test_what_is_paused_or_stopped_is_neither_late_nor_in_the_way(alice):
     )
 
     assert found(alice, Kind.QUEUE, Kind.LATE_START) == []
+
+
+def test_a_resumed_notification_is_late_from_the_end_of_its_pause_on(alice):
+    long_ago, lately = (timezone.now() - timedelta(minutes=each) for each in (60, 2))
+    resumed = running(alice.channel, batches=[{"due_at": long_ago}])
+    notification_pause(channel_id=alice.channel.pk, notification_id=resumed.pk)
+    notification_resume(channel_id=alice.channel.pk, notification_id=resumed.pk)
+
+    assert found(alice, Kind.QUEUE) == []
+    assert open_batches()["web", "ready"].lateness < timedelta(minutes=30)
+
+    resumed.plans.update(due_at=lately)
+    assert [each.tone for each in found(alice, Kind.QUEUE)] == ["warn"]
+    assert open_batches()["web", "ready"].lateness >= timedelta(minutes=2)
 
 
 @pytest.mark.parametrize("queue", ["plan", "tick", "web"])

@@ -329,6 +329,21 @@ def test_the_list_filters_by_status_and_kind(viewer, alice):
     assert listed(viewer, status__exact="pending") == ["scheduled"]
 
 
+@pytest.mark.parametrize(("stopped", "is_listed"), [(0, True), (49, True), (50, False)])
+def test_recipients_that_a_stop_left_are_no_bounces(viewer, alice, stopped, is_listed):
+    moment = timezone.now()
+    notification = make_sent_notification(
+        alice.channel, title="stopped", delivered_count=45, bounced_count=55, stopped_at=moment
+    )
+    minute = moment.replace(second=0, microsecond=0)
+    for code, count in (("stopped", stopped), ("expired", 55 - stopped)):
+        OutcomeMinute.objects.create(
+            notification=notification, minute=minute, platform="web", code=code, count=count
+        )
+
+    assert listed(viewer, show="bounces") == ["stopped"] * is_listed
+
+
 def test_a_notification_is_found_by_its_id_or_its_words(viewer, alice, bob):
     mine = make_sent_notification(alice.channel, title="Winter boots", body="Half price")
     make_sent_notification(alice.channel, title="Other", body="Else")
