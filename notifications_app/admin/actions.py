@@ -80,8 +80,8 @@ class StopAction(_Action):
 
     @override
     def act(self, request: HttpRequest) -> None:
-        typed = request.POST.get("name", "").strip()
-        if must_type_name(self.notification) and typed != str(self.notification).strip():
+        typed = _letters(request.POST.get("name", ""))
+        if must_type_name(self.notification) and typed != _letters(str(self.notification)):
             messages.warning(request, "It was not stopped, because its name was not typed.")
             return
         try:
@@ -89,3 +89,8 @@ class StopAction(_Action):
             messages.success(request, "The notification is stopped. Nobody else gets it.")
         except NotRunning:
             messages.warning(request, "It could not be stopped, because it is not being sent.")
+
+
+def _letters(name: str) -> str:
+    """Without white space: a page shows several spaces as one, and its field has no line breaks."""
+    return "".join(name.split())

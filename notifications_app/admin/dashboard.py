@@ -220,6 +220,7 @@ def _is_used(found: Statistics, platform: Platform) -> bool:
 
 def _live(scope: Scope, now: datetime) -> dict[str, Any]:
     running, due = sending(scope.channels), due_next(scope.channels)
+    due_at = next((each.scheduled_at for each in due if not each.is_paused), None)
     return {
         "scope": scope,
         "now": now,
@@ -230,7 +231,7 @@ def _live(scope: Scope, now: datetime) -> dict[str, Any]:
         "due_url": scope.notifications(status__exact="pending"),
         "live_status": _status(running),
         "live_url": scope.address("admin:dashboard_live"),
-        "live_trigger": _trigger(bool(running), due[0].scheduled_at if due else None, now),
+        "live_trigger": _trigger(bool(running), due_at, now),
     }
 
 

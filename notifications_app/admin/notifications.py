@@ -154,7 +154,7 @@ class NotificationAdmin(ScopedAdmin):
     @override
     def get_list_display(self, request: HttpRequest) -> list[Any]:
         if _is_schedule(request):
-            return ["when", "audience", "message", "channel", "to"]
+            return ["when", "audience", "message", "channel", "to", "state"]
         shown: list[Any] = list(super().get_list_display(request))
         if WithinFilter.since(request) is not None:
             shown.insert(shown.index("progress"), "ended")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from channels_app.models import Channel
 from notifications_app.models import Notification
@@ -69,12 +69,13 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
 
 
 def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
-    """Soonest first. A notification whose time has come is about to start."""
+    """Soonest first, then those that are paused. One that is not paused and whose time has come is
+    about to start."""
     pending = Notification.objects.filter(channel__in=channels, status=NotificationStatus.PENDING)
-    soonest = (
-        pending.select_related("channel").defer("data", "data_names").order_by("scheduled_at", "id")
+    found = pending.alias(is_held=Q(paused_at__isnull=False)).order_by(
+        "is_held", "scheduled_at", "id"
     )
-    return list(soonest[:most])
+    return list(found.select_related("channel").defer("data", "data_names")[:most])
 
 
 def _sending(

@@ -1,6 +1,6 @@
 """Pausing, resuming and stopping a notification on its page, and how the console shows it."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from auditlog.models import LogEntry
@@ -111,6 +111,19 @@ def test_stopping_a_large_send_needs_the_typed_name(sender, alice, typed):
     assert now(notification).is_stopped
 
 
+@pytest.mark.parametrize(
+    ("fields", "typed"),
+    [
+        ({"title": "Spring  sale"}, "Spring sale"),
+        ({"title": "", "body": "Spring\nsale\tnow"}, "Springsale now"),
+    ],
+)
+def test_a_name_is_typed_as_the_page_shows_it(sender, alice, fields, typed):
+    notification = running(alice.channel, recipient_count=10_101, **fields)
+    posted(sender, "stop", notification, name=typed)
+    assert now(notification).is_stopped
+
+
 @pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])
 def test_an_ended_notification_offers_no_action_and_says_why(sender, alice, status):
     counts = {"recipient_count": 3, "delivered_count": 3, "bounced_count": 0}
@@ -151,6 +164,13 @@ def test_the_list_and_the_timeline_show_pauses_and_stops(viewer, alice):
     assert steps[paused][-2:] == ["Paused", "Sent"]
     assert steps[stopping][-2:] == ["Stopped", "Being sent"]
     assert steps[stopped][-2:] == ["Stopped", "Sent"]
+
+
+def test_the_page_says_when_a_notification_expires(viewer, alice):
+    expires_at = datetime(2031, 3, 14, 9, 30, tzinfo=UTC)
+    assert "<dt>Expires</dt>" not in viewer.get(page_of(scheduled(alice.channel))).content.decode()
+    expiring = viewer.get(page_of(scheduled(alice.channel, expires_at=expires_at)))
+    assert "2031-03-14T09:30" in expiring.content.decode().partition("<dt>Expires</dt>")[2]
 
 
 def test_the_live_part_reloads_the_page_when_somebody_pauses(viewer, alice):

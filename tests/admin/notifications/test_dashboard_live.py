@@ -86,6 +86,23 @@ def test_due_notifications_are_listed_soonest_first(alice):
     assert [str(each) for each in due_next(all_of(alice))] == ["in 1", "in 3", "in 5"]
 
 
+def pending(house, title, at, **fields):
+    return make_sent_notification(
+        house.channel, title=title, status="pending", scheduled_at=at, **fields
+    )
+
+
+def test_paused_notifications_do_not_hide_what_is_due(alice):
+    now = timezone.now()
+    for hours in (2, 1):
+        pending(alice, f"paused {hours}", now - timedelta(hours=hours), paused_at=now)
+    pending(alice, "soon", now + timedelta(hours=2))
+
+    assert [str(each) for each in due_next(all_of(alice))] == ["soon", "paused 2", "paused 1"]
+    assert [str(each) for each in due_next(all_of(alice), most=1)] == ["soon"]
+    assert "hx-get" not in live(alice)
+
+
 def live(house):
     answer = signed_in(house.members["viewer"]).get(reverse("admin:dashboard_live"))
     return answer.content.decode()

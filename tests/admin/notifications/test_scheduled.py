@@ -50,6 +50,19 @@ def test_a_month_shows_what_is_scheduled_when_and_to_how_many(alice, viewer):
         assert f'href="?month={other}"' in page
 
 
+def test_what_is_paused_is_marked_in_the_calendar_and_in_the_list(alice, viewer):
+    make(alice, "Held", at(14), paused_at=timezone.now())
+    make(alice, "Not held", at(15))
+
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+    assert days(page) == {
+        "2031-03-14": "Held 09:30 UTC · to 0 paused",
+        "2031-03-15": "Not held 09:30 UTC · to 0",
+    }
+    listed = viewer.get(LIST, {"show": "scheduled"}).content.decode()
+    assert listed.count(">paused</span>") == 1
+
+
 def test_days_of_the_weeks_at_its_edges_are_shown_too(alice, viewer):
     make(alice, "In April", at(1, month=4))
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
