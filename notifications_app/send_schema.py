@@ -107,16 +107,30 @@ class SendInput(SendFields):
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
 
 
+# A pattern, because generators of clients refuse an enumeration that has null.
+_NULLABLE_URGENCY: Final = {
+    "type": "string",
+    "pattern": f"^({'|'.join(Urgency.values)})$",
+    "nullable": True,
+}
+
+
 class EditInput(SendFields):
-    """Any fields of a send. A field that is missing stays as it is; null takes its default."""
+    """Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
+    has none."""
 
     @override
     def get_fields(self) -> dict[str, Any]:
         """For the API's document. `read_edit` validates the notification as a whole."""
         fields: dict[str, Any] = super().get_fields()
-        for field in fields.values():
-            field.required, field.default = False, empty
-            field.allow_null = not isinstance(field, Choice)  # would be a schema of its own
+        for name, field in fields.items():
+            field.required, field.default, field.allow_null = False, empty, name != "body"
+        extend_schema_field(_NULLABLE_URGENCY)(fields["urgency"])
+        fields[
+            "segment_id"
+        ].help_text = (
+            "Another segment, if the send is to a segment; null only if it is to the whole channel."
+        )
         return fields
 
 

@@ -113,8 +113,9 @@ def notification_test(*, channel: Channel, content: Content, subscription_id: UU
 
 def notification_dry_run(*, channel: Channel, request: SendRequest) -> Mapping[Platform, DryRun]:
     """Checks all that `notification_accept` checks and stores nothing. By platform."""
-    sizes = _payload_sizes(channel, request)
-    _check_expiry(request)
+    _check_platforms(channel, request)
+    sizes = content_check(request)
+    expiry_check(request)
     audience = audience_size(channel.id, _rule(channel.id, request.segment_id), sizes)
     return {
         platform: DryRun(size, TRANSPORTS[platform].max_payload, audience[platform])
@@ -198,14 +199,32 @@ def _changed(
 
 def send_check(*, channel: Channel, request: SendRequest) -> None:
     """Raises for a send that may not be stored. Keeps its segment until the transaction ends."""
-    _payload_sizes(channel, request)
-    _check_expiry(request)
+    audience_check(channel=channel, request=request)
+    content_check(request)
+    expiry_check(request)
+
+
+def audience_check(*, channel: Channel, request: SendRequest) -> None:
+    """Raises PlatformNotEnabled, SegmentNotFound. Keeps the segment until the transaction ends."""
+    _check_platforms(channel, request)
     segment_id = request.segment_id
     if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
         raise SegmentNotFound
 
 
-def _check_expiry(request: SendRequest) -> None:
+def content_check(request: SendRequest) -> dict[Platform, int]:
+    """Bytes of the message by platform. Raises Invalid, PayloadTooLarge."""
+    for platform in request.target_platforms:
+        _check_data_names(platform, request.content.data)
+    message = Message(_ANY_ID, request.content, expires_at=0.0)
+    token = make_token(_ANY_ID, _ANY_ID)
+    return {
+        platform: _payload_size(platform, message, token) for platform in request.target_platforms
+    }
+
+
+def expiry_check(request: SendRequest) -> None:
+    """Raises Invalid for a send that would expire before it is due."""
     if request.expires_at is None:
         return
     now = sql.now()
@@ -269,18 +288,10 @@ def _rule(channel_id: UUID, segment_id: UUID | None) -> Rule | None:
     return rule
 
 
-def _payload_sizes(channel: Channel, request: SendRequest) -> dict[Platform, int]:
-    """Bytes by platform. Raises for a request that may not be sent."""
+def _check_platforms(channel: Channel, request: SendRequest) -> None:
     for platform in request.target_platforms:
         if not is_enabled(channel, platform):
             raise PlatformNotEnabled("target_platforms", platform)
-    for platform in request.target_platforms:
-        _check_data_names(platform, request.content.data)
-    message = Message(_ANY_ID, request.content, expires_at=0.0)
-    token = make_token(_ANY_ID, _ANY_ID)
-    return {
-        platform: _payload_size(platform, message, token) for platform in request.target_platforms
-    }
 
 
 def _check_data_names(platform: Platform, data: Mapping[str, str]) -> None:

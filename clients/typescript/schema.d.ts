@@ -215,7 +215,7 @@ export interface paths {
         head?: never;
         /**
          * Change a notification before it is sent, or while it is paused
-         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but a send to a segment stays one, and so does a send to the whole channel. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. Safe to repeat.
+         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but a send to a segment stays one, and so does a send to the whole channel. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat.
          */
         patch: operations["notification_edit"];
         trace?: never;
@@ -836,10 +836,13 @@ export interface components {
          * @enum {string}
          */
         NotificationStatus: "pending" | "processing" | "sent" | "failed" | "cancelled";
-        /** @description Any fields of a send. A field that is missing stays as it is; null takes its default. */
+        /**
+         * @description Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
+         *     has none.
+         */
         PatchedEditInput: {
             /** @description Main text. */
-            body?: string | null;
+            body?: string;
             /** @description Shown above the main text. */
             title?: string | null;
             /**
@@ -869,7 +872,7 @@ export interface components {
             expires_at?: string | null;
             /**
              * Format: uuid
-             * @description One segment only; null: the whole channel.
+             * @description Another segment, if the send is to a segment; null only if it is to the whole channel.
              */
             segment_id?: string | null;
             /** @description Duplicates count once. */
@@ -880,15 +883,8 @@ export interface components {
             } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
             ttl?: number | null;
-            /**
-             * @description Which devices that save energy are woken (RFC 8030 section 5.3).
-             *
-             *     * `very-low` - very-low
-             *     * `low` - low
-             *     * `normal` - normal
-             *     * `high` - high
-             */
-            urgency?: components["schemas"]["Urgency"];
+            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). */
+            urgency?: string | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
             topic?: string | null;
         };

@@ -230,8 +230,8 @@ class NotificationView(ReadingView):
         description="A field that is missing stays as it is; null takes its default. A `pending`"
         " notification can be changed as a whole, but a send to a segment stays one, and so does a"
         " send to the whole channel. A notification that is `processing` and paused can be changed"
-        " in its content and `expires_at`, as soon as the calls under way have ended. Safe to"
-        " repeat.",
+        " in its content and `expires_at`, as soon as the calls under way have ended. If every"
+        " field is as it was, nothing changes. Safe to repeat.",
         tags=[_TAG],
         request=EditInput,
         examples=[examples.EDIT],

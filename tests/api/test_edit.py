@@ -1,17 +1,23 @@
 """PATCH /notification/:id over HTTP, and `expires_at` of a send. What an edit does to a send that
 is running is for tests/pipeline/test_editing.py."""
 
+import re
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
+import yaml
 from auditlog.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from notifications_app.models import Notification
+from notifications_app.models import Notification, Urgency
 from pushsvc.common.ids import uuid7
 from tests.api.support import NOWHERE, accepted, code, faults, owner_of
 from tests.factories import make_segment
 
 pytestmark = pytest.mark.django_db
+OPENAPI = Path(__file__).parents[2] / "docs" / "openapi.yaml"
 LATER = "2031-01-02T03:04:05.000Z"
 LATEST = "2031-01-02T04:00:00.000Z"
 EVERYTHING = {
@@ -183,6 +189,66 @@ def test_an_edit_enters_the_audit_log_with_before_and_after(alice):
     (entry,) = LogEntry.objects.filter(object_pk=str(notification.pk))
     assert entry.changes == {"body": ["Fresh bread", "Warm bread"]}
     assert entry.additional_data["via"] == "api"
+    assert entry.additional_data["note"] == "Edited: body, data."
+
+
+@pytest.mark.parametrize("names", [[], ["body", "data", "ttl", "target_platforms"], EVERYTHING])
+def test_an_edit_that_changes_nothing_is_none(alice, names):
+    notification = accepted(alice, EVERYTHING)
+    answer = edit(alice, notification, **{name: EVERYTHING[name] for name in names})
+    assert answer.json() == read(alice, notification)
+    assert details(alice, notification)["edited_at"] is None
+    assert not LogEntry.objects.filter(object_pk=str(notification.pk)).exists()
+
+
+def test_the_order_of_data_is_a_change_that_the_audit_log_only_names(alice):
+    notification = accepted(alice, EVERYTHING)
+    edit(alice, notification, data={"apple": "2", "zebra": "1"})
+    assert list(shown(alice, notification)["data"]) == ["apple", "zebra"]
+    (entry,) = LogEntry.objects.filter(object_pk=str(notification.pk))
+    assert (entry.changes, entry.additional_data["note"]) == ({}, "Edited: data.")
+
+
+def paused(owner, notification, **fields):
+    """Its platform is disabled and its `expires_at` is over, since it was paused."""
+    past = timezone.now() - timedelta(minutes=5)
+    Notification.objects.filter(pk=notification.pk).update(
+        paused_at=past, expires_at=past, **fields
+    )
+    owner.channel.web_enabled = False
+    owner.channel.save()
+
+
+def test_what_is_fixed_does_not_keep_a_paused_text_from_being_edited(alice):
+    notification = accepted(alice, EVERYTHING)
+    hour_ago = timezone.now() - timedelta(hours=1)
+    paused(alice, notification, status="processing", scheduled_at=hour_ago, started_at=hour_ago)
+
+    assert edit(alice, notification, body="Warm bread").status_code == 200
+    assert shown(alice, notification)["body"] == "Warm bread"
+    over = edit(alice, notification, expires_at="2001-01-01T00:00:00Z")
+    assert faults(over) == [("expires_at", "out_of_range")]
+    large = edit(alice, notification, data={"a": "x" * 4000})
+    assert faults(large) == [("target_platforms", "payload_too_large")]
+
+
+def test_the_platforms_of_a_pending_notification_are_checked_again(alice):
+    notification = accepted(alice, EVERYTHING)
+    paused(alice, notification)
+    assert faults(edit(alice, notification, body="Warm bread")) == [
+        ("target_platforms", "platform_not_enabled")
+    ]
+    alice.channel.web_enabled = True
+    alice.channel.save()
+    assert edit(alice, notification, body="Warm bread").status_code == 200
+
+
+def test_the_api_s_document_says_what_may_be_null():
+    with OPENAPI.open() as file:
+        fields = yaml.safe_load(file)["components"]["schemas"]["PatchedEditInput"]["properties"]
+    assert [name for name in fields if not fields[name].get("nullable")] == ["body"]
+    assert all(re.search(fields["urgency"]["pattern"], urgency) for urgency in Urgency.values)
+    assert "Another segment" in fields["segment_id"]["description"]
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
