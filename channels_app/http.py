@@ -11,7 +11,13 @@ from typing_extensions import override
 
 from channels_app import keys
 from channels_app.models import ApiKey, Channel, Scope
-from channels_app.selectors import ChannelNotFound, FoundKey, recent_api_key, recent_channel
+from channels_app.selectors import (
+    ChannelNotFound,
+    FoundKey,
+    channel_get,
+    recent_api_key,
+    recent_channel,
+)
 from channels_app.services import api_key_note_use
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
 from pushsvc.common.http import ratelimit
@@ -150,6 +156,11 @@ def own_channel(request: Request, channel_id: UUID) -> Channel:
     if channel.pk != channel_id:
         raise ChannelNotFound
     return channel
+
+
+def own_channel_now(request: Request, channel_id: UUID) -> Channel:
+    """As `own_channel`, read anew: another process may have changed it in the last second."""
+    return channel_get(own_channel(request, channel_id).pk)
 
 
 def channel_from_header(request: Request) -> Channel:

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from channels_app.http import ReadingView, own_channel
+from channels_app.http import ReadingView, own_channel_now
 from channels_app.models import Channel, ProviderCredential
 from channels_app.selectors import (
     ChannelNotFound,
@@ -119,7 +119,7 @@ class PlatformsView(ReadingView):
         },
     )
     def get(self, request: Request, channel_id: UUID) -> Response:
-        return Response(_platforms(own_channel(request, channel_id)))
+        return Response(_platforms(own_channel_now(request, channel_id)))
 
 
 def _platforms(channel: Channel) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from channels_app.http import (
     ReadingView,
     channel_from_header,
     own_channel,
+    own_channel_now,
     require_scope,
 )
 from channels_app.openapi import CHANNEL_ID_HEADER
@@ -75,7 +76,7 @@ class ChannelView(ReadingView):
         examples=[OpenApiExample("A channel", value=_STATISTICS, response_only=True)],
     )
     def get(self, request: Request, channel_id: UUID) -> Response:
-        channel = own_channel(request, channel_id)
+        channel = own_channel_now(request, channel_id)
         return Response(channel_statistics(channel, channel_totals(channel.id)))
 
 

@@ -99,7 +99,8 @@ def test_an_estimate_is_close_to_the_true_size(channel, monkeypatch):
     factories.add_crowd(channel, 20_000, PLANS.format(2))
     estimate = web(channel, {"not": PRO})
     assert estimate.estimated
-    assert abs(estimate.size - 10_000) < 500
+    # Half of 2,000 rows, chosen by chance, count for ten each: one run in a billion is further off.
+    assert abs(estimate.size - 10_000) < 6 * 10 * (2_000 / 4) ** 0.5
 
 
 def test_expired_subscriptions_are_not_counted(channel, large):

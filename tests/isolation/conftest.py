@@ -1,10 +1,13 @@
 import pytest
 from django.db import transaction
+from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from pushsvc.common.store.redis_client import redis_client
 from tests.isolation.estates import WORD, add_channel, make_estate, number_from
 from tests.isolation.witness import watching
+
+_QUICK = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
 @pytest.fixture(scope="module")
@@ -12,18 +15,14 @@ def _estates(django_db_setup, django_db_blocker: DjangoDbBlocker):
     """Made once for each file and deleted with it. A test undoes its own changes."""
     with (
         django_db_blocker.unblock(),
-        pytest.MonkeyPatch.context() as patched,
+        override_settings(PASSWORD_HASHERS=[_QUICK]),  # Django caches hashers: it tells Django
         transaction.atomic(),
     ):
         redis_client().flushdb()
-        patched.setattr("django.conf.settings.PASSWORD_HASHERS", [_QUICK])
         number_from(700_001)
         alice = make_estate("Alice", "lion")
         yield alice, add_channel(alice), make_estate("Bob", WORD)
         transaction.set_rollback(True)
-
-
-_QUICK = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 
 # A year, as long as any cache keeps it.
-_FOR_EVER: Final = "public, max-age=31536000, immutable"
+FOR_EVER: Final = "public, max-age=31536000, immutable"
 _SHORTLY: Final = "public, max-age=300"
 _HASH_DIGITS: Final = 16
 _ZERO_WEIGHT: Final = re.compile(r"q=0(\.0*)?")
@@ -62,7 +62,7 @@ def file_response(request: HttpRequest, file: ServedFile) -> HttpResponseBase:
 def _whole(file: ServedFile, accepted: str) -> HttpResponse:
     encoding = next((name for name in ("br", "gzip") if name in _encodings(accepted)), "")
     headers = {
-        "Cache-Control": _FOR_EVER if file.is_immutable else _SHORTLY,
+        "Cache-Control": FOR_EVER if file.is_immutable else _SHORTLY,
         "ETag": f'"{file.digest}{f"-{encoding}" if encoding else ""}"',
         "Vary": "Accept-Encoding",
     }
