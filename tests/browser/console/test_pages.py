@@ -104,6 +104,25 @@ def test_axe_finds_no_violation_and_contrast_suffices_on_every_page(
     assert "\n".join(found) == ""
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation_on_the_sign_in_and_on_pages_of_errors(console, bob, scheme):
+    console.answers |= {403, 404}
+    page = console.open("/admin/login/", color_scheme=scheme)
+    page.add_init_script(path=AXE)
+    found = _violations(page, "/admin/login/", 200)
+    page = console.open("/admin/", bob.members["viewer"], color_scheme=scheme)
+    page.add_init_script(path=AXE)
+    found += _violations(page, "/admin/nowhere/", 404)
+    found += _violations(page, "/admin/notifications_app/notification/compose/", 403)
+
+    assert "\n".join(found) == ""
+
+
+def _violations(page, path, status):
+    assert page.goto(path, wait_until="networkidle").status == status
+    return [f"{path}: {fault}" for fault in (*faults_of(page), *violations_of(page))]
+
+
 def test_the_keyboard_skips_the_side_bar(console, alice):
     page = console.open("/admin/", alice.members["viewer"])
 
