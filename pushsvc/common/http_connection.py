@@ -25,9 +25,12 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
+        # Otherwise a line end without CR, or an odd header, would hide that a message was taken.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True
+        )
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Response] | None = None
-        self._status_line = 0  # the status, while the headers after it are still to come
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = b""
@@ -48,8 +51,7 @@ class Connection(asyncio.Protocol):
         Raises OSError or TimeoutError if no status arrived. After the status, the body is what
         arrived of it.
         """
-        self._status_line = self._status = 0
-        self._body, self._left = b"", MAX_ANSWER
+        self._status, self._body, self._left = 0, b"", MAX_ANSWER
         self._headers = []
         self._is_whole = False
         self._answer = self._loop.create_future()
@@ -104,12 +106,10 @@ class Connection(asyncio.Protocol):
         self._end(TimeoutError())
 
     def _end(self, error: Exception) -> None:
-        """Waits for no more of an answer that is not whole. Its status counts, if it arrived, even
-        before headers that cannot be read: the message must not be sent again."""
+        """Waits for no more of an answer that is not whole. Its status counts, if it arrived."""
         self._is_whole = False
         if self._answer is None or self._answer.done():
             return
-        self._status = self._status or self._status_line
         if self._status:
             self._answer.set_result(self._response())
         else:
@@ -120,10 +120,6 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._status:  # a second answer to one request
             self._is_whole = False
-
-    def on_status(self, _reason: bytes) -> None:
-        status = self._parser.get_status_code()
-        self._status_line = status if status >= 200 else 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._status:  # else it is a trailer

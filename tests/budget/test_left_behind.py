@@ -10,9 +10,11 @@ import re
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.db import connection
 from django.urls import get_resolver
+from django_celery_beat.models import PeriodicTask
 
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
@@ -111,6 +113,11 @@ def rows():
     return {table: sql.rows(f'SELECT count(*) FROM "{table}"', {})[0][0] for table in tables}  # noqa: S608 - a table of ours
 
 
+def beat_has_its_rows():
+    schedule = settings.CELERY_BEAT_SCHEDULE
+    return PeriodicTask.objects.filter(name__in=schedule).count() == len(schedule)
+
+
 @pytest.fixture
 def channel(transactional_db):
     make_house("Alice")
@@ -125,6 +132,7 @@ def test_a_request_without_a_key_leaves_no_more_than_its_bound(channel, sandbox,
     with running_web(log, "worker-plan", "worker-web", "beat") as address:
         sent = accepted(owner_of(channel), {"body": "for breakers and queues", "ttl": 3})
         until(lambda: is_sent(sent), seconds=120)
+        until(beat_has_its_rows, seconds=120)
         before, logged = rows(), log.stat().st_size
         asked = list(requests(str(channel.pk)))
 
