@@ -53,7 +53,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Options:
-    """How much is measured. The defaults are those of bench/RESULTS.md."""
+    """How much is measured. bench/RESULTS.md names what is not as by default."""
 
     rounds: int = 3
     messages: int = 6_000
