@@ -3,8 +3,8 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-pg16 say-what lint format audit sbom requirements openapi clients \
-	soak fuzz bench bench-events bench-console screenshots icons
+.PHONY: help run test test-fast test-pg16 test-engines test-previous say-what lint format audit sbom \
+	requirements openapi clients kotlin soak fuzz bench load bench-events bench-console screenshots icons
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -41,6 +41,12 @@ say-what:
 test-pg16: .venv/dev.stamp ## run the tests on PostgreSQL 16 instead of 18
 	@PGSERVER_POSTGRES_VERSION=16 exec $(BIN)/python -m pytest -n logical $(ARGS)
 
+test-engines: .venv/dev.stamp ## break PostgreSQL 15, Redis 7, PgBouncer, RabbitMQ and a standby in mid-send (ARGS="rabbitmq")
+	@exec $(BIN)/python -m tests.faults.engines.run $(ARGS)
+
+test-previous: .venv/dev.stamp ## run the pipeline's tests of the version before on the schema of this one (PREVIOUS=v1.0)
+	@exec $(BIN)/python -m tests.previous $(if $(PREVIOUS),--previous $(PREVIOUS)) $(ARGS)
+
 lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, scripts, templates, spelling
 	@.ci/lint
 
@@ -66,6 +72,9 @@ fuzz: .venv/dev.stamp ## make 100,000 requests that the OpenAPI document allows 
 bench: .venv/run.stamp .venv/peers.stamp ## measure every figure, or FIGURE=web alone, and other libraries (ARGS="--rounds 5")
 	@exec $(BIN)/python -m bench $(FIGURE) $(ARGS)
 
+load: .venv/run.stamp .venv/load.stamp ## make mixed requests at a set rate, then at twice what the service can do (ARGS="--rate 100 --seconds 60")
+	@exec $(BIN)/python -m bench.load $(ARGS)
+
 bench-events: .venv/run.stamp ## print clicks a second that one web process counts (ARGS="--devices 2000")
 	@exec $(BIN)/python -m bench.events $(ARGS)
 
@@ -85,13 +94,20 @@ openapi: .venv/dev.stamp .venv/clients.stamp ## write docs/openapi.yaml from the
 
 clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
 
+kotlin: .venv/kotlin.stamp ## install the Kotlin compiler with Maven, without which the test of the Kotlin in docs/fcm.md is skipped
+
 requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/{javascript,clients}
-	@for name in uv base run dev audit node clients peers; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@for name in uv base telemetry run dev audit node clients peers load; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	@for packages in javascript clients; do (cd .ci/$$packages && npm_config_omit_lockfile_registry_resolved=true \
 		PATH="$(CURDIR)/.venv/node/bin:$$PATH" npm install --package-lock-only --silent --no-audit --no-fund) || exit 1; done
 
 .venv/node.stamp: .ci/javascript/package-lock.json
-.venv/clients.stamp: .ci/clients/package-lock.json
+.venv/clients.stamp: .ci/clients/package-lock.json .ci/clients/go.sum
+
+.venv/kotlin.stamp: .ci/kotlin/pom.xml
+	@mvn --quiet --batch-mode --strict-checksums --file .ci/kotlin/pom.xml dependency:copy-dependencies \
+		-DoutputDirectory="$(CURDIR)/.venv/kotlin"
+	@touch $@
 
 .venv/%.stamp: requirements/uv.txt requirements/%.txt
 	@.ci/install $*

@@ -21,7 +21,7 @@ _NAMES = """
     filter_alt filter_list filter_list_off first_page group help history hub inbox info
     insights keyboard_arrow_down last_page light_mode lock_clock logout manage_search menu
     monitoring more_horiz more_vert navigate_before navigate_next notifications open_in_new
-    progress_activity refresh schedule search settings stethoscope undo unfold_more upload
+    person progress_activity refresh schedule search settings stethoscope undo unfold_more upload
     visibility warning
 """
 NAMES = _NAMES.split()

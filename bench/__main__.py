@@ -36,7 +36,7 @@ def main() -> None:
         section = _section(name, options)
         print(f"\n{section}", flush=True)
         if file or not names:
-            _write(file or _FILE, FIGURES[name].title, section)
+            write(file or _FILE, FIGURES[name].title, section)
 
 
 def _section(name: str, options: Options) -> str:
@@ -50,7 +50,7 @@ def _measured(name: str, options: Options) -> Result:
         return pool.submit(FIGURES[name].measure, options).result()
 
 
-def _write(file: Path, title: str, section: str) -> None:
+def write(file: Path, title: str, section: str) -> None:
     """Puts the section into the file, in the order of FIGURES."""
     text = file.read_text() if file.exists() else ""
     found = {each.partition("\n")[0]: f"## {each}" for each in re.split("(?m)^## ", text)[1:]}

@@ -17,7 +17,7 @@ from bench import filling
 from bench.database import own_database
 from bench.meter import proportional_memory
 from bench.processes import Worker, running_beat, running_worker
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, ResultRow
 from bench.service import make_channel, send, sink_settings
 from bench.sink import Sink, find_nginx, running_sink
 from bench.work import make_work
@@ -58,11 +58,11 @@ def _running(*sizes: int) -> Iterator[tuple[Sink, dict[int, str]]]:
 
 def _rows(
     name: str, small: int, large: int, peaks: dict[tuple[str, int], list[float]]
-) -> list[Row]:
+) -> list[ResultRow]:
     ratio = median(peaks[name, large]) / median(peaks[name, small])
     return [
-        Row(f"{name}, audience of {small:,}", "MB", peaks[name, small]),
-        Row(f"{name}, audience of {large:,}", "MB", peaks[name, large], ratio, "1.00"),
+        ResultRow(f"{name}, audience of {small:,}", "MB", peaks[name, small]),
+        ResultRow(f"{name}, audience of {large:,}", "MB", peaks[name, large], ratio, "1.00"),
     ]
 
 

@@ -29,6 +29,7 @@ _BIG = (
     "notifications_app_notification",
     "notifications_app_hourlystat",
     "notifications_app_outcomeminute",
+    "notifications_app_eventhour",
     "notifications_app_batch",
 )
 _SCAN = re.compile(rf"Seq Scan on ({'|'.join(_BIG)})\b")
@@ -68,6 +69,7 @@ def _fill(subscribers: int, notifications: int) -> "Channel":
         cursor.execute(_DELIVERIES, {"channel": channels[0].pk})
         cursor.execute(_BATCHES)
         cursor.execute(_MINUTES)
+        cursor.execute(_EVENT_HOURS)
         cursor.execute("VACUUM ANALYZE")
     return channels[0]
 
@@ -123,6 +125,7 @@ def _pages(channel: "Channel") -> dict[str, str]:
         found = "&".join(f"{key}={value}" for key, value in query.items())
         return f"{reverse(f'admin:{name}', args=arguments)}?{found}"
 
+    compared = "&".join(f"id={each.pk}" for each in own.order_by("-id")[:5])
     notifications = "notifications_app_notification_changelist"
     subscribers = "subscriptions_app_subscription_changelist"
     mine = {"channel__id__exact": channel.pk}
@@ -148,6 +151,8 @@ def _pages(channel: "Channel") -> dict[str, str]:
         ),
         "notification, the largest": at("notifications_app_notification_change", largest.pk),
         "notification that is being sent": at("notifications_app_notification_change", running.pk),
+        "comparison of five": f"{at('notification_compare')}{compared}",
+        "best hours of 52 weeks": at("channel_best_hours", channel.pk, weeks=52),
         "compose": at("notification_compose", channel=channel.pk),
         "channels": at("channels_app_channel_changelist"),
         "channel": at("channels_app_channel_change", channel.pk),
@@ -253,6 +258,15 @@ FROM notifications_app_notification, generate_series(0, 1) AS n,
   unnest(ARRAY['web', 'android', 'ios']) AS platform, unnest(ARRAY['', 'endpoint_gone']) AS code
 WHERE started_at IS NOT NULL
 ON CONFLICT DO NOTHING
+"""
+
+# Of every notification: four days, on each platform.
+_EVENT_HOURS = """
+INSERT INTO notifications_app_eventhour (notification_id, hour, platform, received, clicked)
+SELECT id, date_trunc('hour', started_at) + make_interval(hours => n), platform, 60, 5
+FROM notifications_app_notification, generate_series(0, 95) AS n,
+  unnest(ARRAY['web', 'android', 'ios']) AS platform
+WHERE started_at IS NOT NULL
 """
 
 # Of every notification that is being sent: a hundred batches that are done, and twenty that are

@@ -6,15 +6,21 @@ from typing import Final
 
 from bench import (
     audience,
+    languages,
     latency,
     lateness,
+    people,
+    personal,
     planning,
     reads,
     requests,
     rows,
     sending,
+    sparse,
     starting,
+    stopping,
     transports,
+    waiting,
 )
 from bench.results import Options, Result
 
@@ -30,12 +36,20 @@ FIGURES: Final[dict[str, Figure]] = {
     "ios": Figure("iOS, beside libraries that only send", sending.ios),
     "android": Figure("Android, beside libraries that only send", sending.android),
     "transports": Figure("The transports alone", transports.measure),
+    "languages": Figure("Texts in six languages", languages.measure),
+    "personal": Figure("Three placeholders", personal.measure),
     "requests": Figure("Requests, beside a view with one INSERT", requests.measure),
+    "people": Figure("Devices that belong to people", people.measure),
     "planning": Figure("Planning a notification to everybody", planning.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
+    "sparse": Figure(
+        "A segment of a few in a large channel, by an attribute and by a tag", sparse.measure
+    ),
+    "waiting": Figure("Claims beside parts that wait", waiting.measure),
     "reads": Figure("Small and large channels", reads.measure),
     "audience": Figure("Memory of a worker by audience", audience.measure),
     "latency": Figure("Send to first receipt, idle", latency.measure),
     "lateness": Figure("Lateness of scheduled notifications", lateness.measure),
+    "stopping": Figure("A send that is stopped in the console", stopping.measure),
     "starting": Figure("An idle worker", starting.measure),
 }

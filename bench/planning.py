@@ -11,7 +11,7 @@ from bench import filling
 from bench.database import own_database
 from bench.meter import Spent, spending
 from bench.processes import running_worker
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, ResultRow
 from bench.service import send
 from pushsvc.common.platforms import Platform
 
@@ -40,10 +40,10 @@ def measure(options: Options) -> Result:
                 whole.append(of_planner)
                 database.append(of_database)
     result.rows = [
-        Row("all recipients planned", "s", [spent.elapsed for spent in whole], aim="10"),
-        Row("first batch claimed", "s", first, aim="0.3"),
-        Row("CPU of worker-plan", "s", [spent.cpu for spent in whole]),
-        Row("CPU of PostgreSQL", "s", [spent.cpu for spent in database]),
+        ResultRow("all recipients planned", "s", [spent.elapsed for spent in whole], aim="10"),
+        ResultRow("first batch claimed", "s", first, aim="0.3"),
+        ResultRow("CPU of worker-plan", "s", [spent.cpu for spent in whole]),
+        ResultRow("CPU of PostgreSQL", "s", [spent.cpu for spent in database]),
     ]
     return result
 
@@ -61,7 +61,7 @@ def _planned(key: str) -> float:
 
     began = time.perf_counter()
     notification_id = send(key, _PLATFORM)
-    while batches.claim(_PLATFORM, skip=[], processes=1) is None:
+    while not batches.claim(_PLATFORM, most=1, skip=[], processes=1):
         time.sleep(_LOOK_SECONDS)
     first = time.perf_counter() - began
     plan = Plan.objects.filter(notification_id=notification_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bench import filling
 from bench.database import own_database
 from bench.requests import Kinds, authorization, cpu_of_each, prepare, subscribe
-from bench.results import Options, Result, Row, ratio
+from bench.results import Options, Result, ResultRow, ratio
 from bench.web import running_web
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def measure(options: Options) -> Result:
             spent = cpu_of_each(web, in_turn, options, result.load, web.pid, postgres)
     for name in sorted({name for name, _ in kinds}):
         few, many = spent[f"{name}, {small:,}"], spent[f"{name}, {large:,}"]
-        result.rows.append(Row(f"{name}, channel of {small:,}", "CPU-ms", few))
+        result.rows.append(ResultRow(f"{name}, channel of {small:,}", "CPU-ms", few))
         result.rows.append(
-            Row(f"{name}, channel of {large:,}", "CPU-ms", many, ratio(many, few), _AIM)
+            ResultRow(f"{name}, channel of {large:,}", "CPU-ms", many, ratio(many, few), _AIM)
         )
     return result
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from bench.database import own_database
 from bench.meter import Load, spending
-from bench.results import Options, Result, Row, ratio
+from bench.results import Options, Result, ResultRow, ratio
 from bench.web import Request, Web, running_web
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def measure(options: Options) -> Result:
     for name, values in spent.items():
         is_bare = name == _BARE
         result.rows.append(
-            Row(
+            ResultRow(
                 name,
                 "CPU-ms",
                 values,

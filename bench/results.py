@@ -14,7 +14,7 @@ _HEAD = """\
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One line of a table, with a value for each round. `ratio` is compared with the aim, if it
     is not the value itself. `note` is a remark."""
 
@@ -42,7 +42,7 @@ class Result:
     """A table, the load during its rounds, and sentences that belong to it."""
 
     load: Load = field(default_factory=Load)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ResultRow] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
     @override
@@ -63,6 +63,7 @@ class Options:
     requests: int = 200
     sends: int = 50
     scheduled: int = 1_000
+    stopped: int = 100_000
 
     @property
     def changed(self) -> str:

@@ -11,42 +11,44 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from bench import filling
 from bench.database import own_database
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, ResultRow
+from pushsvc.common.platforms import Platform
 
 if TYPE_CHECKING:
     from channels_app.models import Channel
     from notifications_app.pipeline.lease import Lease
 
-_PLATFORM = "android"
-_FLUSH = 300  # outcomes in one transaction, as a worker collects them at most
+PLATFORM: Final = Platform.ANDROID
+FLUSH = 300  # outcomes in one transaction, as a worker collects them at most
 
 
 def measure(options: Options) -> Result:
     result = Result()
     planned, recorded = [], []
     with own_database():
-        channel = filling.channel_with(options.recorded, platforms=[_PLATFORM])
+        channel = filling.channel_with(options.recorded, platforms=[PLATFORM])
         for _ in range(options.rounds):
             with result.load.round():
-                planned.append(_cost(lambda: _plan(channel), options.recorded))
-                recorded.append(_cost(lambda: _record(_FLUSH), options.recorded))
+                planned.append(_cost(lambda: plan(channel), options.recorded))
+                recorded.append(_cost(lambda: _record(FLUSH), options.recorded))
         disk = _disk(options.recorded * options.rounds)
     wal = [plan.wal + record.wal for plan, record in zip(planned, recorded, strict=True)]
     result.rows = [
-        Row("WAL, plan and outcome", "bytes", wal, aim="350"),
-        Row("of it: plan", "bytes", [cost.wal for cost in planned]),
-        Row("of it: outcome", "bytes", [cost.wal for cost in recorded]),
-        Row("HOT share of updates", "", [cost.hot for cost in recorded], aim="0.95"),
-        Row("CPU of PostgreSQL, plan", "µs", [cost.database_us for cost in planned]),
-        Row("CPU of PostgreSQL, outcome", "µs", [cost.database_us for cost in recorded]),
-        Row("CPU of the worker, outcome", "µs", [cost.own_us for cost in recorded]),
-        Row("statements, outcome", "", [cost.statements for cost in recorded]),
-        Row("disk, delivery with its index entries", "bytes", [disk]),
+        ResultRow("WAL, plan and outcome", "bytes", wal, aim="350"),
+        ResultRow("of it: plan", "bytes", [cost.wal for cost in planned]),
+        ResultRow("of it: outcome", "bytes", [cost.wal for cost in recorded]),
+        ResultRow("HOT share of updates", "", [cost.hot for cost in recorded], aim="0.95"),
+        ResultRow("CPU of PostgreSQL, plan", "µs", [cost.database_us for cost in planned]),
+        ResultRow("CPU of PostgreSQL, outcome", "µs", [cost.database_us for cost in recorded]),
+        ResultRow("CPU of the worker, outcome", "µs", [cost.own_us for cost in recorded]),
+        ResultRow("statements, plan", "", [cost.statements for cost in planned]),
+        ResultRow("statements, outcome", "", [cost.statements for cost in recorded]),
+        ResultRow("disk, delivery with its index entries", "bytes", [disk]),
     ]
     result.remarks.append(f"For each of {options.recorded:,} recipients.")
     return result
@@ -65,9 +67,9 @@ class _Cost:
 
 def _cost(step: Callable[[], None], recipients: int) -> _Cost:
     with _counted_statements() as statements:
-        before, cpu = _database(), time.process_time()
+        before, cpu = database_figures(), time.process_time()
         step()
-        cpu, after = time.process_time() - cpu, _database()
+        cpu, after = time.process_time() - cpu, database_figures()
     spent = {name: after[name] - before[name] for name in after}
     return _Cost(
         own_us=1e6 * cpu / recipients,
@@ -102,7 +104,7 @@ def _disk(deliveries: int) -> float:
         return float(cursor.fetchone()[0]) / deliveries
 
 
-def _database() -> dict[str, float]:
+def database_figures() -> dict[str, float]:
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -118,14 +120,14 @@ def _database() -> dict[str, float]:
     }
 
 
-def _plan(channel: "Channel") -> None:
+def plan(channel: "Channel") -> None:
     from django.db.models.functions import Now
 
     from notifications_app.models import Notification
     from notifications_app.pipeline import planning
 
     Notification.objects.create(
-        channel=channel, body="bench", ttl=3600, target_platforms=[_PLATFORM], scheduled_at=Now()
+        channel=channel, body="bench", ttl=3600, target_platforms=[PLATFORM], scheduled_at=Now()
     )
     while planning.work(seconds=3600):
         pass
@@ -134,24 +136,31 @@ def _plan(channel: "Channel") -> None:
 def _record(flush: int) -> None:
     from notifications_app.pipeline import batches
 
-    while lease := batches.claim(_PLATFORM, skip=[], processes=1):  # type: ignore[arg-type]
-        _deliver(lease, flush)
+    while leases := batches.claim(PLATFORM, most=1, skip=[], processes=1):
+        deliver(leases[0], flush)
 
 
-def _deliver(lease: "Lease", flush: int) -> None:
+def deliver(lease: "Lease", flush: int, *, are_gone: bool = False) -> None:
+    """Records all recipients of the batch as delivered, or as gone, so that they expire."""
     from notifications_app.models import Delivery
     from notifications_app.pipeline import outcomes
     from notifications_app.pipeline.transitions import DueDelivery, Transition
     from notifications_app.states import DeliveryStatus
+    from pushsvc.common.store import sql
 
     due = Delivery.objects.due().filter(batch_id=lease.batch_id)
     ids: list[UUID] = list(due.values_list("subscription_id", flat=True))
+    end: dict[str, Any] = {"status": DeliveryStatus.DELIVERED}
+    if are_gone:
+        end = {"status": DeliveryStatus.BOUNCED, "code": "gone", "expires_as_of": sql.now()}
     changes = [
-        Transition(DueDelivery(id_, 0, None, 0), DeliveryStatus.DELIVERED, attempts=1)
+        Transition(
+            DueDelivery(lease.batch_id, id_, 0, None, 0, lease.claimed_at), attempts=1, **end
+        )
         for id_ in ids
     ]
     for start in range(0, len(changes), flush):
-        outcomes.record(lease, changes[start : start + flush])
+        outcomes.record([lease], changes[start : start + flush])
 
 
 _FIGURES = """

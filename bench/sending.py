@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.meter import Spent
 from bench.peers import PEERS, Missing, Peer
-from bench.results import Options, Result, Row, ratio
+from bench.results import Options, Result, ResultRow, ratio
 from bench.service import Sent, Service, running_service
 from bench.sink import Sink, find_nginx, running_sink
 from bench.work import Work, make_work
@@ -79,9 +79,9 @@ def _rounds(
     return ours, theirs
 
 
-def _our_rows(platform: Platform, ours: list[Sent], count: int) -> list[Row]:
-    def row(what: str, spent: list[Spent], note: str = "") -> Row:
-        return Row(what, _UNIT, _cpu(spent, count), note=note)
+def _our_rows(platform: Platform, ours: list[Sent], count: int) -> list[ResultRow]:
+    def row(what: str, spent: list[Spent], note: str = "") -> ResultRow:
+        return ResultRow(what, _UNIT, _cpu(spent, count), note=note)
 
     own = [sent.worker for sent in ours]
     return [
@@ -91,12 +91,14 @@ def _our_rows(platform: Platform, ours: list[Sent], count: int) -> list[Row]:
     ]
 
 
-def _peer_rows(ours: list[Sent], theirs: dict[Peer, list[Spent]], count: int) -> list[Row]:
+def _peer_rows(ours: list[Sent], theirs: dict[Peer, list[Spent]], count: int) -> list[ResultRow]:
     rows = []
     for peer, spent in theirs.items():
         times = ratio([mine.worker.cpu for mine in ours], [its.cpu for its in spent])
         name = f"{peer.shown} {peer.version}"
-        rows.append(Row(name, _UNIT, _cpu(spent, count), times, peer.aim, _rate(spent, count)))
+        rows.append(
+            ResultRow(name, _UNIT, _cpu(spent, count), times, peer.aim, _rate(spent, count))
+        )
     return rows
 
 

@@ -41,7 +41,7 @@ class Service:
     planner: int
     database: int
 
-    def spend(self) -> Sent:
+    def spend(self, **content: Any) -> Sent:
         """Sends one notification to all devices, and waits until the last outcome is recorded.
         Raises RuntimeError unless all were delivered."""
         with (
@@ -49,7 +49,7 @@ class Service:
             spending(self.planner) as planner,
             spending(self.worker) as worker,
         ):
-            shown = self._await_sent(send(self.key, self.platform))
+            shown = self._await_sent(send(self.key, self.platform, **content))
         if shown["delivered_count"] != shown["recipient_count"]:
             raise RuntimeError(f"not all were delivered: {shown}")
         return Sent(worker, planner, database)
@@ -63,11 +63,12 @@ class Service:
         return found
 
 
-def send(key: str, platform: Platform) -> str:
-    """Sends to the key's channel, in this process; the notification's id."""
+def send(key: str, platform: Platform, **content: Any) -> str:
+    """Sends to the key's channel, in this process; the notification's id. `content`: further fields
+    of the send."""
     from django.test import Client
 
-    body = {"title": TITLE, "body": BODY, "target_platforms": [platform]}
+    body = {"title": TITLE, "body": BODY, "target_platforms": [platform], **content}
     answer = Client().post(
         "/send-notification", json.dumps(body), "application/json", headers=_authorization(key)
     )
@@ -135,7 +136,7 @@ def _subscribe(channel: "Channel", platform: Platform, work: Work) -> None:
     """The first device as the service subscribes it; the others are stored like it."""
     from subscriptions_app.addresses import address_digest
     from subscriptions_app.models import Subscription
-    from subscriptions_app.services import subscription_register
+    from subscriptions_app.registration import subscription_register
 
     first, *others = _devices(platform, work.content)
     subscription_register(channel=channel, platform=platform, **first)

@@ -7,7 +7,7 @@ share are counted in parts (PSS), and only while both run.
 from bench.database import own_database
 from bench.meter import proportional_memory
 from bench.processes import running_worker
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, ResultRow
 
 _WORKERS = ("worker-web", "worker-android", "worker-ios", "worker-plan")
 
@@ -27,8 +27,14 @@ def measure(options: Options) -> Result:
                     memory.setdefault(f"{name}, its parent", []).append(parents)
                     cpu.setdefault(name, []).append(worker.start.cpu)
     result.rows = [
-        *(Row(f"PSS of {name}", "MB", values, aim=_aim(name)) for name, values in memory.items()),
-        *(Row(f"start to ready, {name}", "CPU-s", each, aim="1.15") for name, each in cpu.items()),
+        *(
+            ResultRow(f"PSS of {name}", "MB", values, aim=_aim(name))
+            for name, values in memory.items()
+        ),
+        *(
+            ResultRow(f"start to ready, {name}", "CPU-s", each, aim="1.15")
+            for name, each in cpu.items()
+        ),
     ]
     return result
 

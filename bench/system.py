@@ -39,7 +39,7 @@ class System:
     device_id: str
     database: psycopg.Connection[Any]  # commits each statement
     redis: "redis.Redis"
-    supervisor_pid: int
+    pids: tuple[int, ...]  # of its supervisor, PostgreSQL and Redis
 
     def send(self, **fields: object) -> str:
         """Sends to the channel; returns the notification's id."""
@@ -72,6 +72,16 @@ class System:
         if statuses != {201}:
             raise RuntimeError(f"subscribing answered {statuses}")
         return [device["id"] for device in devices]
+
+    def link(self, external_id: str) -> None:
+        """Lets the channel's browsers belong to one person."""
+        found = self.database.execute(
+            "SELECT id FROM subscriptions_app_subscription"
+            " WHERE channel_id = %s AND platform = 'web'",
+            [self.channel_id],
+        )
+        links = [{"subscription_id": str(row[0]), "external_id": external_id} for row in found]
+        self._call("POST", f"/channel/{self.channel_id}/people/devices", {"links": links})
 
     def receipts(self) -> dict[str, float]:
         """When the device first got each notification: seconds since the epoch, by id."""
@@ -138,6 +148,11 @@ def _await_ready(supervisor: "subprocess.Popen[str]") -> None:
     raise RuntimeError("the service did not start:\n" + "".join(printed))
 
 
+def _server_pids(home: Home, servers: embedded.Servers) -> Iterator[int]:
+    for server in servers.servers.values():
+        yield int(home.read_json(f"run/{server.name}.json")["pid"])
+
+
 @contextmanager
 def _opened(home: Home, port: int, supervisor_pid: int) -> Iterator[System]:
     servers = embedded.start(
@@ -160,7 +175,7 @@ def _opened(home: Home, port: int, supervisor_pid: int) -> Iterator[System]:
                 device_id=demo["devices"]["web"]["id"],
                 database=database,
                 redis=redis_client,
-                supervisor_pid=supervisor_pid,
+                pids=(supervisor_pid, *_server_pids(home, servers)),
             )
     finally:
         servers.leave()

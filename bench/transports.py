@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 import aiohttp
 
-from bench.results import Options, Result, Row
+from bench.results import Options, Result, ResultRow
 from bench.service import apns_key
 from bench.sink import HOST, Sink, find_nginx, running_sink
 from bench.work import BODY, TITLE, TOKEN, Work, make_work
@@ -63,7 +63,7 @@ async def _measured(sink: Sink, work: Work, options: Options) -> Result:
     bare = used[_BARE]
     for name, each in used.items():
         ratio = median(mine / its for mine, its in zip(each, bare, strict=True))
-        result.rows.append(Row(name, "CPU-s / 1,000", each, None if each is bare else ratio))
+        result.rows.append(ResultRow(name, "CPU-s / 1,000", each, None if each is bare else ratio))
     return result
 
 

@@ -7,16 +7,20 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from kombu.transport import TRANSPORT_ALIASES
 
 from channels_app.provider_credentials import is_vapid_subject
 from pushsvc.common.endpoints import EndpointNotAllowed, normalise_origin
+from pushsvc.common.mail_server import Security
 
 _REDIS_SCHEMES = frozenset({"redis", "rediss", "unix"})
 _HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*", re.ASCII)
@@ -41,7 +45,15 @@ def require_working_settings() -> None:
 
 
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    return [*_unreadable(), *_secrets(), *_servers(), *_addresses(), *_push_services()]
+    return [
+        *_unreadable(),
+        *_secrets(),
+        *_servers(),
+        *_addresses(),
+        *_push_services(),
+        *_mail(),
+        *_provider(),
+    ]
 
 
 def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage]:
@@ -57,6 +69,9 @@ def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage
         hint = "Whoever can redirect the connection can read and change what is in Redis."
         message = "The certificate of Redis is not verified."
         found.append(Warning(message, hint=hint, id="pushsvc.W003"))
+    if settings.MAIL_SERVER is not None and settings.MAIL_SERVER.security == Security.NONE:
+        hint = "Whoever reads the mails on their way can choose their readers' passwords."
+        found.append(Warning("Mails are sent without TLS.", hint=hint, id="pushsvc.W004"))
     return found
 
 
@@ -125,6 +140,46 @@ def _push_services() -> Iterator[CheckMessage]:
     if settings.APNS_SERVER and not _HOST_AND_PORT.fullmatch(settings.APNS_SERVER):
         hint = "api.push.apple.com:443; empty for Apple's own servers"
         yield Error("APNS_SERVER is not host:port.", hint=hint, id="pushsvc.E014")
+
+
+def _mail() -> Iterator[CheckMessage]:
+    if settings.MAIL_SERVER is None:
+        return
+    if not _is_sender(settings.EMAIL_FROM):
+        hint = "push@example.com, or pushsvc <push@example.com>"
+        yield Error("EMAIL_FROM is not an e-mail address.", hint=hint, id="pushsvc.E015")
+    if not settings.PUBLIC_BASE_URL:
+        hint = "Mails contain links, which begin with it."
+        message = "EMAIL_URL is set, but PUBLIC_BASE_URL is not."
+        yield Error(message, hint=hint, id="pushsvc.E016")
+
+
+def _provider() -> Iterator[CheckMessage]:
+    if not settings.OIDC_ISSUER:
+        return
+    if not _is_issuer(settings.OIDC_ISSUER):
+        hint = "https://accounts.google.com, exactly as the provider writes it"
+        yield Error("OIDC_ISSUER is not an https address.", hint=hint, id="pushsvc.E017")
+    for name in ("OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "PUBLIC_BASE_URL"):
+        if not getattr(settings, name):
+            hint = "See docs/configuration.md, “Sign-in by OpenID Connect”."
+            yield Error(f"OIDC_ISSUER is set, but {name} is not.", hint=hint, id="pushsvc.E018")
+
+
+def _is_issuer(text: str) -> bool:
+    """https without query and fragment; http only on this machine, for tests."""
+    parts = urlsplit(text)
+    is_here = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    has_scheme = parts.scheme == "https" or (parts.scheme == "http" and is_here)
+    return has_scheme and bool(parts.hostname) and not (parts.query or parts.fragment)
+
+
+def _is_sender(text: str) -> bool:
+    try:
+        validate_email(parseaddr(text)[1])
+    except ValidationError:
+        return False
+    return text.isprintable()
 
 
 def _scheme(url: str) -> str:

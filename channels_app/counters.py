@@ -4,6 +4,7 @@ One statement writes both, so they always agree. It is raw SQL, because it inser
 at once (WITH … INSERT) and adds to stored values on conflict. The ORM can say neither.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 from uuid import UUID
@@ -34,11 +35,26 @@ def counter_add(channel_id: UUID, **deltas: int) -> None:
         sql.execute(statement, {"channel_id": channel_id, **added, **hour})
 
 
-def counter_parts(source: str, **deltas: int) -> tuple[str, dict[str, int]]:
+def counters_add(changes: Mapping[UUID, Mapping[str, int]]) -> None:
+    """Does what `counter_add` does for several channels, in the order of their ids. If only
+    `recipients` change, in one statement."""
+    changed = sorted((id_, dict(each)) for id_, each in changes.items() if any(each.values()))
+    if len(changed) > 1 and all(_changes(each)[0].keys() == {"recipients"} for _, each in changed):
+        ids, amounts = [id_ for id_, _ in changed], [each["recipients"] for _, each in changed]
+        sql.execute(_RECIPIENTS_OF_SEVERAL, {"channels": ids, "recipients": amounts})
+        return
+    for channel_id, deltas in changed:
+        counter_add(channel_id, **deltas)
+
+
+def counter_parts(
+    source: str, deltas: dict[str, int], columns: tuple[str, ...] = ()
+) -> tuple[str, dict[str, int]]:
     """Parts of a larger statement, and their parameters. They do what `counter_add` does, once for
-    each row of the part `source` (channel_id), which must have at most one."""
+    each row of the part `source` (channel_id), which must have at most one. Counters named in
+    `columns` grow by that column of `source`."""
     added, hour = _changes(deltas)
-    return _parts(source, tuple(added), tuple(hour)), {**added, **hour}
+    return _parts(source, tuple(added), tuple(hour), columns), {**added, **hour}
 
 
 def clicks_part(source: str) -> str:
@@ -87,11 +103,18 @@ def _statement(names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
 
 
 @cache
-def _parts(source: str, names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
+def _parts(
+    source: str,
+    names: tuple[str, ...],
+    hour_names: tuple[str, ...],
+    columns: tuple[str, ...] = (),
+) -> str:
+    amounts = ", ".join([*(f"%({name})s" for name in names), *columns])
     rows = f"""
-        SELECT channel_id, pg_backend_pid() %% {_SHARDS}, {_placeholders(names)}
+        SELECT channel_id, pg_backend_pid() %% {_SHARDS}, {amounts}
         FROM {source}"""  # noqa: S608 - names of our own
-    counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), names, rows)
+    every = (*names, *columns)
+    counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), every, rows)
     counted = f"counted AS ({counters} RETURNING channel_id, shard)"
     if not hour_names:
         return counted
@@ -118,6 +141,13 @@ def _addition(table: str, key: tuple[str, ...], names: tuple[str, ...], rows: st
 def _placeholders(names: tuple[str, ...]) -> str:
     return ", ".join(f"%({name})s" for name in names)
 
+
+_RECIPIENTS_OF_SEVERAL: Final = f"""
+WITH given AS (
+  SELECT * FROM unnest(%(channels)s::uuid[], %(recipients)s::bigint[])
+    AS given (channel_id, recipients)
+), {_parts("given", (), (), ("recipients",))}
+SELECT"""  # noqa: S608 - names of our own
 
 # Only hours that ended at least an hour ago, because a transaction may still write to a younger
 # one. Raw SQL: the ORM can say neither DELETE … RETURNING nor an upsert that adds.

@@ -15,6 +15,11 @@ class Account(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    requires_two_step = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Members can do nothing until they set it up.",
+    )
 
     @override
     def __str__(self) -> str:
@@ -60,6 +65,46 @@ class Membership(models.Model):
         return f"{self.user} in {self.account}: {self.role}"
 
 
+class ProviderLink(models.Model):
+    """A user of the sign-in provider (OpenID Connect) who may sign in as a user of this service."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="provider_links"
+    )
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="provider_subject_once"),
+            models.UniqueConstraint(fields=["user", "issuer"], name="provider_user_once"),
+        ]
+
+
+class Mail(models.Model):
+    """A mail that waits to be sent: to a user who was invited, or to the users who have `address`,
+    for which somebody asked (see channels_app/sign_in/mails.py)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    account = models.ForeignKey(Account, null=True, on_delete=models.CASCADE, related_name="+")
+    address = models.CharField(max_length=254, blank=True)
+    asked_from = models.CharField(max_length=45, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+
+class Identity(models.TextChoices):
+    """Whom a channel believes that a device belongs to a person."""
+
+    PROOF = "proof", "Proof: only a token that the owner's backend signed"
+    TRUST = "trust", "Trust: anyone can receive anybody's messages"
+    OFF = "off", "Off: devices belong to nobody"
+
+
 class Channel(models.Model):
     """A container of subscriptions and notifications with its own keys and credentials."""
 
@@ -79,6 +124,14 @@ class Channel(models.Model):
     )
     max_subscriptions = models.PositiveIntegerField(
         null=True, blank=True, help_text="Also expired ones. Empty: the installation's setting."
+    )
+    identity = models.CharField(
+        max_length=5, choices=Identity.choices, default=Identity.PROOF, db_default=Identity.PROOF
+    )
+    category_required = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Sends to the channel or to a rule must name a category.",
     )
 
     @override
@@ -103,6 +156,7 @@ class Scope(models.TextChoices):
     SEND = "send"
     READ = "read"
     MANAGE = "manage"
+    SUBSCRIBERS = "subscribers"
 
 
 class ApiKey(models.Model):
@@ -151,6 +205,23 @@ class VapidKey(models.Model):
         return self.public_key
 
 
+class IdentityKey(models.Model):
+    """With it the owner's backend signs who a device belongs to (RFC 7519). A retired key signs
+    nothing. The secret is an HS256 key; an ES256 key has only its public half here."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="identity_keys")
+    algorithm = models.CharField(max_length=5, choices=[("HS256", "HS256"), ("ES256", "ES256")])
+    secret_encrypted = models.TextField(blank=True, default="", editable=False)
+    public_key = models.TextField(blank=True, default="", editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.algorithm} {self.id}"
+
+
 class ProviderCredential(models.Model):
     """A channel's credentials for FCM or APNs. A pause belongs to the version that was refused."""
 
@@ -179,6 +250,13 @@ class ProviderCredential(models.Model):
     )
 
     class Meta:
+        indexes = [
+            models.Index(
+                fields=["updated_at"],
+                condition=models.Q(checked_at__isnull=True),
+                name="credential_unchecked",
+            )
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["channel", "platform"], name="credential_one_per_platform"
@@ -210,6 +288,12 @@ class ChannelCounter(models.Model):
     delivered = models.BigIntegerField(default=0, db_default=0)
     bounced = models.BigIntegerField(default=0, db_default=0)
     clicked = models.BigIntegerField(default=0, db_default=0)
+    people = models.BigIntegerField(
+        default=0, db_default=0, help_text="Persons that have an active device."
+    )
+    linked_devices = models.BigIntegerField(
+        default=0, db_default=0, help_text="Active devices that belong to a person."
+    )
 
     @override
     def __str__(self) -> str:

@@ -10,7 +10,14 @@ from django.conf import settings
 from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
 from django.db.models.functions import Cast, Coalesce, Now
 
-from channels_app.models import ApiKey, Channel, ChannelCounter, ProviderCredential, VapidKey
+from channels_app.models import (
+    ApiKey,
+    Channel,
+    ChannelCounter,
+    IdentityKey,
+    ProviderCredential,
+    VapidKey,
+)
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -19,6 +26,9 @@ from pushsvc.common.store.recent import Recent
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _NEARLY_FULL = 0.9
+# The page on which staff store credentials checks them at once.
+_PAGE_CHECKS_WITHIN = timedelta(seconds=5)
+_NEW_FOR = timedelta(hours=1)
 
 
 class ChannelNotFound(NotFound):
@@ -70,6 +80,8 @@ class ChannelTotals:
     delivered: int = 0
     bounced: int = 0
     clicked: int = 0
+    people: int = 0
+    linked_devices: int = 0
 
     @property
     def subscribers(self) -> int:
@@ -115,15 +127,23 @@ def api_key_find(public_id: str) -> FoundKey | None:
     return FoundKey(found, found.read_at) if found else None
 
 
+def identity_keys(channel_id: UUID) -> list[IdentityKey]:
+    """Those that are in use, the newest first."""
+    live = IdentityKey.objects.filter(channel_id=channel_id, retired_at__isnull=True)
+    return list(live.order_by("-created_at", "-id"))
+
+
 # For requests, which come by the thousand. What they read may be a second old.
 recent_channel: Final = Recent(channel_get)
 recent_api_key: Final = Recent(api_key_find)
+recent_identity_keys: Final = Recent(identity_keys)
 
 
 def recent_forget() -> None:
     """To be called when this process has committed a change of a key or a channel."""
     recent_channel.forget()
     recent_api_key.forget()
+    recent_identity_keys.forget()
 
 
 def is_enabled(channel: Channel, platform: Platform) -> bool:
@@ -171,6 +191,17 @@ def channel_credentials(channel_id: UUID) -> dict[str, ProviderCredential]:
     """By platform, without their secrets."""
     rows = ProviderCredential.objects.filter(channel_id=channel_id).defer("secret_encrypted")
     return {row.platform: row for row in rows}
+
+
+def credentials_unchecked() -> QuerySet[ProviderCredential]:
+    """Those of the last hour that nobody has checked yet, the oldest first: stored through the API,
+    or without JavaScript."""
+    new = ProviderCredential.objects.filter(
+        checked_at__isnull=True,
+        updated_at__gt=Now() - _NEW_FOR,
+        updated_at__lt=Now() - _PAGE_CHECKS_WITHIN,
+    )
+    return new.defer("secret_encrypted").order_by("updated_at")
 
 
 def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Model
 from django.db.models.functions import Now
 
 from channels_app import audit, keys
@@ -16,6 +17,8 @@ from channels_app.models import (
     Account,
     ApiKey,
     Channel,
+    Identity,
+    IdentityKey,
     ProviderCredential,
     Scope,
     VapidKey,
@@ -32,9 +35,14 @@ from channels_app.selectors import FoundKey, recent_forget
 from pushsvc.common import base64url
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store.crypto import decrypt, encrypt, is_current
+from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
 DEFAULT_ACCOUNT = "default"
+_SECRETS: Final[Sequence[tuple[type[Model], str]]] = (
+    (VapidKey, "private_key_encrypted"),
+    (ProviderCredential, "secret_encrypted"),
+    (IdentityKey, "secret_encrypted"),
+)
 
 
 @transaction.atomic
@@ -65,6 +73,7 @@ def channel_update(
     sends_per_second: int | None,
     subscribes_per_minute: int | None,
     max_subscriptions: int | None,
+    identity: str,
 ) -> Channel:
     """The channel with these settings. For a limit that is None the installation's setting applies.
 
@@ -81,6 +90,7 @@ def channel_update(
         "sends_per_second": sends_per_second,
         "subscribes_per_minute": subscribes_per_minute,
         "max_subscriptions": max_subscriptions,
+        "identity": Identity(identity),
         **{f"{platform}_enabled": platform in enabled for platform in Platform},
     }
     for field, value in values.items():
@@ -273,21 +283,38 @@ def credential_check_record(
     checked.update(checked_at=Now(), is_accepted=is_accepted, checked_words=words[:300])
 
 
+def credential_check_claim(credential: ProviderCredential) -> bool:
+    """Whether the caller is the one to check this version. If it never ends, the credentials stay
+    without an answer, and staff can check them again."""
+    unchecked = ProviderCredential.objects.filter(
+        pk=credential.pk, version=credential.version, checked_at__isnull=True
+    )
+    return unchecked.update(checked_at=Now(), checked_words="The check did not end.") == 1
+
+
 def secrets_reencrypt() -> int:
     """Encrypts every secret with the first key of CREDENTIAL_KEYS. Returns how many it changed.
 
     Safe to repeat. SecretUnreadable if the key of a secret is missing.
     """
-    return _reencrypt(VapidKey, "private_key_encrypted") + _reencrypt(
-        ProviderCredential, "secret_encrypted"
+    return sum(_reencrypt(model, field) for model, field in _SECRETS)
+
+
+def secrets_unreadable() -> int:
+    """How many stored secrets no key of CREDENTIAL_KEYS decrypts."""
+    return sum(
+        not is_readable(token)
+        for model, field in _SECRETS
+        for token in model._default_manager.exclude(**{field: ""}).values_list(field, flat=True)
     )
 
 
-def _reencrypt(model: type[VapidKey] | type[ProviderCredential], field: str) -> int:
+def _reencrypt(model: type[Model], field: str) -> int:
     changed = 0
-    for pk, token in model.objects.values_list("pk", field).iterator(chunk_size=1000):
+    encrypted = model._default_manager.exclude(**{field: ""}).values_list("pk", field)
+    for pk, token in encrypted.iterator(chunk_size=1000):
         if not is_current(token):
             # Only if the row is unchanged: somebody may have stored new credentials meanwhile.
-            unchanged = model.objects.filter(pk=pk, **{field: token})
+            unchanged = model._default_manager.filter(pk=pk, **{field: token})
             changed += unchanged.update(**{field: encrypt(decrypt(token))})
     return changed

@@ -1,21 +1,28 @@
 """What a sender asks for: the content of a notification, its audience and its time. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final, Self
 from uuid import UUID
 
 from pushsvc.common.platforms import Platform
 
+# What becomes of a recipient who lacks a value: an empty place in the text, or a bounce.
+EMPTY: Final = "empty"
+BOUNCE: Final = "bounce"
+ON_MISSING: Final = (EMPTY, BOUNCE)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Content:
     """What a device gets of a notification, and how long and how urgently it is tried.
 
     The one list of these fields: the API's and the console's input, the notification's columns and
     the transports all use these names. Text that was not given is "". `ttl` is in seconds; 0 means
-    deliver at once or drop.
+    deliver at once or drop. The last fields hold what `send_schema` lets through, as JSON. `vars`
+    are values of the send for its placeholders; it has some only if it is to `personalize`.
     """
 
     title: str = ""
@@ -27,15 +34,86 @@ class Content:
     ttl: int
     urgency: str = "normal"
     topic: str = ""
+    actions: Sequence[Mapping[str, str]] = field(default_factory=list)
+    web: Mapping[str, Any] = field(default_factory=dict)
+    android: Mapping[str, Any] = field(default_factory=dict)
+    ios: Mapping[str, Any] = field(default_factory=dict)
+    translations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    personalize: bool = False
+    vars: Mapping[str, str | int | float] = field(default_factory=dict)
+    on_missing: str = EMPTY
+
+    def with_texts(self, changed: Mapping[str, Any]) -> Self:
+        """As `dataclasses.replace`, which takes ten times as long, for each recipient."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update(changed)
+        return copy
+
+    @property
+    def extras(self) -> dict[str, Any] | None:
+        """Those of EXTRA_FIELDS that were given. None if there are none, as of most sends."""
+        given = {name: getattr(self, name) for name in EXTRA_FIELDS}
+        stored = {name: value for name, value in given.items() if value and value != EMPTY}
+        return stored or None
 
 
 CONTENT_FIELDS: Final = tuple(each.name for each in fields(Content))
+# Stored together in one column. Each of the others has its own, also `vars`, which the audit log
+# must not show.
+EXTRA_FIELDS: Final = (
+    "actions",
+    "web",
+    "android",
+    "ios",
+    "translations",
+    "personalize",
+    "on_missing",
+)
+COLUMN_FIELDS: Final = tuple(name for name in CONTENT_FIELDS if name not in EXTRA_FIELDS)
+
+
+class AudienceKind(StrEnum):
+    """How a send says whom it is for."""
+
+    CHANNEL = "channel"
+    SEGMENT = "segment"
+    RULE = "rule"
+    TARGETS = "targets"
+    SUBSCRIPTION = "subscription"
+
+
+# The fields of a send that name its audience; a send has at most one of them.
+AUDIENCE_FIELDS: Final[Mapping[str, AudienceKind]] = {
+    "segment_id": AudienceKind.SEGMENT,
+    "rule": AudienceKind.RULE,
+    "external_ids": AudienceKind.TARGETS,
+    "subscription_ids": AudienceKind.TARGETS,
+    "targets": AudienceKind.TARGETS,
+}
+MAX_TARGETS: Final = 1_000
+
+# In `only_subscription_id` of what is for a rule or for targets. Planners of the version before,
+# which know neither, send such a notification to nobody instead of to the whole channel.
+NO_SUBSCRIPTION: Final = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetId:
+    """A person or a subscription that a send names: one of the two ids. `vars`: its own values for
+    placeholders, above those of the send."""
+
+    external_id: str | None = None
+    subscription_id: UUID | None = None
+    vars: Mapping[str, str | int | float] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """One send. `segment_id` None means the whole channel, `scheduled_at` None means at once.
-    After `expires_at` nobody is sent it.
+    """One send. Without `segment_id`, `rule` and `targets` it is for the whole channel.
+    No `target_platforms` means every platform that the channel has enabled, `scheduled_at` None
+    means at once. After `expires_at` nobody is sent it. Who refuses the `category` is left out; ""
+    is none. `template_id` is the template that gave content to the send.
 
     With `only_subscription_id` it is a test: that subscription gets it and no other.
     """
@@ -43,6 +121,10 @@ class SendRequest:
     content: Content
     target_platforms: tuple[Platform, ...]
     segment_id: UUID | None = None
+    category: str = ""
+    rule: Mapping[str, Any] | None = None
+    targets: tuple[TargetId, ...] = ()
     scheduled_at: datetime | None = None
     expires_at: datetime | None = None
     only_subscription_id: UUID | None = None
+    template_id: UUID | None = None

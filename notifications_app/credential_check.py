@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from channels_app.services import credential_check_record
+import structlog
+
+from channels_app.selectors import credentials_unchecked
+from channels_app.services import credential_check_claim, credential_check_record
 from notifications_app.content import Content
 from notifications_app.delivery.registry import TRANSPORTS, Credentials
 from notifications_app.delivery.types import (
@@ -17,11 +20,19 @@ from notifications_app.delivery.types import (
     Target,
 )
 from notifications_app.pipeline import connections
-from notifications_app.pipeline.targets import stored_credentials
+from notifications_app.pipeline.targets import (
+    CredentialsMissing,
+    CredentialsUnreadable,
+    stored_credentials,
+)
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store.crypto import SecretUnreadable
+
+logger = structlog.stdlib.get_logger(__name__)
 
 _SECONDS: Final = 60.0
+_AT_ONCE: Final = 5  # in one task, so that it holds its worker for a bounded time
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,23 @@ def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialChec
         words=check.words,
     )
     return check
+
+
+def platforms_to_check() -> list[Platform]:
+    """Those with new credentials that nobody has checked."""
+    names = credentials_unchecked().order_by().values_list("platform", flat=True).distinct()
+    return [Platform(name) for name in names]
+
+
+def check_new(platform: Platform) -> None:
+    """Checks new credentials of the platform. Each version is checked once, by one worker."""
+    for credential in credentials_unchecked().filter(platform=platform)[:_AT_ONCE]:
+        if not credential_check_claim(credential):
+            continue
+        try:
+            credentials_check(channel_id=credential.channel_id, platform=platform)
+        except (CredentialsMissing, CredentialsUnreadable, SecretUnreadable):
+            logger.warning("credentials.unreadable", platform=platform.value)
 
 
 async def _ask(platform: Platform, credentials: Credentials) -> Outcome:

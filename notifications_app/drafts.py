@@ -17,7 +17,7 @@ from notifications_app.services import Acceptance, notification_accept
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 
 MOST_DRAFTS: Final = 200  # for each channel
-MOST_BYTES: Final = 16 * 1024  # of a draft's fields, as JSON
+MOST_BYTES: Final = 48 * 1024  # of a draft's fields, as JSON
 
 
 def draft_create(*, channel: Channel, owner: User, form: Mapping[str, Any]) -> Draft:

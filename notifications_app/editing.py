@@ -1,21 +1,34 @@
 """Changes what a notification says, when it is sent and until when, after it was accepted."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from notifications_app.content import CONTENT_FIELDS, SendRequest
+from notifications_app.content import (
+    AUDIENCE_FIELDS,
+    CONTENT_FIELDS,
+    AudienceKind,
+    SendRequest,
+    TargetId,
+)
 from notifications_app.errors import NotCombinable, NotEditable, StillSending
-from notifications_app.models import Batch, Notification
+from notifications_app.models import Batch, Notification, Target
+from notifications_app.pipeline import halting
+from notifications_app.pipeline.halting import time_to_live
+from notifications_app.send_checks import (
+    audience_check,
+    content_check,
+    expiry_check,
+    with_platforms,
+)
 from notifications_app.send_schema import read_edit
-from notifications_app.services import audience_check, content_check, expiry_check
+from notifications_app.services import targets_store
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common.errors import NotFound
@@ -26,13 +39,17 @@ _WHILE_PAUSED: Final = frozenset({*CONTENT_FIELDS, "expires_at"})
 
 
 def notification_edit(
-    *, channel: Channel, notification_id: UUID, changes: Mapping[str, Any]
+    *,
+    channel: Channel,
+    notification_id: UUID,
+    changes: Mapping[str, Any],
+    keeps_values: bool = False,
 ) -> Notification:
     """Changes fields of a send and returns the notification. `changes` is parsed JSON: a field that
     is missing stays as it is, null takes its default. If all fields are as they were, nothing
-    changes. Safe to repeat.
+    changes. Safe to repeat. `keeps_values`: targets that stay and are given no values keep theirs.
 
-    A pending notification can be changed as a whole, but for whether it goes to a segment. Either
+    A pending notification can be changed as a whole, but for the kind of its audience. Either
     the change is first and devices get what it says, or the start is and NotEditable is raised.
     One that is processing and paused can be changed in its content and `expires_at`. What is fixed
     then is not checked again, nor is an `expires_at` that stays.
@@ -40,21 +57,28 @@ def notification_edit(
     checks of a send raise.
     """
     with sql.brief_transaction():
-        row = Notification.objects.filter(id=notification_id, channel_id=channel.id)
-        before = row.locked()
-        if before is None:
+        own = Notification.objects.filter(id=notification_id, channel_id=channel.id)
+        found = halting.locked(own)
+        if found is None:
             raise NotFound("There is no such notification.")
+        before = found.was
         _refuse(before, changes)
-        request = read_edit(before, changes)
+        request = with_platforms(channel, read_edit(before, changes))
+        if keeps_values:
+            request = _with_values(before, request)
+        _check_actions(before, request)
         _check(channel, before, request, changes)
         values = _values(before, request)
-        changed = _changed(before, values)
+        changed = _changed(before, request, values)
+        if request.targets and _replace_targets(before, request):
+            changed = sorted([*changed, "targets"])
         if not changed:
             return before
+        found.row.update(**values, edited_at=Now())
         if before.status != NotificationStatus.PENDING:
-            values["deadline_at"] = _deadline(before, request)
-        row.update(**values, edited_at=Now())
-        after = row.get()
+            longer = time_to_live(request.content.ttl) - time_to_live(before.ttl)
+            found.move_deadlines(longer)
+        after = found.row.get()
         fields = audit.fields_of(before), audit.fields_of(after)
         audit.record(after, audit.Action.UPDATE, *fields, note=f"Edited: {', '.join(changed)}.")
         if after.edited_at and after.scheduled_at <= after.edited_at:
@@ -65,10 +89,7 @@ def notification_edit(
 def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:
     """Raises for a change that may not be made now."""
     if notification.status == NotificationStatus.PENDING and not notification.is_test:
-        has_segment = notification.segment_id is not None
-        if "segment_id" in changes and (changes["segment_id"] is not None) != has_segment:
-            detail = "A send to a segment stays one, and so does a send to the whole channel."
-            raise NotCombinable("segment_id", detail)
+        _refuse_other_audience(notification.audience_kind, changes)
         return
     if notification.is_test or not notification.is_paused:
         state = "a test" if notification.is_test else notification.status
@@ -81,33 +102,84 @@ def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:
         raise StillSending
 
 
+def _check_actions(before: Notification, request: SendRequest) -> None:
+    """Raises for buttons whose clicks would be counted for others that were sent before."""
+    ids = [[each["id"] for each in of.actions] for of in (before.content, request.content)]
+    if before.status != NotificationStatus.PENDING and ids[0] != ids[1]:
+        raise NotEditable("It is being sent already, so the ids of its buttons are fixed.")
+
+
+def _refuse_other_audience(kind: AudienceKind, changes: Mapping[str, Any]) -> None:
+    """Raises NotCombinable for an edit after which the audience would be of another kind."""
+    given = {name: changes[name] is not None for name in AUDIENCE_FIELDS if name in changes}
+    keeps = any(is_given and AUDIENCE_FIELDS[name] == kind for name, is_given in given.items())
+    for name, is_given in given.items():
+        is_own = AUDIENCE_FIELDS[name] == kind
+        if is_given != is_own and not (is_own and keeps):
+            raise NotCombinable(name, f"A send to {_AUDIENCES[kind]} stays one.")
+
+
+_AUDIENCES: Final = {
+    AudienceKind.CHANNEL: "the whole channel",
+    AudienceKind.SEGMENT: "a segment",
+    AudienceKind.RULE: "a rule",
+    AudienceKind.TARGETS: "targets",
+}
+
+
+def _with_values(before: Notification, request: SendRequest) -> SendRequest:
+    own = {(each.external_id, each.subscription_id): each.vars for each in _stored_targets(before)}
+    targets = tuple(
+        each if each.vars else replace(each, vars=own.get((each.external_id, each.subscription_id)))
+        for each in request.targets
+    )
+    return replace(request, targets=targets)
+
+
+def _replace_targets(before: Notification, request: SendRequest) -> bool:
+    """Whether they are others now. The notification is pending and locked."""
+    if _stored_targets(before) == request.targets:
+        return False
+    Target.objects.filter(notification_id=before.pk).delete()
+    targets_store(before, request)
+    return True
+
+
+def _stored_targets(notification: Notification) -> tuple[TargetId, ...]:
+    stored = Target.objects.of(notification.pk)
+    return tuple(
+        TargetId(external_id=each.external_id, subscription_id=each.subscription_id, vars=each.vars)
+        for each in stored
+    )
+
+
 def _check(
     channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
 ) -> None:
     """Raises for what may not be sent, if it can still be changed."""
     if before.status == NotificationStatus.PENDING:
-        audience_check(channel=channel, request=request)
+        # Targets that stay count, too: a send to targets needs no category.
+        targets = request.targets or (_stored_targets(before) if before.has_targets else ())
+        audience_check(channel=channel, request=replace(request, targets=targets))
     content_check(request)
     if changes.keys() & {"scheduled_at", "expires_at"}:
         expiry_check(request)
 
 
-def _changed(before: Notification, values: Mapping[str, Any]) -> list[str]:
+def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:
     """The names of the fields of a send that get another value, without their values: `data` may
     be about a person."""
-    stored = {name: getattr(before, name) for name in values}
-    stored["data_names"] = list(before.ordered_data)
-    changed = {name for name in values if values[name] != stored[name]}
-    return sorted({"data" if name == "data_names" else name for name in changed})
+    was, new = before.content, request.content
+    names = {name for name in CONTENT_FIELDS if getattr(new, name) != getattr(was, name)}
+    if list(new.data) != list(was.data):  # in the sender's order, which devices get
+        names.add("data")
+    columns = values.keys() - Notification.values_of(new).keys()
+    return sorted(names | {name for name in columns if values[name] != getattr(before, name)})
 
 
 def _values(before: Notification, request: SendRequest) -> dict[str, Any]:
     """Of the columns that an edit writes, but for the deadline."""
-    content = {name: getattr(request.content, name) for name in CONTENT_FIELDS}
-    own = content | {
-        "data_names": list(request.content.data),
-        "expires_at": request.expires_at,
-    }
+    own = Notification.values_of(request.content) | {"expires_at": request.expires_at}
     return own | _schedule(request) if before.status == NotificationStatus.PENDING else own
 
 
@@ -115,15 +187,7 @@ def _schedule(request: SendRequest) -> dict[str, Any]:
     return {
         "target_platforms": list(request.target_platforms),
         "segment_id": request.segment_id,
+        "category": request.category,
+        "rule": request.rule,
         "scheduled_at": request.scheduled_at or Now(),
     }
-
-
-def _deadline(notification: Notification, request: SendRequest) -> Any:
-    """As the start would set it now, and earlier pauses moved it. The end of this one moves it
-    again."""
-    if notification.started_at is None:
-        raise ValueError("a notification that was not started has no deadline")
-    seconds = (request.content.ttl or settings.TTL_ZERO_SECONDS) + notification.paused_seconds
-    deadline = notification.started_at + timedelta(seconds=seconds)
-    return min(deadline, request.expires_at or deadline)

@@ -1,4 +1,4 @@
-"""Errors of sending, cancelling, and deleting segments."""
+"""Errors of sending, cancelling, templates, and deleting segments."""
 
 from uuid import UUID
 
@@ -18,6 +18,36 @@ class SegmentNotFound(Invalid):
         super().__init__([Fault("segment_id", self.code, "The channel has no such segment.")])
 
 
+class TemplateNotFound(Invalid):
+    """The channel has no such template."""
+
+    code = "template_not_found"
+    title = "Template not found"
+
+    def __init__(self) -> None:
+        super().__init__([Fault("template_id", self.code, "The channel has no such template.")])
+
+
+class TemplateNameTaken(Conflict):
+    """The names of a channel's templates are unique."""
+
+    code = "template_name_taken"
+    title = "Template name taken"
+    detail = "Another template of the channel has this name."
+
+
+class CategoryRequired(Invalid):
+    """The channel's sends to everybody or to a rule must name a category."""
+
+    code = "category_required"
+    title = "Category required"
+
+    def __init__(self) -> None:
+        super().__init__(
+            [Fault("category", self.code, "The channel's sends must name a category.")]
+        )
+
+
 class SegmentInUse(Conflict):
     """An unfinished notification targets the segment."""
 
@@ -34,9 +64,11 @@ class PayloadTooLarge(Invalid):
     code = "payload_too_large"
     title = "Payload too large"
 
-    def __init__(self, platform: Platform, size: int, limit: int) -> None:
+    def __init__(
+        self, platform: Platform, size: int, limit: int, attr: str = "target_platforms"
+    ) -> None:
         detail = f"The message has {size} bytes on {platform}; the limit is {limit}."
-        super().__init__([Fault("target_platforms", self.code, detail)])
+        super().__init__([Fault(attr, self.code, detail)])
 
 
 class IdempotencyKeyInvalid(Invalid):

@@ -16,10 +16,16 @@ from django.db import connection, models
 
 from channels_app.counters import clicks_part
 from notifications_app import selectors
+from notifications_app.delivery.content import Messages
+from notifications_app.device_values import spoken_by, stored_values
+from notifications_app.models import Notification
+from notifications_app.personal import PersonalContent
 from notifications_app.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from pushsvc.common.errors import NotFound
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.group_commit import GroupCommit
+from subscriptions_app.models import Subscription
 from subscriptions_app.selectors import exists_part
 
 MAX_EVENTS: Final = 20
@@ -38,12 +44,13 @@ class Event(NamedTuple):
     notification_id: UUID
     subscription_id: UUID
     kind: str
+    action: str = ""  # the id of the button that was clicked
 
 
-def read_events(given: Iterable[tuple[str, str]]) -> list[Event]:
-    """Events of the (token, kind) pairs whose token is valid. Reads no database."""
-    read = [(read_token(token), kind) for token, kind in given]
-    return [Event(*ids, kind) for ids, kind in read if ids is not None]
+def read_events(given: Iterable[tuple[str, str, str]]) -> list[Event]:
+    """Events of each (token, kind, action) whose token is valid. Reads no database."""
+    read = [(read_token(token), kind, action) for token, kind, action in given]
+    return [Event(*ids, kind, action) for ids, kind, action in read if ids is not None]
 
 
 def holds_valid_token(body: bytes) -> bool:
@@ -58,7 +65,8 @@ def holds_valid_token(body: bytes) -> bool:
 def events_record(events: Sequence[Event]) -> None:
     """Counts the events that are new, in one transaction. Safe to repeat.
 
-    A click or a dismissal implies that the notification was received. Nothing changes for a
+    A click or a dismissal implies that the notification was received. A click of an action that the
+    notification does not have is a click without one. Nothing changes for a
     notification that started over TOKEN_DAYS ago, for a deleted subscription, or for a deleted
     delivery. The delivery may have any status, because a device can report before the outcome is
     recorded, and after a call whose answer was lost.
@@ -72,16 +80,35 @@ def events_record(events: Sequence[Event]) -> None:
 
 
 def click_follow(clicks: Sequence[Event], *, is_counted: bool) -> str:
-    """The url that the clicked notification opens; records the click if `is_counted`.
+    """The url that the clicked notification opens on the device; records the click if `is_counted`.
 
     Raises NotFound if there is no click, or if the notification has no url.
     """
-    url = selectors.notification_url(clicks[0].notification_id) if clicks else ""
+    url = _url(clicks[0]) if clicks else ""
     if not url:
         raise NotFound
     if is_counted:
         events_record(clicks)
     return url
+
+
+def _url(click: Event) -> str:
+    """Most notifications open the same on every device."""
+    url, is_same = selectors.notification_url(click.notification_id)
+    return url if is_same else _own_url(click)
+
+
+def _own_url(click: Event) -> str:
+    """What the message opens on the device, with the device's values as they are now. Of a deleted
+    device, what the common texts open."""
+    notification = Notification.objects.get(pk=click.notification_id)
+    device = Subscription.objects.filter(pk=click.subscription_id).select_related("person").first()
+    values = stored_values(notification, click.subscription_id, device)
+    content = notification.content
+    if device is None:
+        return PersonalContent(content).filled(values).url if content.personalize else content.url
+    messages = Messages(notification.pk, content, Platform(device.platform), expires_at=0.0)
+    return messages.filled(spoken_by(device), values).content.url
 
 
 def _record(events: Sequence[Event]) -> None:
@@ -100,13 +127,18 @@ _record_in_group = GroupCommit(_record)
 def _columns(events: Sequence[Event]) -> dict[str, list[object]]:
     """One entry for each delivery, with all of its events."""
     reported: defaultdict[tuple[UUID, UUID], set[str]] = defaultdict(set)
+    actions: dict[tuple[UUID, UUID], str] = {}
     for event in events:
-        reported[event.notification_id, event.subscription_id].add(event.kind)
+        delivery = event.notification_id, event.subscription_id
+        reported[delivery].add(event.kind)
+        if event.kind == EventKind.CLICKED:
+            actions.setdefault(delivery, event.action)
     return {
         "notifications": [notification_id for notification_id, _ in reported],
         "subscriptions": [subscription_id for _, subscription_id in reported],
         "clicked": [EventKind.CLICKED in kinds for kinds in reported.values()],
         "dismissed": [EventKind.DISMISSED in kinds for kinds in reported.values()],
+        "actions": [actions.get(delivery) or None for delivery in reported],
     }
 
 
@@ -119,12 +151,14 @@ _IS_NEWS = """(received_at IS NULL OR (reported.clicked AND clicked_at IS NULL)
 # A single delivery is locked while no other lock is held. Before several deliveries, their batches
 # are locked, because all code that locks several deliveries holds their batch: so the order of the
 # deliveries does not matter. Events that are not new lock nothing, so replays delay no worker.
+_REPORTED: Final = """unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[],
+              %(clicked)s::boolean[], %(dismissed)s::boolean[], %(actions)s::text[])
+    AS reported (notification_id, subscription_id, clicked, dismissed, action)"""
+
 _LOCK_BATCHES = f"""
 SELECT id FROM notifications_app_batch WHERE id IN (
   SELECT delivery.batch_id
-  FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[], %(clicked)s::boolean[],
-              %(dismissed)s::boolean[])
-    AS reported (notification_id, subscription_id, clicked, dismissed)
+  FROM {_REPORTED}
   JOIN notifications_app_delivery delivery USING (notification_id, subscription_id)
   WHERE {_IS_NEWS})
 ORDER BY id
@@ -133,17 +167,21 @@ FOR NO KEY UPDATE
 
 # One statement, so that no lock is held over a round trip. Each part reads what the part before
 # returns, which keeps the order of locks. Deliveries are locked before they are examined, so an
-# event is new or not by the row as the last writer left it.
+# event is new or not by the row as the last writer left it. Nobody waits for a notification's
+# hours, because its lock is held.
 #
 # If no click is new, the commit does not wait for the disk, because hundreds of thousands of
 # devices report at once. A crash of the server can lose the last events, rows and counts together.
 _RECORD = f"""
 WITH news AS (
   SELECT reported.notification_id, reported.subscription_id, notification.channel_id,
-    batch.platform, delivery.received, delivery.clicked, delivery.dismissed
-  FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[], %(clicked)s::boolean[],
-              %(dismissed)s::boolean[])
-    AS reported (notification_id, subscription_id, clicked, dismissed)
+    batch.platform, delivery.received, delivery.clicked, delivery.dismissed, reported.action,
+    CASE WHEN delivery.clicked AND reported.action IS NOT NULL THEN (
+      SELECT place - 1 FROM jsonb_array_elements(notification.extras -> 'actions')
+        WITH ORDINALITY AS button (value, place)
+      WHERE value ->> 'id' = reported.action
+    ) END AS clicked_action
+  FROM {_REPORTED}
   JOIN notifications_app_notification notification ON notification.id = reported.notification_id
   CROSS JOIN LATERAL (
     SELECT batch_id, received_at IS NULL AS received,
@@ -162,6 +200,7 @@ WITH news AS (
   UPDATE notifications_app_delivery delivery
   SET received_at = coalesce(received_at, statement_timestamp()),
       clicked_at = CASE WHEN news.clicked THEN statement_timestamp() ELSE clicked_at END,
+      clicked_action = coalesce(news.clicked_action, delivery.clicked_action),
       dismissed_at = CASE WHEN news.dismissed THEN statement_timestamp() ELSE dismissed_at END
   FROM news
   WHERE delivery.notification_id = news.notification_id
@@ -183,7 +222,24 @@ WITH news AS (
       dismissed_count = dismissed_count + sums.dismissed
   FROM turns JOIN sums ON sums.notification_id = turns.id
   WHERE notification.id = turns.id
-  RETURNING notification.channel_id, sums.clicked
+  RETURNING notification.id, notification.channel_id, sums.clicked
+), action_counts AS (
+  INSERT INTO notifications_app_actioncount AS stat (notification_id, action, count)
+  SELECT notification_id, action, count(*) FROM changed
+  WHERE clicked_action IS NOT NULL AND notification_id IN (SELECT id FROM counted)
+  GROUP BY notification_id, action
+  ON CONFLICT (notification_id, action) DO UPDATE SET count = stat.count + excluded.count
+), event_hours AS (
+  INSERT INTO notifications_app_eventhour AS stat
+    (notification_id, hour, platform, received, clicked, dismissed)
+  SELECT notification_id, date_trunc('hour', statement_timestamp(), 'UTC'), platform,
+    count(*) FILTER (WHERE received), count(*) FILTER (WHERE clicked),
+    count(*) FILTER (WHERE dismissed)
+  FROM changed WHERE notification_id IN (SELECT id FROM counted)
+  GROUP BY notification_id, platform
+  ON CONFLICT (notification_id, hour, platform) DO UPDATE
+  SET received = stat.received + excluded.received, clicked = stat.clicked + excluded.clicked,
+      dismissed = stat.dismissed + excluded.dismissed
 ), clicks AS (
   SELECT * FROM counted WHERE clicked > 0
 ), totals AS (

@@ -8,6 +8,8 @@ from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
+from django.db import transaction
+
 from notifications_app.errors import (
     IdempotencyKeyInFlight,
     IdempotencyKeyInvalid,
@@ -19,7 +21,7 @@ from pushsvc.common.store import sql
 _KEPT: Final = timedelta(hours=24)
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 
-Answer = dict[str, str]
+Answer = dict[str, Any]
 
 
 def checked_key(key: str) -> str:
@@ -49,6 +51,14 @@ def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answ
         raise IdempotencyKeyReused
     stored: Answer = json.loads(record.response)
     return stored
+
+
+def once(*, channel_id: UUID, key: str | None, body: Any, act: Callable[[], Answer]) -> Answer:
+    """As `answer_once`, in a transaction of its own. Without a key, the answer of `act`."""
+    if key is None:
+        return act()
+    with transaction.atomic():
+        return answer_once(channel_id=channel_id, key=key, body=body, act=act)
 
 
 def idempotency_purge(limit: int) -> int:

@@ -4,11 +4,15 @@ Each is one conditional statement. An update returns how many rows it changed, s
 knows whether the rows were still as expected. SQL that the ORM cannot say stands beside its caller.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 from typing import Any, Protocol, Self, TypeVar
-from uuid import UUID
 
 from django.db.models import (
+    Case,
     DurationField,
     Exists,
     ExpressionWrapper,
@@ -20,6 +24,7 @@ from django.db.models import (
     QuerySet,
     Subquery,
     Value,
+    When,
 )
 from django.db.models.functions import Coalesce, Greatest, Least, Now, Power
 
@@ -33,7 +38,6 @@ from notifications_app.states import (
     State,
     previous_states,
 )
-from pushsvc.common.store.sql import ClockTimestamp
 
 Row = TypeVar("Row", bound=Model)
 
@@ -68,10 +72,14 @@ class StateQuerySet(QuerySet[Row]):
         """Changes the state of those rows that may become `state`, together with other columns."""
         return self.filter(status__in=previous_states(state)).update(status=state, **values)
 
+    def all_locked(self) -> Self:
+        """The rows, locked in the order of their keys until the transaction ends, as every writer
+        locks them. Inserts that refer to a row need not wait."""
+        return self.order_by("pk").select_for_update(no_key=True, of=("self",))
+
     def locked(self) -> Row | None:
-        """The only row, locked until the transaction ends as every writer locks it; None if there
-        is none. Inserts that refer to the row need not wait."""
-        return next(iter(self.select_for_update(no_key=True, of=("self",))), None)
+        """The only row, locked in the same way; None if there is none."""
+        return next(iter(self.all_locked()), None)
 
 
 class NotificationQuerySet(StateQuerySet[Row]):
@@ -85,11 +93,6 @@ class NotificationQuerySet(StateQuerySet[Row]):
         coming = Q(scheduled_at__gt=Now(), scheduled_at__lte=Now() + ahead)
         return self.filter(coming, status=NotificationStatus.PENDING, paused_at__isnull=True)
 
-    def out_of_time(self) -> Self:
-        """Those in `processing` that are past their deadline or stopped. A paused one has time."""
-        is_over = Q(deadline_at__lt=Now()) | Q(stopped_at__isnull=False)
-        return self.filter(is_over, status=NotificationStatus.PROCESSING, paused_at__isnull=True)
-
     def paused_for(self, age: timedelta) -> Self:
         return self.filter(status=NotificationStatus.PROCESSING, paused_at__lt=Now() - age)
 
@@ -101,20 +104,12 @@ class NotificationQuerySet(StateQuerySet[Row]):
             ~Exists(own_plans), ~Exists(own_batches), status=NotificationStatus.PROCESSING
         )
 
-    def count_recipients(self, recipients: int) -> int:
-        return self.update(recipient_count=F("recipient_count") + recipients)
-
-    def count_outcomes(self, *, delivered: int, bounced: int) -> int:
-        return self.update(
-            delivered_count=F("delivered_count") + delivered,
-            bounced_count=F("bounced_count") + bounced,
-        )
-
 
 class PlanQuerySet(StateQuerySet[Row]):
-    def leased_by(self, lease: PlanClaim) -> Self:
-        """The plan, if it is still being planned and the lease is the newest."""
-        return self.filter(pk=lease.plan_id, attempt=lease.attempt, status=PlanStatus.PLANNING)
+    def leased_by(self, *leases: PlanClaim) -> Self:
+        """The plans that are still being planned and whose lease is the newest."""
+        held = _with_attempt((lease.plan_id, lease.attempt) for lease in leases)
+        return self.filter(held, status=PlanStatus.PLANNING)
 
     def plannable(self) -> Self:
         """Those with windows left that no planner holds."""
@@ -125,26 +120,26 @@ class PlanQuerySet(StateQuerySet[Row]):
         """Those whose notification is neither paused nor stopped."""
         return self.filter(halted_at__isnull=True)
 
-    def advance(self, *, cursor: UUID | None, recipients: int, lease: timedelta) -> int:
-        """Records a window and renews the lease."""
-        return self.update(
-            cursor=cursor,
-            recipient_count=F("recipient_count") + recipients,
-            lease_until=ClockTimestamp() + lease,
-        )
+    def with_deadline(self) -> Self:
+        """Each has `call_until`, after which no call may begin."""
+        ttl_ends_at = Coalesce("deadline_at", "notification__deadline_at")
+        return self.annotate(call_until=Least(ttl_ends_at, "notification__expires_at"))
 
-    def end(self, *, cursor: UUID | None, recipients: int) -> int:
-        """Records the last window. From then on the plan waits for its batches."""
-        return self.become(
-            PlanStatus.DELIVERING,
-            cursor=cursor,
-            recipient_count=F("recipient_count") + recipients,
-            lease_until=None,
-        )
+    def out_of_time(self) -> Self:
+        """Those with recipients that are past their deadline or stopped. A paused one has time."""
+        open_ = self.with_deadline().exclude(status=PlanStatus.DONE).filter(recipient_count__gt=0)
+        is_over = Q(call_until__lt=Now()) | Q(notification__stopped_at__isnull=False)
+        return open_.filter(is_over, notification__paused_at__isnull=True)
+
+    def give_back(self) -> int:
+        """Ends the lease. A plan of which no window was written is as new as it was, or newer ones
+        would be planned before it."""
+        sliced_at = Case(When(cursor__isnull=True, then=None), default="sliced_at")
+        return self.update(lease_until=None, sliced_at=sliced_at)
 
     def release(self, *, wait: timedelta) -> int:
-        """Ends the lease. The plan may be claimed again after `wait`. Without one `due_at` stays,
-        because reports of late batches read it."""
+        """Ends the lease of a plan that failed. It may be claimed again after `wait`. Without one
+        `due_at` stays, because reports of late batches read it."""
         due = {"due_at": Now() + wait} if wait else {}
         return self.update(lease_until=None, **due)
 
@@ -153,9 +148,10 @@ class BatchQuerySet(StateQuerySet[Row]):
     def leased(self) -> Self:
         return self.filter(status=BatchStatus.LEASED)
 
-    def leased_by(self, lease: BatchLease) -> Self:
-        """The batch, if the lease is the newest and has not ended."""
-        return self.leased().filter(pk=lease.batch_id, attempt=lease.attempt)
+    def leased_by(self, *leases: BatchLease) -> Self:
+        """The batches whose lease is the newest and has not ended."""
+        held = _with_attempt((lease.batch_id, lease.attempt) for lease in leases)
+        return self.leased().filter(held)
 
     def unhalted(self) -> Self:
         """Those whose notification is neither paused nor stopped."""
@@ -215,16 +211,6 @@ class BatchQuerySet(StateQuerySet[Row]):
             bounce_again_at=_after_a_break(),
         )
 
-    def count_outcomes(self, *, is_done: bool, lease: timedelta | None, **counts: int) -> int:
-        """Adds to the counts of a locked batch. `lease`: how long it is renewed, if it is leased.
-        `is_done`: the counts are then complete, and the batch ends."""
-        values: dict[str, Any] = {name: F(name) + count for name, count in counts.items()}
-        if is_done:
-            return self.become(BatchStatus.DONE, finished_at=Now(), lease_until=None, **values)
-        if lease is not None:
-            values["lease_until"] = ClockTimestamp() + lease
-        return self.update(**values)
-
 
 class DeliveryQuerySet(StateQuerySet[Row]):
     def waiting(self) -> Self:
@@ -246,6 +232,15 @@ class DeliveryQuerySet(StateQuerySet[Row]):
 class IdempotencyRecordQuerySet(QuerySet[Row]):
     def old(self, age: timedelta) -> Self:
         return self.filter(created_at__lte=Now() - age)
+
+
+def _with_attempt(leases: Iterable[tuple[int, int]]) -> Q:
+    """Rows with these ids, each with its attempt. Most have the same attempt."""
+    ids_by_attempt = defaultdict(list)
+    for pk, attempt in leases:
+        ids_by_attempt[attempt].append(pk)
+    held = (Q(attempt=attempt, pk__in=ids) for attempt, ids in ids_by_attempt.items())
+    return reduce(or_, held, Q(pk__in=[]))
 
 
 def _one_more_loss(*, careful: bool) -> Least:

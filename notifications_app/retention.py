@@ -1,10 +1,10 @@
 """Retention: deletes old rows, and merges hourly rows, in small steps, so that nothing waits for a
 long transaction."""
 
-import logging
 from collections.abc import Callable
 from datetime import timedelta
 
+import structlog
 from django.conf import settings
 
 from channels_app.counters import channel_hours_merge
@@ -12,10 +12,13 @@ from channels_app.models import Channel
 from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
 from notifications_app.idempotency import idempotency_purge
+from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
+from subscriptions_app.people.persons import people_purge
 from subscriptions_app.services import expired_purge
+from subscriptions_app.tags import deleted_tags_purge
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 _STEP = 2_000
 _STEPS = 50
@@ -27,20 +30,27 @@ def purge() -> None:
     100,000 rows of a kind."""
     purged = {
         "deliveries": _in_steps(_purge_deliveries),
+        "targets": _in_steps(_purge_targets),
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
+        "people": _in_steps(lambda: people_purge(_STEP)),
+        "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),
         "idempotency_records": _in_steps(lambda: idempotency_purge(_STEP)),
         "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
         "sessions": _in_steps(lambda: sessions_purge(_STEP)),
     }
     if any(purged.values()):
-        logger.info("retention.purged", extra=purged)
+        logger.info("retention.purged", **purged)
 
 
 def warn_of_full_channels() -> None:
     """Once in a run and not for each refused subscription, or anyone could fill the log."""
     for channel in nearly_full_channels(Channel.objects.all(), limit=_MOST_NEARLY_FULL):
-        extra = {"channel": channel.channel_id, "stored": channel.stored, "most": channel.most}
-        logger.warning("subscriptions.scarce", extra=extra)
+        logger.warning(
+            "subscriptions.scarce",
+            channel=channel.channel_id,
+            stored=channel.stored,
+            most=channel.most,
+        )
 
 
 def _purge_deliveries() -> int:
@@ -48,6 +58,14 @@ def _purge_deliveries() -> int:
     how many deliveries there were."""
     age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
     return int(sql.rows(_PURGE_BATCHES, {"age": age})[0][0])
+
+
+def _purge_targets() -> int:
+    """The same for targets, which a notification without recipients has too."""
+    age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
+    # Ids sort by time, so what may be old enough is one range of the primary key.
+    oldest = uuid7_at(sql.now() - age)
+    return sql.execute(_PURGE_TARGETS, {"age": age, "before": oldest, "limit": _STEP})
 
 
 def _in_steps(step: Callable[[], int]) -> int:
@@ -59,6 +77,20 @@ def _in_steps(step: Callable[[], int]) -> int:
             break
     return total
 
+
+# In SQL, because the ORM does not delete what a join finds, nor a limited number of rows.
+_PURGE_TARGETS = """
+WITH old AS (
+  SELECT target.notification_id, target.position FROM notifications_app_target target
+  JOIN notifications_app_notification notification ON notification.id = target.notification_id
+  WHERE target.notification_id < %(before)s
+    AND notification.finished_at < statement_timestamp() - %(age)s
+  ORDER BY target.notification_id, target.position LIMIT %(limit)s
+  FOR UPDATE OF target SKIP LOCKED
+)
+DELETE FROM notifications_app_target AS target USING old
+WHERE target.notification_id = old.notification_id AND target.position = old.position
+"""
 
 # In SQL, because the ORM deletes from one table at a time. A batch is deleted in the statement that
 # deletes its deliveries, so a batch that exists has its deliveries.

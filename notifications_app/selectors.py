@@ -1,6 +1,7 @@
 """Reads of notifications for the API and the console."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -24,7 +25,8 @@ from notifications_app.models import Batch, Delivery, Notification, OutcomeMinut
 from notifications_app.states import DeliveryStatus, NotificationStatus
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
-from subscriptions_app.models import Subscription
+from pushsvc.common.store import sql
+from subscriptions_app.models import Person, Subscription
 
 # What is counted of a notification, by the names of its columns.
 COUNTS: Final = (
@@ -51,10 +53,12 @@ def notification_page(*, channel_id: UUID, limit: int, offset: int) -> list[Noti
     return list(notifications.order_by("-created_at", "-id")[offset : offset + limit])
 
 
-def notification_url(notification_id: UUID) -> str:
-    """What a click opens, for a notification of any channel; "" if there is nothing to open."""
-    urls = Notification.objects.filter(id=notification_id).values_list("url", flat=True)
-    return urls.first() or ""
+def notification_url(notification_id: UUID) -> tuple[str, bool]:
+    """What a click opens, for a notification of any channel, "" if there is nothing to open; and
+    whether that is the same on every device."""
+    found = Notification.objects.filter(id=notification_id).values_list("url", "extras").first()
+    url, extras = found or ("", None)
+    return url, not extras
 
 
 def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
@@ -119,6 +123,38 @@ OUTCOMES: Final = {
 }
 
 
+def no_longer_named(recipients: Sequence[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
+    """Of these notifications, each with a subscription: those whose targets name the subscription
+    neither by itself nor by its person as it is now."""
+    notifications, subscriptions = zip(*recipients, strict=True)
+    parameters = {"notifications": list(notifications), "subscriptions": list(subscriptions)}
+    return {(row[0], row[1]) for row in sql.rows(_NO_LONGER_NAMED, parameters)}
+
+
+class NamedNow(NamedTuple):
+    """How the targets of a notification name a subscription: its person as it is now, or "", and
+    the values of the target. Those of the subscription are above those of the person."""
+
+    external_id: str
+    vars: Mapping[str, Any]
+
+
+def still_named(recipients: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], NamedNow]:
+    """The others of these notifications, each with a subscription."""
+    notifications, subscriptions = zip(*recipients, strict=True)
+    parameters = {"notifications": list(notifications), "subscriptions": list(subscriptions)}
+    return {
+        (notification, subscription): NamedNow(external_id or "", _vars(of_person) | _vars(own))
+        for notification, subscription, external_id, of_person, own in sql.rows(
+            _STILL_NAMED, parameters
+        )
+    }
+
+
+def _vars(stored: str | None) -> dict[str, Any]:
+    return json.loads(stored) if stored else {}
+
+
 class SubscriberDelivery(NamedTuple):
     notification: Notification
     delivery: Delivery
@@ -133,16 +169,33 @@ def subscriber_deliveries(
     subscription: Subscription, *, notifications: int
 ) -> list[SubscriberDelivery]:
     """Newest first, among the channel's last `notifications`; each is one lookup by key."""
-    last = notification_page(channel_id=subscription.channel_id, limit=notifications, offset=0)
+    channel_id, own = subscription.channel_id, [subscription.pk]
+    return devices_deliveries(channel_id, own, notifications=notifications)[subscription.pk]
+
+
+def devices_deliveries(
+    channel_id: UUID, subscription_ids: Sequence[UUID], *, notifications: int
+) -> dict[UUID, list[SubscriberDelivery]]:
+    """The same of several subscriptions, by their ids."""
+    last = notification_page(channel_id=channel_id, limit=notifications, offset=0)
+    by_id = {each.pk: each for each in last}
     found = Delivery.objects.filter(
-        notification_id__in=[each.pk for each in last], subscription_id=subscription.pk
+        notification_id__in=list(by_id), subscription_id__in=subscription_ids
     )
-    by_notification = {each.notification_id: each for each in found}
-    return [
-        SubscriberDelivery(each, by_notification[each.pk])
-        for each in last
-        if each.pk in by_notification
-    ]
+    deliveries: dict[UUID, list[SubscriberDelivery]] = {id_: [] for id_ in subscription_ids}
+    places = {id_: place for place, id_ in enumerate(by_id)}
+    for each in sorted(found, key=lambda row: places[row.notification_id]):
+        shown = SubscriberDelivery(by_id[each.notification_id], each)
+        deliveries[each.subscription_id].append(shown)
+    return deliveries
+
+
+def person_deliveries(person: Person, *, notifications: int) -> list[SubscriberDelivery]:
+    """Those of all the person's devices, newest first, among the channel's last `notifications`."""
+    ids = list(person.devices.values_list("pk", flat=True))
+    by_device = devices_deliveries(person.channel_id, ids, notifications=notifications)
+    found = [each for deliveries in by_device.values() for each in deliveries]
+    return sorted(found, key=lambda each: each.notification.created_at, reverse=True)
 
 
 class LogEntry(NamedTuple):
@@ -179,6 +232,44 @@ def segment_user(segment_id: UUID) -> Notification | None:
     found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
     return next(iter(found[:1]), None)
 
+
+# Raw, because the ORM cannot ask about pairs.
+_NO_LONGER_NAMED = """
+SELECT notification_id, subscription_id
+FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[])
+  AS recipient (notification_id, subscription_id)
+WHERE NOT EXISTS (
+  SELECT FROM notifications_app_target AS target
+  WHERE target.notification_id = recipient.notification_id
+    AND target.subscription_id = recipient.subscription_id
+) AND NOT EXISTS (
+  SELECT FROM subscriptions_app_subscription AS subscription
+  JOIN subscriptions_app_person AS person ON person.id = subscription.person_id
+  JOIN notifications_app_target AS target ON target.external_id = person.external_id
+  WHERE subscription.id = recipient.subscription_id
+    AND target.notification_id = recipient.notification_id
+)
+"""
+
+# Raw, because the ORM cannot ask about pairs. One statement, so that the values are those of the
+# person to whom the device belongs in it. Each pair is found once: a notification names a person or
+# a subscription at most once.
+_STILL_NAMED = """
+SELECT recipient.notification_id, recipient.subscription_id, person.external_id,
+  named.vars, target.vars
+FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[])
+  AS recipient (notification_id, subscription_id)
+JOIN subscriptions_app_subscription AS subscription
+  ON subscription.id = recipient.subscription_id
+LEFT JOIN subscriptions_app_person AS person ON person.id = subscription.person_id
+LEFT JOIN notifications_app_target AS named
+  ON named.notification_id = recipient.notification_id
+  AND named.external_id = person.external_id
+LEFT JOIN notifications_app_target AS target
+  ON target.notification_id = recipient.notification_id
+  AND target.subscription_id = recipient.subscription_id
+WHERE named.notification_id IS NOT NULL OR target.notification_id IS NOT NULL
+"""
 
 # Raw, because the ORM has no LATERAL: the newest of each channel are read by index, then the newest
 # of all these are kept.

@@ -1,7 +1,6 @@
 """The input of a send. The API and the console read it with the same serializer."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,12 +8,38 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework.fields import empty
 from typing_extensions import override
 
-from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
+from notifications_app.audience_schema import (
+    RuleField,
+    TargetInput,
+    check_one_audience,
+    pop_targets,
+)
+from notifications_app.content import (
+    AUDIENCE_FIELDS,
+    CONTENT_FIELDS,
+    EMPTY,
+    MAX_TARGETS,
+    ON_MISSING,
+    Content,
+    SendRequest,
+)
+from notifications_app.content_schema import (
+    MAX_BODY,
+    MAX_TITLE,
+    Actions,
+    AndroidContent,
+    IosContent,
+    Topic,
+    Translations,
+    WebContent,
+    check_action_titles,
+)
+from notifications_app.errors import NotCombinable
 from notifications_app.models import Notification, Urgency
+from notifications_app.personal_schema import Link, Vars, check_texts
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
-    HttpUrl,
     Id,
     ListOf,
     StrictSerializer,
@@ -22,55 +47,32 @@ from pushsvc.common.http.fields import (
     Text,
     Timestamp,
     WholeNumber,
-    refuse,
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.models import MAX_CATEGORY_KEY
 
-MAX_TITLE: Final = 100
-MAX_BODY: Final = 255
 MAX_TTL: Final = 28 * 24 * 3600
 DEFAULT_TTL: Final = 3 * 24 * 3600
 MAX_PLATFORMS: Final = 20  # given, with duplicates
-_TOPIC: Final = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
+ALL: Final = "all"
 
 
-@extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,32}$"})
-class Topic(Text):
-    """RFC 8030 section 5.4."""
-
-    @override
-    def to_internal_value(self, data: object) -> str:
-        text = super().to_internal_value(data)
-        if not _TOPIC.fullmatch(text):
-            refuse("not_a_topic", "Must be 1 to 32 base64url characters.")
-        return text
+# A pattern, because generators of Go name the values of an enumeration alike in all of them.
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join([*PLATFORM_VALUES, ALL])})$"})
+class TargetPlatform(Choice):
+    """A platform, or all that the channel has enabled."""
 
 
-class SendFields(StrictSerializer):
-    """Unknown fields are refused, so that a misspelt `scheduled_at` does not send at once."""
+class ContentFields(StrictSerializer):
+    """What a notification says. Unknown fields are refused."""
 
     # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
     body = Text(min_length=1, max_length=MAX_BODY, help_text="Main text.")
     title = Text(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
-    url = HttpUrl(min_length=1, default=str, help_text="Destination opened on click.")
-    icon = HttpUrl(min_length=1, default=str, help_text="URL of the icon image.")
-    image = HttpUrl(min_length=1, default=str, help_text="URL of a large image.")
-    scheduled_at = Timestamp(
-        default=None, help_text="When omitted or in the past, the notification is sent at once."
-    )
-    expires_at = Timestamp(
-        default=None,
-        help_text="Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.",
-    )
-    segment_id = Id(
-        default=None, allow_null=True, help_text="One segment only; null: the whole channel."
-    )
-    target_platforms = ListOf(
-        Choice(PLATFORM_VALUES),
-        max_length=MAX_PLATFORMS,
-        default=[Platform.WEB.value],
-        help_text="Duplicates count once.",
-    )
+    url = Link(min_length=1, default=str, help_text="Destination opened on click.")
+    icon = Link(min_length=1, default=str, help_text="URL of the icon image.")
+    image = Link(min_length=1, default=str, help_text="URL of a large image.")
     data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
         default={}, help_text="Passed to the device unchanged."
     )
@@ -90,34 +92,160 @@ class SendFields(StrictSerializer):
         default=str,
         help_text="A newer notification with the same topic replaces the older one on the device.",
     )
+    actions = Actions(default=list, help_text="Buttons of the notification.")
+    web = WebContent(default=dict, help_text="For browsers alone.")
+    android = AndroidContent(default=dict, help_text="For Android alone.")
+    ios = IosContent(default=dict, help_text="For iOS alone.")
+    translations = Translations(default=dict, help_text="Texts by language (BCP 47).")
+    personalize = Flag(
+        default=False,
+        help_text="Whether placeholders such as `{{ name }}` stand for values of each recipient.",
+    )
+    vars = Vars(default=dict, help_text="Values of the send for its placeholders.")
+    on_missing = Choice(
+        ON_MISSING,
+        default=EMPTY,
+        help_text="What becomes of recipients without a value for a placeholder without default.",
+    )
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        platforms = dict.fromkeys(map(Platform, attrs["target_platforms"]))
-        return {**attrs, "target_platforms": tuple(platforms)}
+        check_action_titles(attrs)
+        return attrs
+
+
+class SendFields(ContentFields):
+    """Unknown fields are refused, so that a misspelt `scheduled_at` does not send at once."""
+
+    scheduled_at = Timestamp(
+        default=None, help_text="When omitted or in the past, the notification is sent at once."
+    )
+    expires_at = Timestamp(
+        default=None,
+        help_text="Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.",
+    )
+    segment_id = Id(
+        default=None, allow_null=True, help_text="One segment only; null: the whole channel."
+    )
+    category = Text(
+        min_length=1,
+        max_length=MAX_CATEGORY_KEY,
+        default=str,
+        help_text="The key of a category. Who refuses it does not get the notification.",
+    )
+    rule = RuleField(
+        default=None, allow_null=True, help_text="A rule of this send alone, as docs/segments.md."
+    )
+    external_ids = ListOf(
+        ExternalId(),
+        max_length=MAX_TARGETS,
+        default=None,
+        allow_null=True,
+        help_text="All devices of these people. Repeated and unknown ids are no error.",
+    )
+    subscription_ids = ListOf(
+        Id(),
+        max_length=MAX_TARGETS,
+        default=None,
+        allow_null=True,
+        help_text="These subscriptions. Repeated and unknown ids are no error.",
+    )
+    targets = ListOf(
+        TargetInput(),
+        max_length=MAX_TARGETS,
+        default=None,
+        allow_null=True,
+        help_text="People and subscriptions in one list.",
+    )
+    target_platforms = ListOf(
+        TargetPlatform([*PLATFORM_VALUES, ALL]),
+        max_length=MAX_PLATFORMS,
+        default=[Platform.WEB.value],
+        help_text='Duplicates count once. `["all"]`: all that the channel has enabled.',
+    )
+
+    @override
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        return {**attrs, "target_platforms": _platforms(attrs["target_platforms"])}
 
 
 _NAMES: Final = frozenset(SendFields().fields)
 _TIMES: Final = ("scheduled_at", "expires_at")
 
 
-class SendInput(SendFields):
-    """A notification to send."""
+class WholeSend(SendFields):
+    """A send, with the content of its template."""
 
+    template_id = Id(
+        default=None,
+        allow_null=True,
+        help_text="The content of this template. Each field that the send gives replaces its.",
+    )
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
 
 
-# A pattern, because generators of clients refuse an enumeration that has null.
-_NULLABLE_URGENCY: Final = {
-    "type": "string",
-    "pattern": f"^({'|'.join(Urgency.values)})$",
-    "nullable": True,
-}
+class SendInput(WholeSend):
+    """A notification to send."""
+
+    # For the API's document alone, as EditInput: `with_template` comes before the check.
+    body = Text(
+        min_length=1,
+        max_length=MAX_BODY,
+        required=False,
+        help_text="Main text. Required, unless a template gives it.",
+    )
+
+
+class TemplateContent(ContentFields):
+    """The content of a template: any of these fields of a send. What is missing is left to the
+    send."""
+
+    body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
+
+    @override
+    def run_validation(self, data: Any = empty) -> Any:
+        """The fields as they were given, without defaults."""
+        checked = {"body": "", **super().run_validation(data)}
+        check_texts(Content(**{name: checked[name] for name in CONTENT_FIELDS}))
+        return data
+
+
+def _platforms(given: list[str]) -> tuple[Platform, ...]:
+    """Empty for all that the channel has enabled."""
+    names = dict.fromkeys(given)
+    if ALL not in names:
+        return tuple(map(Platform, names))
+    if len(names) > 1:
+        raise NotCombinable("target_platforms", "`all` stands alone.")
+    return ()
+
+
+def _nullable(choices: Iterable[str]) -> dict[str, Any]:
+    """A pattern, because generators of clients refuse an enumeration that has null."""
+    return {"type": "string", "pattern": f"^({'|'.join(choices)})$", "nullable": True}
+
+
+class WebEdit(WebContent):
+    """For browsers alone."""
+
+
+class AndroidEdit(AndroidContent):
+    """For Android alone."""
+
+
+class IosEdit(IosContent):
+    """For iOS alone."""
 
 
 class EditInput(SendFields):
     """Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
     has none."""
+
+    # Classes of their own, because only here they may be null.
+    web = WebEdit(help_text="For browsers alone.")
+    android = AndroidEdit(help_text="For Android alone.")
+    ios = IosEdit(help_text="For iOS alone.")
 
     @override
     def get_fields(self) -> dict[str, Any]:
@@ -125,42 +253,59 @@ class EditInput(SendFields):
         fields: dict[str, Any] = super().get_fields()
         for name, field in fields.items():
             field.required, field.default, field.allow_null = False, empty, name != "body"
-        extend_schema_field(_NULLABLE_URGENCY)(fields["urgency"])
-        fields[
-            "segment_id"
-        ].help_text = (
-            "Another segment, if the send is to a segment; null only if it is to the whole channel."
-        )
+        extend_schema_field(_nullable(Urgency.values))(fields["urgency"])
+        extend_schema_field(_nullable(ON_MISSING))(fields["on_missing"])
+        for name, kind in AUDIENCE_FIELDS.items():
+            fields[name].help_text = f"Another {kind} only if the send is to a {kind}."
         return fields
 
 
 def read_send(data: object) -> tuple[SendRequest, bool]:
     """The request, and whether it is a dry run. Raises DRF's ValidationError."""
-    given = SendInput.checked(data)
+    given = WholeSend.checked(data)
     is_dry_run = given.pop("dry_run")
     return _request(given), is_dry_run
 
 
 def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:
     """What `changes` make of the notification, validated as a whole send. Raises DRF's
-    ValidationError."""
+    ValidationError.
+
+    Of a send to targets the request has the targets of `changes` alone; none means that they stay.
+    """
     merged = {**_body_of(notification), **changes}
     kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
     times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
-    own = times | {"only_subscription_id": notification.only_subscription_id}
+    own = times | {"only_subscription_id": notification.test_subscription_id}
     return replace(_request(SendFields.checked(kept)), **own)
 
 
 def _request(given: dict[str, Any]) -> SendRequest:
+    check_one_audience(given)
     content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
-    return SendRequest(content=content, **given)
+    _check_vars(content, given["targets"] or ())
+    check_texts(content)
+    return SendRequest(content=content, targets=pop_targets(given), **given)
+
+
+def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
+    """Raises NotCombinable for values that nothing uses: people would read the placeholders."""
+    if content.personalize:
+        return
+    if content.vars:
+        raise NotCombinable("vars", "Values need `personalize`.")
+    for index, each in enumerate(targets):
+        if each.get("vars"):
+            raise NotCombinable(f"targets.{index}.vars", "Values need `personalize`.")
 
 
 def _body_of(notification: Notification) -> dict[str, Any]:
     """The body of the send that the notification came from, or was edited to, without times."""
     content = {name: getattr(notification.content, name) for name in CONTENT_FIELDS}
     return {
-        **{name: value for name, value in content.items() if value not in ("", {})},
+        **{name: value for name, value in content.items() if value not in ("", {}, [])},
         "target_platforms": list(notification.target_platforms),
         "segment_id": str(notification.segment_id) if notification.segment_id else None,
+        "category": notification.category or None,
+        "rule": notification.rule,
     }

@@ -1,15 +1,15 @@
 """The tasks that wakeups start: thin entry points. Each may run twice, or never."""
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 from celery import shared_task
-from celery.signals import worker_process_shutdown
+from celery.signals import worker_init, worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from notifications_app import retention
+from notifications_app import credential_check, retention
 from notifications_app.pipeline import (
     batches,
     connections,
@@ -20,10 +20,11 @@ from notifications_app.pipeline import (
     planning,
     wakeup,
 )
-from pushsvc.common import worker
+from pushsvc.common import trail, worker
 from pushsvc.common.platforms import Platform
+from pushsvc.common.telemetry import spans
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 _TURN_SECONDS = 30.0
 _AHEAD_SECONDS = 1.5  # until the next tick, and what that may be late
@@ -32,9 +33,18 @@ _EXPIRY_STEPS = 20
 _TIME_LIMIT = 300  # seconds; longer than a batch may take, so that only a task that hangs is killed
 
 
+@worker_init.connect(weak=False)
+def _load_transports(sender: Any, **_: Any) -> None:
+    """Only those of the worker's queues: it never calls other push services."""
+    queues = sender.app.amqp.queues.consume_from
+    connections.load(platform for platform in Platform if platform in queues)
+    spans.load()
+
+
 @worker_process_shutdown.connect(weak=False)
 def _close_connections(**_: Any) -> None:
     connections.shut_down()
+    spans.shut_down()
 
 
 def wake_planner() -> None:
@@ -45,7 +55,9 @@ def wake_planner() -> None:
 @shared_task(time_limit=_TIME_LIMIT)
 def plan() -> None:
     """Starts due notifications and plans slices until nothing is left or the turn is over."""
-    if planning.work(seconds=_PLAN_TURN_SECONDS) and not worker.is_stopping():
+    with spans.span("turn", trail.woken_by(), queue="plan"):
+        is_more = planning.work(seconds=_PLAN_TURN_SECONDS)
+    if is_more and not worker.is_stopping():
         wakeup.wake("plan")
 
 
@@ -66,8 +78,20 @@ def deliver_ios() -> None:
 
 def _deliver(platform: Platform) -> None:
     """Delivers until nothing is due. If its turn is over before, it sends another wakeup."""
-    if dispatch.deliver(platform, seconds=_TURN_SECONDS) and not worker.is_stopping():
+    with spans.span("turn", trail.woken_by(), queue=platform):
+        is_more = dispatch.deliver(platform, seconds=_TURN_SECONDS)
+    if is_more and not worker.is_stopping():
         wakeup.wake(platform)
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def check_android_credentials() -> None:
+    credential_check.check_new(Platform.ANDROID)
+
+
+@shared_task(time_limit=_TIME_LIMIT)
+def check_ios_credentials() -> None:
+    credential_check.check_new(Platform.IOS)
 
 
 @shared_task(time_limit=_TIME_LIMIT)
@@ -80,6 +104,7 @@ def tick() -> None:
     _attempt(outcomes.finish_forgotten)
     _attempt(expiry.close_delivered_plans)
     _attempt(_decide_expiries)
+    _attempt(_have_credentials_checked)
     _wake_workers()
 
 
@@ -98,13 +123,19 @@ def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
     except outcomes.RowsRefused:
         pass  # it is logged already, without the row that a traceback would quote
     except Exception:
-        logger.exception("tick.step_failed", extra={"step": step.__name__})
+        logger.exception("tick.step_failed", step=step.__name__)
 
 
 def _decide_expiries() -> None:
     for _ in range(_EXPIRY_STEPS):
         if not expiry.decide_next():
             break
+
+
+def _have_credentials_checked() -> None:
+    """By the platform's own worker, which may call its push service."""
+    for platform in credential_check.platforms_to_check():
+        wakeup.have_credentials_checked(platform)
 
 
 def _wake_workers() -> None:

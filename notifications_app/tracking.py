@@ -21,7 +21,7 @@ _PURPOSE: Final = b"notifications_app.tracking"
 def make_token(notification_id: UUID, subscription_id: UUID) -> str:
     """TOKEN_LENGTH base64url characters. The same delivery always has the same token."""
     ids = notification_id.bytes + subscription_id.bytes
-    return urlsafe_b64encode(ids + _mac(ids)).decode()
+    return urlsafe_b64encode(ids + _mac(ids, settings.SECRET_KEY)).decode()
 
 
 def read_token(token: str) -> tuple[UUID, UUID] | None:
@@ -33,13 +33,14 @@ def read_token(token: str) -> tuple[UUID, UUID] | None:
         return None
     raw = urlsafe_b64decode(token)
     ids, mac = raw[:_IDS_BYTES], raw[_IDS_BYTES:]
-    if not hmac.compare_digest(mac, _mac(ids)):
+    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    if not any(hmac.compare_digest(mac, _mac(ids, secret)) for secret in secrets):
         return None
     return UUID(bytes=ids[:16]), UUID(bytes=ids[16:])
 
 
-def _mac(ids: bytes) -> bytes:
-    return hmac.digest(_key(settings.SECRET_KEY), ids, "sha256")[:_MAC_BYTES]
+def _mac(ids: bytes, secret: str) -> bytes:
+    return hmac.digest(_key(secret), ids, "sha256")[:_MAC_BYTES]
 
 
 @cache

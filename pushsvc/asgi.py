@@ -1,202 +1,28 @@
-"""The web process: the event loop talks to clients, and threads do the work.
+"""The web process. Importing this starts its threads, so only a server does."""
 
-If a thread waited for a client, anybody could hold it. So the event loop first reads the whole
-request (request_body.py). Threads then make the answer part by part, and the event loop sends each
-part. Between two parts an answer holds no thread. Django's WSGI application runs in the threads,
-which keep their database connections.
-"""
-
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from io import BytesIO
-from typing import Any
 
-from asgiref.wsgi import WsgiToAsgiInstance
-from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
-from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
-from django.http import HttpRequest
-from django.middleware.security import SecurityMiddleware
 
 # Set before our own modules are imported, because some of them read settings.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings
-from pushsvc.bulkhead import THREADS, Bulkhead, TooManyInFlight
-from pushsvc.common import errors
-from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.content_type import plain_content_type
-from pushsvc.common.http.csp import PolicyMiddleware
-from pushsvc.common.http.handlers import refusal
-from pushsvc.request_body import RequestBody
-from pushsvc.sockets import UNREAD_SECONDS, end_unread_connections, require_files
-
-PART_BYTES = 64 * 1024
-PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long answer
-
-_Message = MutableMapping[str, Any]
-_Receive = Callable[[], Awaitable[_Message]]
-_Send = Callable[[_Message], Awaitable[None]]
-_Run = Callable[[Callable[[], Any]], Awaitable[Any]]
-_Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
-
-
-class BufferedApplication:
-    """A WSGI application for an ASGI server (no lifespan, no websockets)."""
-
-    def __init__(self, application: _Application, threads: ThreadPoolExecutor) -> None:
-        self._application = application
-        self._bulkhead = Bulkhead(threads)
-
-    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
-        end_unread_connections()
-        environ = _environ(scope)
-        request = WSGIRequest(environ.copy())  # a copy, because Django writes into it
-        address = counted_address(request)
-        queue = self._bulkhead.queue(scope["method"], scope["path"])
-        body = RequestBody(scope, receive)
-        try:
-            with self._bulkhead.in_flight(address):
-                complete = _complete(environ, await body.read())
-                queue.require_room(address)
-                answer = _Answer(self._application, complete)
-                await _send_parts(answer, partial(queue.run, address=address), receive, send)
-        except TooManyInFlight as error:
-            await body.discard()
-            await _refuse(send, request, error)
-        except errors.PushsvcError as error:
-            await _refuse(send, request, error)
-
-
-class _Answer:
-    """The application's answer to one request, made in parts. Each part may be made in another
-    thread, but never two at once."""
-
-    def __init__(self, application: _Application, environ: dict[str, Any]) -> None:
-        self._application = application
-        self._environ = environ
-        self._head: list[_Message] = []
-        self._body: Iterable[bytes] | None = None
-        self._chunks: Iterator[bytes] = iter(())
-
-    def part(self) -> list[_Message]:
-        """The next messages. Closes the answer after the last part, or if the application fails."""
-        is_last = True
-        try:
-            if self._body is None:
-                self._body = self._application(self._environ, self._start)
-                self._chunks = iter(self._body)
-            body, is_last = self._next_bytes()
-        finally:
-            if is_last:
-                self.close()
-        messages = [
-            *self._head,
-            {"type": "http.response.body", "body": body, "more_body": not is_last},
-        ]
-        self._head = []
-        return messages
-
-    def close(self) -> None:
-        """To be called in a thread, because Django closes old database connections here."""
-        close = getattr(self._body, "close", None)
-        self._body = ()
-        if close is not None:
-            close()
-
-    def _next_bytes(self) -> tuple[bytes, bool]:
-        """A part of about PART_BYTES, and whether it is the last."""
-        chunks, size = [], 0
-        for chunk in self._chunks:
-            chunks.append(chunk)
-            size += len(chunk)
-            if size >= PART_BYTES:
-                return b"".join(chunks), False
-        return b"".join(chunks), True
-
-    def _start(self, status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
-        raw = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
-        code = int(status.split(" ", 1)[0])
-        self._head = [{"type": "http.response.start", "status": code, "headers": raw}]
-
-
-class _ClientLeft(Exception):
-    """The client left before the answer's end, or read nothing of it for PART_SECONDS."""
-
-
-async def _send_parts(answer: _Answer, run: _Run, receive: _Receive, send: _Send) -> None:
-    messages = await run(answer.part)
-    if not messages[-1]["more_body"]:
-        await _send_all(send, messages)
-        return
-    # The request's body has been read, so the next message can only be that the client has left.
-    leaving = asyncio.ensure_future(receive())
-    try:
-        await _send_in_time(send, messages, leaving)
-        while messages[-1]["more_body"]:
-            messages = await run(answer.part)
-            await _send_in_time(send, messages, leaving)
-    except _ClientLeft:
-        await run(answer.close)
-    finally:
-        leaving.cancel()
-
-
-async def _send_in_time(
-    send: _Send, messages: list[_Message], leaving: "asyncio.Future[_Message]"
-) -> None:
-    """Raises _ClientLeft if the client left, or reads too slowly."""
-    sending = asyncio.ensure_future(_send_all(send, messages))
-    await asyncio.wait(
-        (sending, leaving), timeout=PART_SECONDS, return_when=asyncio.FIRST_COMPLETED
-    )
-    if not sending.done() or leaving.done():
-        sending.cancel()
-        raise _ClientLeft
-    sending.result()
-
-
-async def _send_all(send: _Send, messages: list[_Message]) -> None:
-    for message in messages:
-        await send(message)
-
-
-def _environ(scope: _Message) -> dict[str, Any]:
-    """The request for WSGI, without the body.
-
-    WSGI has one name for X-Forwarded-For and X_Forwarded_For. A proxy sets the first, and may pass
-    on the client's second. So headers with an underscore are left out.
-    """
-    headers = [(name, value) for name, value in scope["headers"] if b"_" not in name]
-    instance = WsgiToAsgiInstance(None, duplicate_header_limit=None)  # type: ignore[no-untyped-call]
-    instance.scope = plain = {**scope, "headers": headers, "query_string": b""}
-    environ: dict[str, Any] = instance.build_environ(plain, BytesIO())  # type: ignore[no-untyped-call]
-    # As PEP 3333 represents bytes, because not all clients escape characters outside ASCII.
-    environ["QUERY_STRING"] = scope["query_string"].decode("latin1")
-    environ["CONTENT_TYPE"] = plain_content_type(environ.get("CONTENT_TYPE", ""))
-    return environ
-
-
-def _complete(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """With the body, and with its real length, because a chunked body announces none."""
-    return {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
-
-
-async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError) -> None:
-    """Needs no thread. The answer has the same headers as those that Django makes."""
-    response = refusal(request, error)
-    SecurityMiddleware(PolicyMiddleware(CorsMiddleware(lambda _: response)))(request)
-    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.content})
-
+from pushsvc.answering import BufferedApplication
+from pushsvc.bulkhead import THREADS
+from pushsvc.common.store import metric_reports
+from pushsvc.sockets import require_files
 
 application = BufferedApplication(
     get_wsgi_application(), ThreadPoolExecutor(THREADS, thread_name_prefix="web")
 )
 require_working_settings()
 require_files(settings.WEB_CONNECTIONS)
+metric_reports.start("web")
+if settings.MAIL_SERVER is not None:
+    # Imported only where mails are sent.
+    from channels_app.sign_in import mailing
+
+    mailing.start()

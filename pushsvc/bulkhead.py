@@ -1,10 +1,13 @@
 """Limits how many threads of a web process each kind of request holds, and how many requests wait.
 
 Exports, the console and reads hold at most a quarter of the threads each. So a quarter is always
-left for the requests of devices and senders. Requests wait for a thread in the event loop.
+left for the requests of devices and senders. Requests wait for a thread in the event loop, and are
+refused if they wait for too long: their clients would not read the answer. Health checks have
+threads of their own, or an overloaded process would be restarted.
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +15,11 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
+from pushsvc.common import metrics
 from pushsvc.common.errors import Unavailable
 
 
-class Size(NamedTuple):
+class Capacity(NamedTuple):
     """How many requests run at once, and how many more may wait."""
 
     threads: int
@@ -23,12 +27,16 @@ class Size(NamedTuple):
 
 
 THREADS: Final = 16
-ALL: Final = Size(THREADS, 2_048)
-QUARTER: Final = Size(THREADS // 4, 64)
-ADDRESS_IN_QUARTER: Final = Size(QUARTER.threads - 1, 16)  # so one address leaves a thread free
+ALL: Final = Capacity(THREADS, 2_048)
+QUARTER: Final = Capacity(THREADS // 4, 64)
+HEALTH: Final = Capacity(2, 64)  # one may wait for a database that hangs
+# An address that floods leaves places to probes. Its own probes may hold both threads.
+ADDRESS_IN_HEALTH: Final = Capacity(HEALTH.threads, 16)
+ADDRESS_IN_QUARTER: Final = Capacity(QUARTER.threads - 1, 16)  # so one address leaves a thread free
 IN_FLIGHT: Final = 1_024  # of an address: being read, waiting or being answered
 
 _T = TypeVar("_T")
+_HEALTH: Final = frozenset({"healthz", "readyz"})
 _READ: Final = frozenset({"channel", "notification", "notifications", "metrics"})
 
 # The event loop calls these for every request, before the caller is known. So their time must not
@@ -48,8 +56,13 @@ def _is_read(method: str, path: str) -> bool:
     return method in {"GET", "HEAD"} and "".join(path.split("/", 2)[1:2]) in _READ
 
 
+def _is_health(_method: str, path: str) -> bool:
+    return path.strip("/") in _HEALTH
+
+
 # Each kind has a quarter of its own. The first that fits decides. All others may use all threads.
-QUARTERS: Final = (_is_export, _is_console, _is_read)
+QUARTERS: Final = {"export": _is_export, "console": _is_console, "read": _is_read}
+_OTHERS: Final = "other"
 
 
 class Busy(Unavailable):
@@ -64,7 +77,7 @@ class TooManyInFlight(Busy):
 
 
 class _Places:
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Capacity) -> None:
         self.free = asyncio.Semaphore(size.threads)
         self.room = size.waiting
 
@@ -72,11 +85,14 @@ class _Places:
 class Queue:
     """The threads that one kind of request may hold, and the requests that wait for them.
 
-    Each address has a share of both. To be used in one event loop.
+    Each address has a share of both. To be used in one event loop. `kind`: its name in /metrics.
     """
 
-    def __init__(self, pool: ThreadPoolExecutor, size: Size, of_address: Size) -> None:
+    def __init__(
+        self, pool: ThreadPoolExecutor, kind: str, size: Capacity, of_address: Capacity
+    ) -> None:
         self._pool = pool
+        self._kind = kind
         self._all = _Places(size)
         self._of_address = of_address
         self._shares: WeakValueDictionary[str, _Places] = WeakValueDictionary()  # of those in use
@@ -86,22 +102,31 @@ class Queue:
         if min(self._all.room, self._share(address).room) <= 0:
             raise Busy
 
-    async def run(self, work: Callable[[], _T], address: str) -> _T:
+    async def run(self, work: Callable[[], _T], address: str, *, within: float | None = None) -> _T:
         """Does the work in a thread as soon as one is free, and the address has a share of it left.
-        Otherwise in the order of the calls."""
+        Otherwise in the order of the calls. Raises Busy after waiting for `within` seconds."""
         share = self._share(address)
-        with self._waiting(share):
-            await share.free.acquire()
-            try:
-                await self._all.free.acquire()
-            except BaseException:
-                share.free.release()
-                raise
+        try:
+            with self._waiting(share):
+                async with asyncio.timeout(within):
+                    await self._take_place(share)
+        except TimeoutError:
+            raise Busy from None
+        began = time.monotonic()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
+            metrics.THREAD_SECONDS.add(time.monotonic() - began, self._kind)
             self._all.free.release()
             share.free.release()
+
+    async def _take_place(self, share: _Places) -> None:
+        await share.free.acquire()
+        try:
+            await self._all.free.acquire()
+        except BaseException:
+            share.free.release()
+            raise
 
     def _share(self, address: str) -> _Places:
         found = self._shares.get(address)
@@ -122,12 +147,19 @@ class Queue:
 
 class Bulkhead:
     def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self._quarters = [(fits, Queue(pool, QUARTER, ADDRESS_IN_QUARTER)) for fits in QUARTERS]
-        self._all = Queue(pool, ALL, ALL)
+        of_health = ThreadPoolExecutor(HEALTH.threads, thread_name_prefix="health")
+        self._special = [
+            (_is_health, Queue(of_health, "health", HEALTH, ADDRESS_IN_HEALTH)),
+            *(
+                (fits, Queue(pool, kind, QUARTER, ADDRESS_IN_QUARTER))
+                for kind, fits in QUARTERS.items()
+            ),
+        ]
+        self._all = Queue(pool, _OTHERS, ALL, ALL)
         self._in_flight: Counter[str] = Counter()
 
     def queue(self, method: str, path: str) -> Queue:
-        found = (queue for fits, queue in self._quarters if fits(method, path))
+        found = (queue for fits, queue in self._special if fits(method, path))
         return next(found, self._all)
 
     @contextmanager

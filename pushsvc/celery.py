@@ -5,17 +5,30 @@ messages may be lost, doubled or late, results are ignored, and messages that no
 """
 
 import os
+from functools import cached_property
 from typing import Any
 
-from celery import Celery
-from celery.signals import import_modules, setup_logging
+from celery import Celery, Task
+from celery.signals import import_modules, setup_logging, task_prerun
+from django.db import close_old_connections
 from kombu.transport.redis import QoS
+from typing_extensions import override
 
+from pushsvc.common import trail
 from pushsvc.common.worker import Announce
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
-app = Celery("pushsvc")
+
+class _Celery(Celery):
+    @override
+    @cached_property
+    def Beat(self) -> Any:
+        """By its name, because only the beat process loads it."""
+        return self.subclass_with_self("pushsvc.common.beat:Beat")  # type: ignore[arg-type]
+
+
+app = _Celery("pushsvc")
 app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
@@ -30,6 +43,16 @@ def _put_no_messages_back() -> None:
 
 
 _put_no_messages_back()
+
+
+# Tasks share their process's connection to the database (CELERY_DB_REUSE_MAX). One that broke
+# meanwhile is replaced, as Django does before a request.
+task_prerun.connect(close_old_connections, weak=False)
+
+
+@task_prerun.connect(weak=False)
+def _begin_turn(task: Task[Any, Any], **_: Any) -> None:
+    trail.begin_turn(task.request.headers or {})
 
 
 @setup_logging.connect(weak=False)

@@ -29,7 +29,13 @@ GROUPS: Final = {
         "webpush": "Browsers",
         "fcm": "Android",
         "apns": "iOS",
+        "content": "What a notification says",
+        "templates": "Templates",
+        "identity": "People and their devices",
+        "direct": "Send to people",
         "segments": "Segments",
+        "tags": "Tags",
+        "categories": "Categories and preferences",
         "events": "Clicks and other events",
         "sends": "Pause, stop and edit a send",
         "results": "Results",
@@ -38,8 +44,10 @@ GROUPS: Final = {
         "console": "The console",
         "operations": "Operation",
         "performance": "Performance",
+        "scale": "Scale",
         "configuration": "Settings",
         "reliability": "What is promised while things fail",
+        "privacy": "Privacy",
     },
     "Understand": {
         "architecture": "How it works",
@@ -49,13 +57,21 @@ GROUPS: Final = {
     },
 }
 GUIDES: Final = START | {name: title for group in GROUPS.values() for name, title in group.items()}
+# {file: (language, what runs it)}
 EXAMPLES: Final = {
-    "push.py": "Python",
-    "push.mjs": "Node.js",
-    "push.php": "PHP",
-    "push.go": "Go",
-    "push.rb": "Ruby",
-    "push.sh": "Shell",
+    "push.py": ("Python", "python3"),
+    "push.mjs": ("Node.js", "node"),
+    "push.php": ("PHP", "php"),
+    "push.go": ("Go", "go run"),
+    "push.rb": ("Ruby", "ruby"),
+    "push.sh": ("Shell", "sh"),
+}
+IDENTITY_EXAMPLES: Final = {
+    "identity.py": ("Python", "python3"),
+    "identity.mjs": ("Node.js", "node"),
+    "identity.php": ("PHP", "php"),
+    "identity.go": ("Go", "go run"),
+    "identity.rb": ("Ruby", "ruby"),
 }
 _PAGE: Final = re.compile(r"(?:docs/|\./)?([a-z]+)\.md(#[\w-]+)?")
 
@@ -72,15 +88,27 @@ class GuideView(ApiView):
 @extend_schema(exclude=True)
 class ExamplesView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        return render(django_request(request), "examples.html", {"examples": _examples()})
+        return render(django_request(request), "examples.html", _examples())
 
 
 @cache
-def _examples() -> list[dict[str, str]]:
+def _examples() -> dict[str, list[dict[str, str]]]:
+    return {
+        "examples": _programs(EXAMPLES, ". var/demo.env && {} examples/{}"),
+        "identity_examples": _programs(IDENTITY_EXAMPLES, "{} examples/{} user-42"),
+    }
+
+
+def _programs(examples: dict[str, tuple[str, str]], command: str) -> list[dict[str, str]]:
     folder = settings.BASE_DIR / "examples"
     return [
-        {"name": name, "language": language, "text": (folder / name).read_text(encoding="utf-8")}
-        for name, language in EXAMPLES.items()
+        {
+            "name": name,
+            "language": language,
+            "command": command.format(program, name),
+            "text": (folder / name).read_text(encoding="utf-8"),
+        }
+        for name, (language, program) in examples.items()
     ]
 
 
@@ -117,7 +145,7 @@ def _address(link: str) -> str:
         return "/docs/errors"  # a list of codes, without the headings of the document
     if found and found[1] in GUIDES:
         return f"/docs/{found[1]}{found[2] or ''}"
-    return "/docs/examples" if link.startswith("examples/") else link
+    return "/docs/examples" if link.removeprefix("../").startswith("examples/") else link
 
 
 def guides() -> dict[str, dict[str, str]]:

@@ -1,40 +1,50 @@
 """GET /metrics: the state of the whole installation, rendered for Prometheus.
 
-Each scrape reads the database and Redis, so every web process gives the same answer.
+Each scrape reads the database and Redis, where processes report what they counted. So every web
+process gives the same answer. What Redis holds is missing while it is away.
 """
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from itertools import accumulate
 from typing import Final
 
 from django.conf import settings
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from typing_extensions import override
 
 from channels_app.selectors import installation_totals
+from notifications_app.delivery.registry import services_with_breaker
+from notifications_app.pipeline import breakers
 from notifications_app.reporting.installation import (
     OpenBatches,
     open_batches,
     open_notifications,
 )
 from notifications_app.states import BatchStatus
+from pushsvc.common import metrics, worker
 from pushsvc.common.errors import PushsvcError
 from pushsvc.common.http.client_address import is_from_this_machine
 from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.platforms import Platform
-from pushsvc.common.worker import live_processes
+from pushsvc.common.store import metric_reports, sql
 
 _TOTALS: Final = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
 _OPEN_STATUSES: Final = tuple(each for each in BatchStatus.values if each != BatchStatus.DONE)
-_QUEUES: Final = ("tick", "plan", *Platform)
-_NO_BATCHES: Final = OpenBatches(0, timedelta())
+_NO_BATCHES: Final = OpenBatches(0, 0, timedelta())
 
 
 class MetricsDenied(PushsvcError):
@@ -74,14 +84,14 @@ class InstallationCollector(Collector):
         yield from _notifications()
         yield from _batches()
         yield from _totals()
-        workers = GaugeMetricFamily(
-            "pushsvc_worker_processes",
-            "Worker processes that sent a heartbeat in the last 15 seconds.",
-            labels=["queue"],
+        yield from _connections()
+        alive = worker.liveness(worker.QUEUES)
+        yield GaugeMetricFamily(
+            "pushsvc_redis_up", "Whether Redis answered this scrape.", value=alive is not None
         )
-        for queue in _QUEUES:
-            workers.add_metric([queue], live_processes(queue))
-        yield workers
+        yield from _workers(alive)
+        yield from _breakers()
+        yield from _reported()
 
 
 def _notifications() -> Iterator[Metric]:
@@ -114,8 +124,15 @@ def _batches() -> Iterator[Metric]:
             counts.add_metric([platform, status], found.get((platform, status), _NO_BATCHES).count)
         ready = found.get((platform, BatchStatus.READY), _NO_BATCHES)
         ages.add_metric([platform], max(0.0, ready.lateness.total_seconds()))
+    waiting = GaugeMetricFamily(
+        "pushsvc_waiting_recipients", "Recipients without an outcome.", labels=["platform"]
+    )
+    for platform in Platform:
+        left = (found.get((platform, status), _NO_BATCHES).recipients for status in _OPEN_STATUSES)
+        waiting.add_metric([platform], sum(left))
     yield counts
     yield ages
+    yield waiting
 
 
 def _totals() -> Iterator[Metric]:
@@ -129,3 +146,116 @@ def _totals() -> Iterator[Metric]:
     for platform in Platform:
         subscribers.add_metric([platform], getattr(totals, f"{platform}_subscribers"))
     yield subscribers
+
+
+def _connections() -> Iterator[Metric]:
+    ((used, most),) = sql.rows(_CONNECTIONS, {})
+    yield GaugeMetricFamily(
+        "pushsvc_database_connections", "Connections to PostgreSQL, of all programs.", value=used
+    )
+    yield GaugeMetricFamily(
+        "pushsvc_database_connections_max", "Connections that PostgreSQL allows.", value=most
+    )
+
+
+def _workers(alive: worker.Liveness | None) -> Iterator[Metric]:
+    processes = GaugeMetricFamily(
+        "pushsvc_worker_processes",
+        "Worker processes that sent a heartbeat in the last 15 seconds.",
+        labels=["queue"],
+    )
+    ticks = GaugeMetricFamily(
+        "pushsvc_tick_seen", "Whether a tick ran in the last 15 seconds.", labels=[]
+    )
+    if alive is not None:
+        for queue, count in alive.processes.items():
+            processes.add_metric([queue], count)
+        ticks.add_metric([], alive.has_ticked)
+    yield processes
+    yield ticks
+
+
+def _breakers() -> Iterator[Metric]:
+    services = sorted(
+        service
+        for platform in Platform
+        for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
+    )
+    state = GaugeMetricFamily(
+        "pushsvc_breaker_state",
+        "Whether the push service's breaker is in this state.",
+        labels=["push_service", "state"],
+    )
+    channels = GaugeMetricFamily(
+        "pushsvc_channel_breakers_open",
+        "Channels whose own breaker at the push service is open.",
+        labels=["push_service"],
+    )
+    found = breakers.states(services)
+    if found is not None:
+        for service in services:
+            for name, is_so in found.of(service).items():
+                state.add_metric([service, name], is_so)
+            channels.add_metric([service], found.channels[service])
+    yield state
+    yield channels
+
+
+def _reported() -> Iterator[Metric]:
+    """What processes counted."""
+    found = metric_reports.read()
+    processes = GaugeMetricFamily(
+        "pushsvc_reporting_processes",
+        "Processes that reported what they counted in the last 15 seconds.",
+        labels=["kind"],
+    )
+    if found is not None:
+        for kind in ("web", "worker"):
+            processes.add_metric([kind], found.processes[kind])
+    yield processes
+    sums = _by_metric(found.sums if found else {})
+    for metric in metrics.ALL:
+        yield _family(metric, sums[metric.name] if found else {})
+
+
+_Samples = Mapping[tuple[str, ...], Mapping[str, int]]
+
+
+def _by_metric(sums: Mapping[str, int]) -> Mapping[str, _Samples]:
+    """By name, by the values of labels, and by bucket. A process of another version may have
+    reported other metrics."""
+    found: dict[str, dict[tuple[str, ...], dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    for field, amount in sums.items():
+        name, *values, part = field.split(metrics.SEPARATOR)
+        found[name][tuple(values)][part] = amount
+    return found
+
+
+def _family(metric: metrics.Count | metrics.Histogram, samples: _Samples) -> Metric:
+    fitting = ((each, parts) for each, parts in samples.items() if len(each) == len(metric.labels))
+    if isinstance(metric, metrics.Count):
+        count = CounterMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+        for values, parts in fitting:
+            count.add_metric(values, sum(parts.values()) / metric.scale)
+        return count
+    histogram = HistogramMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for values, parts in fitting:
+        histogram.add_metric(values, *_buckets(metric, parts))
+    return histogram
+
+
+def _buckets(
+    histogram: metrics.Histogram, parts: Mapping[str, int]
+) -> tuple[list[tuple[str, float]], float]:
+    """Each bucket with those below it, and the sum."""
+    counted = [parts.get(part, 0) for part in histogram.parts]
+    sums = list(zip(histogram.parts, map(float, accumulate(counted)), strict=True))
+    return sums, parts.get(metrics.SUM, 0) / metrics.MILLIONTHS
+
+
+# Connections of all databases and roles, because they share the limit. Of another role's, a role
+# without special rights sees only that there are some, and not of which type.
+_CONNECTIONS: Final = """
+SELECT count(*), current_setting('max_connections')::int FROM pg_stat_activity
+WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
+"""

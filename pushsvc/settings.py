@@ -3,15 +3,20 @@
 A bad value raises nothing here. A system check (channels_app/checks.py) reports `ENV.faults`.
 """
 
+import sys
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import global_settings
 from kombu import Exchange, Queue
 
-from pushsvc.common.env import Env
-from pushsvc.common.process import is_worker
+from pushsvc.common import database_url
+from pushsvc.common.env import Env, require_package
+from pushsvc.common.mail_server import MailServer
+from pushsvc.common.process import is_beat, is_worker
+from pushsvc.openapi_settings import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS  # read by name
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = Env()
@@ -21,6 +26,7 @@ ENV = Env()
 DEBUG = False
 UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - marks that it is unset
 SECRET_KEY = ENV.text("SECRET_KEY", UNSET_SECRET_KEY)
+SECRET_KEY_FALLBACKS = list(ENV.words("SECRET_KEY_FALLBACKS"))  # they verify, and never sign
 PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
 ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
@@ -50,9 +56,11 @@ INSTALLED_APPS = [
     "notifications_app",
 ]
 MIDDLEWARE = [
+    "pushsvc.common.http.trail.TrailMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "pushsvc.common.http.csp.PolicyMiddleware",
     "pushsvc.common.http.static_files.StaticFilesMiddleware",
+    "pushsvc.common.http.measuring.MeasuringMiddleware",  # files are not measured
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -103,9 +111,9 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-if is_worker():
-    # It serves no requests, so it loads neither the console nor the HTTP interface. These apps are
-    # those whose rows it writes.
+if is_worker() or is_beat():
+    # They serve no requests, so they load neither the console nor the HTTP interface. These apps
+    # are those whose rows they write.
     INSTALLED_APPS = [
         "django.contrib.auth",
         "django.contrib.contenttypes",
@@ -115,6 +123,7 @@ if is_worker():
         "channels_app",
         "subscriptions_app",
         "notifications_app",
+        *(["django_celery_beat"] if is_beat() else []),
     ]
     MIDDLEWARE = []
     TEMPLATES = []
@@ -127,6 +136,21 @@ STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
 WHITENOISE_AUTOREFRESH = False
+# The pages on which a notification is written have many parts, and load each kind of file once.
+STATIC_BUNDLES = {
+    "console/composing.css": ("console/compose.css", "console/segments.css"),
+    "console/composing.js": (
+        "console/conditions.js",
+        "console/rules.js",
+        "console/emoji.js",
+        "console/languages.js",
+        "console/personal.js",
+        "console/preview.js",
+        "console/content.js",
+        "console/drafts.js",
+        "console/compose.js",
+    ),
+}
 STORAGES = global_settings.STORAGES | {
     "staticfiles": {"BACKEND": "pushsvc.common.http.static_files.HashedNames"}
 }
@@ -180,6 +204,25 @@ AXES_VERBOSE = False
 LOGIN_REDIRECT_URL = "admin:index"  # also if `next` names a page of another site
 OTP_TOTP_ISSUER = urlsplit(PUBLIC_BASE_URL).hostname or "pushsvc"
 
+# A provider of OpenID Connect; none unless OIDC_ISSUER is set
+OIDC_ISSUER = ENV.text("OIDC_ISSUER")
+OIDC_CLIENT_ID = ENV.text("OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = ENV.text("OIDC_CLIENT_SECRET")
+OIDC_LABEL = ENV.text("OIDC_LABEL", "OpenID Connect")
+OIDC_TRUST_SECOND_STEP = ENV.choice("OIDC_TRUST_SECOND_STEP", "off", ("on", "off")) == "on"
+OIDC_SECONDS = 10.0  # for the body of an answer of the provider, and for each read of its headers
+
+# --- Mail -----------------------------------------------------------------------------------------
+
+MAIL_SERVER = ENV.parsed(
+    "EMAIL_URL", None, MailServer.parse, "smtp://user:password@host:587 or smtps://…"
+)
+EMAIL_FROM = ENV.text("EMAIL_FROM")
+MAIL_SECONDS = 10.0  # for each answer of the mail server
+RESET_REQUESTS_PER_HOUR = 20  # from an address
+RESET_MAILS_PER_HOUR = 3  # to an e-mail address, whether or not a user has it
+INVITATION_MAILS_PER_HOUR = 60  # of an account
+
 # --- HTTP interface -------------------------------------------------------------------------------
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
@@ -196,52 +239,12 @@ REST_FRAMEWORK = {
     "COMPACT_JSON": True,
     "UNICODE_JSON": True,
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "pushsvc",
-    "VERSION": "1",
-    "DESCRIPTION": (
-        "Push notifications to browsers, Android and iOS.\n\n"
-        "The channel's owner sends `Authorization: Key <API key>`. Browsers and devices send "
-        "`X-Channel-ID`. Every error has a stable `code`.\n\n"
-        "[Quick start](/docs/start) · [Examples](/docs/examples) · [Errors](/docs/errors) · "
-        "[All guides](/)"
-    ),
-    "SERVE_INCLUDE_SCHEMA": False,
-    "CONTACT": {"name": "The operator of this installation"},
-    "LICENSE": {"name": "Apache-2.0"},
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "pushsvc.common.http.openapi.add_links",
-        "pushsvc.common.http.openapi_document.name_shapes",
-        "pushsvc.common.http.openapi_document.say_defaults",
-        "pushsvc.common.http.openapi_document.place_nulls",
-        "pushsvc.common.http.openapi_document.require_bodies",
-        "pushsvc.common.http.openapi_document.place_usual_answers",
-        "pushsvc.common.http.openapi_document.describe_ids",
-        "pushsvc.common.http.openapi_document.link_documents",
-    ],
-    "ENUM_NAME_OVERRIDES": {
-        "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
-        "NotificationStatus": "notifications_app.states.NotificationStatus.values",
-        "AcceptedStatus": ["pending"],
-        "DeviceEvent": "notifications_app.events.EventKind.values",
-        "Urgency": "notifications_app.models.Urgency.values",
-    },
-    "SERVERS": [{"url": "/"}],
-    "TAGS": [
-        {"name": "channel", "description": "For the channel's owner: statistics, credentials."},
-        {"name": "subscriptions", "description": "Public: for browsers and devices."},
-        {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
-        {"name": "segments", "description": "For the channel's owner: who a send may be for."},
-        {"name": "events", "description": "Public: what devices report."},
-    ],
-}
-CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|web-push-key|events)/?$"
+CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|preferences|web-push-key|events)/?$"
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]
 CORS_ALLOW_HEADERS = ["content-type", "x-channel-id"]
-CORS_EXPOSE_HEADERS = ["ratelimit", "ratelimit-policy", "retry-after"]
+CORS_EXPOSE_HEADERS = ["ratelimit", "ratelimit-policy", "retry-after", "x-request-id"]
 CORS_PREFLIGHT_MAX_AGE = 86_400
 
 METRICS_TOKEN = ENV.text("METRICS_TOKEN")
@@ -255,8 +258,9 @@ READS_PER_MINUTE = 3_000
 MANAGE_PER_MINUTE = 600
 # For each address
 REFUSED_KEYS_PER_MINUTE = 60
+REFUSED_TOKENS_PER_MINUTE = 60  # identity tokens
 SUBSCRIBES_PER_MINUTE = 600
-UNKNOWN_CHANNELS_PER_MINUTE = 60  # of subscribes and unsubscribes
+UNKNOWN_CHANNELS_PER_MINUTE = 60  # of subscribes, unsubscribes and preferences
 SUBSCRIPTIONS_PER_CHANNEL = ENV.whole("SUBSCRIPTIONS_PER_CHANNEL", 5_000_000, least=1, most=10**9)
 WEB_PUSH_KEYS_PER_MINUTE = 6_000
 FORGED_EVENTS_PER_MINUTE = 600
@@ -265,37 +269,13 @@ READY_PER_MINUTE = 6_000
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
-
-def _database(url: str) -> dict[str, object]:
-    parts = urlsplit(url)
-    query = dict(pair.partition("=")[::2] for pair in parts.query.split("&") if pair)
-    host = parts.hostname or query.pop("host", "")
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": unquote(host),
-        "PORT": parts.port or "",
-        "CONN_MAX_AGE": 60,
-        "CONN_HEALTH_CHECKS": True,
-        "DISABLE_SERVER_SIDE_CURSORS": True,  # PgBouncer in transaction mode
-        "OPTIONS": {"connect_timeout": 3, **{k: unquote(v) for k, v in query.items()}},
-    }
-
-
-def _is_postgres(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"postgres", "postgresql"} or not parts.path.strip("/"):
-        raise ValueError(url)
-    _ = parts.port
-    return url
-
-
 DATABASE_URL = ENV.parsed(
-    "DATABASE_URL", "postgresql:///pushsvc", _is_postgres, "postgresql://user:password@host/name"
+    "DATABASE_URL",
+    "postgresql:///pushsvc",
+    database_url.checked,
+    "postgresql://user:password@host/name",
 )
-DATABASES = {"default": _database(DATABASE_URL)}
+DATABASES = {"default": database_url.parsed(DATABASE_URL, is_kept=is_worker())}
 
 # --- Redis and Celery -----------------------------------------------------------------------------
 
@@ -322,6 +302,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "health_check_interval": 25,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Tasks of a worker process before Celery closes its database connection: it is kept, because a new
+# session reads the catalog again, which takes longer than planning a small send.
+CELERY_DB_REUSE_MAX = 2**31
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False  # a message is only a wakeup, so it is done when it is received
 CELERY_TASK_QUEUES = [  # each with its exchange, because a shared one would copy messages
@@ -352,6 +335,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # used by the Procfile
 WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
+WEB_WAIT_SECONDS = ENV.whole("WEB_WAIT_SECONDS", 5, least=1, most=600)  # for a thread
 WEB_CONNECTIONS = ENV.whole("WEB_CONNECTIONS", 4096, least=64, most=65_536)
 WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
 
@@ -374,7 +358,9 @@ PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
 
 PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
 PLAN_SLICE_SECONDS = 0.5
+CLAIM_PLANS = 100  # new plans that a planner claims together
 BATCH_SIZE = 1_000
+CLAIM_BATCHES = 100  # that a worker claims together, if they have no more recipients than one
 LEASE_SECONDS = 120
 SILENT_TRANSACTION_SECONDS = 20  # then PostgreSQL ends it: its process is paused or gone
 FLUSH_OUTCOMES = 300
@@ -394,22 +380,39 @@ TTL_ZERO_SECONDS = 3600
 DELIVERY_RETENTION_DAYS = 30
 SUBSCRIPTION_RETENTION_DAYS = 90
 
+# --- Traces and errors ----------------------------------------------------------------------------
+
+# Without /v1/traces. The names are OpenTelemetry's and Sentry's, whose packages read more of them.
+OTEL_EXPORTER_OTLP_ENDPOINT = ENV.text("OTEL_EXPORTER_OTLP_ENDPOINT").rstrip("/")
+OTEL_TRACES_SAMPLER_ARG = ENV.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
+SENTRY_DSN = ENV.text("SENTRY_DSN")
+for _setting, _package in (
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry.sdk"),
+    ("SENTRY_DSN", "sentry_sdk"),
+):
+    if globals()[_setting]:
+        require_package(_package, for_setting=_setting)
+
 # --- Logging --------------------------------------------------------------------------------------
 
-LOG_FORMAT = ENV.choice("LOG_FORMAT", "text", ("text", "json"))
-LOGGING = {
+# Programs read the log, unless it goes to a terminal.
+LOG_FORMAT = ENV.choice("LOG_FORMAT", "text" if sys.stderr.isatty() else "json", ("text", "json"))
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
         "text": {"()": "pushsvc.common.logs.TextFormatter"},
         "json": {"()": "pushsvc.common.logs.JsonFormatter"},
     },
-    "filters": {"no_addresses": {"()": "pushsvc.common.logs.NoAddresses"}},
+    "filters": {
+        "no_addresses": {"()": "pushsvc.common.logs.NoAddresses"},
+        "context": {"()": "pushsvc.common.logs.WithContext"},
+    },
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
             "formatter": LOG_FORMAT,
-            "filters": ["no_addresses"],
+            "filters": ["no_addresses", "context"],
         }
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},
@@ -426,3 +429,10 @@ LOGGING = {
         "django_celery_beat": {"level": "WARNING"},
     },
 }
+if SENTRY_DSN:
+    LOGGING["handlers"]["sentry"] = {
+        "()": "pushsvc.common.telemetry.sentry.SentryHandler",
+        "dsn": SENTRY_DSN,
+        "filters": ["no_addresses", "context"],
+    }
+    LOGGING["root"]["handlers"].append("sentry")

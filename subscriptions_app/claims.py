@@ -12,7 +12,7 @@ from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Person, Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,11 @@ class Proof:
 
     def holds_for(self, row: Subscription) -> bool:
         """Never for a row without `auth`, because anybody who knows the token is told its id."""
-        knows_auth = [_is_same(row.auth, auth) for auth in self.auths]
-        return bool(row.auth) and (any(knows_auth) or row.id == self.subscription_id)
+        return self.knows_auth(row) or (bool(row.auth) and row.id == self.subscription_id)
+
+    def knows_auth(self, row: Subscription) -> bool:
+        known = [_is_same(row.auth, auth) for auth in self.auths]
+        return bool(row.auth) and any(known)
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,15 @@ class Claim:
 
     `own`: the device's row at its address. `previous`: the device's row at its previous address.
     `current`: the row at the address that messages go to now. `aside`: the row that is set aside.
+    `person`: whom the device belongs to. Only `auth` proves that: ids of subscriptions are known to
+    more than the device.
     """
 
     own: Subscription | None
     previous: Subscription | None
     current: Subscription | None
     aside: Subscription | None
+    person: Person | None
 
     @classmethod
     def of(cls, rows: Sequence[Subscription], digest: bytes, auth: str, proof: Proof) -> "Claim":
@@ -47,12 +53,19 @@ class Claim:
         ordered = sorted(rows, key=lambda row: row.is_set_aside)
         here = [row for row in ordered if bytes(row.address_sha256) == digest]
         there = [row for row in ordered if row not in here]
-        own = [row for row in here if _is_same(row.auth, auth) or proof.holds_for(row)]
+        own = [row for row in here if _is_same(row.auth, auth) or proof.holds_for(row)][:1]
+        previous = [row for row in there if proof.holds_for(row)][:1]
+        linked = [
+            row.person
+            for row in own + previous
+            if row.person and (_is_same(row.auth, auth) or proof.knows_auth(row))
+        ]
         return cls(
             own=next(iter(own), None),
-            previous=next((row for row in there if proof.holds_for(row)), None),
+            previous=next(iter(previous), None),
             current=next((row for row in here if not row.is_set_aside), None),
             aside=next((row for row in here if row.is_set_aside), None),
+            person=next(iter(linked), None),
         )
 
     @property
@@ -74,9 +87,10 @@ class Claim:
     @property
     def inherited(self) -> dict[str, Any]:
         """If the device has two rows: what the kept row takes over from the other."""
-        if self.own and self.previous and not self.own.attributes:
-            return {"attributes": self.previous.attributes}
-        return {}
+        if not (self.own and self.previous):
+            return {}
+        names = [name for name in ("attributes", "choices") if not getattr(self.own, name)]
+        return {name: getattr(self.previous, name) for name in names}
 
 
 def _is_same(stored: str, given: str) -> bool:

@@ -1,8 +1,9 @@
-"""Errors of subscriptions, endpoints and segments."""
+"""Errors of subscriptions, endpoints, categories and segments."""
 
 from typing import ClassVar
+from uuid import UUID
 
-from pushsvc.common.errors import Conflict, Fault, Invalid, Unavailable
+from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import Platform
 
 
@@ -49,9 +50,65 @@ class SubscriptionsFull(Unavailable):
     retry_after: ClassVar[int] = 3600
 
 
+class IdentityOff(Invalid):
+    """The channel links no devices to people."""
+
+    code = "identity_off"
+    title = "The channel knows no people"
+
+    def __init__(self) -> None:
+        detail = "The channel's setting `identity` is `off`, so no device belongs to a person."
+        super().__init__([Fault("external_id", self.code, detail)])
+
+
+class IdentityRefused(Forbidden):
+    """Nothing proves that the device belongs to the person that it names."""
+
+    code = "identity_refused"
+    title = "Identity refused"
+    detail = "There is no token."
+
+
+class TooManyDevices(Conflict):
+    """A person may have MOST_DEVICES active devices."""
+
+    code = "too_many_devices"
+    title = "Too many devices"
+    detail = "The person has 100 active devices. One more cannot be linked."
+
+
 class SegmentNameTaken(Conflict):
     """The names of a channel's segments are unique."""
 
     code = "segment_name_taken"
     title = "Segment name taken"
     detail = "Another segment of the channel has this name."
+
+
+class NotificationNotFound(Invalid):
+    """A rule names a notification that the channel does not have."""
+
+    code = "notification_not_found"
+    title = "Notification not found"
+
+    def __init__(self, attr: str, notification_id: UUID) -> None:
+        detail = f"The channel has no notification {notification_id}."
+        super().__init__([Fault(attr, self.code, detail)])
+
+
+class CategoryUnknown(Invalid):
+    """The channel has no such category, or it is archived."""
+
+    code = "category_unknown"
+    title = "Category unknown"
+
+    def __init__(self, attr: str) -> None:
+        super().__init__([Fault(attr, self.code, "The channel has no such category.")])
+
+
+class CategoryKeyTaken(Conflict):
+    """The keys of a channel's categories are unique."""
+
+    code = "category_key_taken"
+    title = "Category key taken"
+    detail = "Another category of the channel has this key."

@@ -7,16 +7,15 @@ A transaction that adds a row holds the channel's room, an advisory lock, until 
 shared while there is plenty of room, and exclusive if room is scarce, so that the count is exact.
 """
 
-from collections import Counter
 from typing import Final
 from uuid import UUID
 
-from channels_app.counters import counter_add
 from channels_app.models import Channel
 from channels_app.selectors import stored_subscriptions
 from pushsvc.common.store import sql
 from subscriptions_app.errors import SubscriptionsFull
 from subscriptions_app.models import Subscription
+from subscriptions_app.people.counting import Changes, Standing
 
 _MOST_EVICTED: Final = 100  # in one transaction; there are more only if the limit was lowered
 
@@ -30,11 +29,11 @@ def room_lock(channel_id: UUID) -> str:
     return f"{channel_id} room"
 
 
-def take_room(channel: Channel, *, alone: bool) -> None:
+def take_room(channel: Channel, changes: Changes, *, alone: bool) -> None:
     """Makes sure that the caller's transaction may insert and count one more row.
 
-    May delete other rows, and counts them. Raises SubscriptionsFull, and RoomScarce unless the room
-    is held `alone`.
+    May delete other rows, and notes that in `changes`. Raises SubscriptionsFull, and RoomScarce
+    unless the room is held `alone`.
     """
     most = channel.most_subscriptions
     sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": room_lock(channel.id)})
@@ -44,18 +43,18 @@ def take_room(channel: Channel, *, alone: bool) -> None:
         if stored.counted + stored.most_uncounted >= most:
             raise RoomScarce
     elif stored.counted >= most:
-        _evict(channel, min(stored.counted + 1 - most, _MOST_EVICTED))
+        _evict(channel, changes, min(stored.counted + 1 - most, _MOST_EVICTED))
 
 
-def _evict(channel: Channel, number: int) -> None:
+def _evict(channel: Channel, changes: Changes, number: int) -> None:
     unproven = Subscription.objects.filter(channel=channel, is_proven=False).order_by("id")
-    evicted = list(unproven.locked_or_skipped().only("platform", "expired_at")[:number])
+    counted = ("platform", "person_id", "expired_at")
+    evicted = list(unproven.locked_or_skipped().only(*counted)[:number])
     if not evicted:
         raise SubscriptionsFull
     Subscription.objects.filter(id__in=[each.id for each in evicted]).delete()
-    active = Counter(each.platform for each in evicted if each.expired_at is None)
-    lost = {f"{platform}_subscribers": -each for platform, each in active.items()}
-    counter_add(channel.id, stored_subscriptions=-len(evicted), **lost)
+    for each in evicted:
+        changes.note(Standing.of(each), None)
 
 
 # Raw, because the ORM has no advisory locks.

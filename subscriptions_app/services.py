@@ -1,52 +1,35 @@
 """Changes of subscriptions, with the channel's counters, and of segments.
 
 All code that writes subscriptions takes locks in this order: address locks in the order of their
-keys, subscription rows in the order of their ids, the channel's room (room.py), then the channel's
-counters, in one share for each transaction. The visit of a known device locks only its row.
+keys, subscription rows in the order of their ids, tags, the channel's room (room.py), persons in
+the order of their ids, then the channel's counters, in one share for each transaction. The visit of
+a known device locks only its row and the tags that it changes.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models.functions import Now
-from psycopg.errors import UniqueViolation
 
 from channels_app import audit
-from channels_app.counters import counter_add
 from channels_app.models import Channel
-from channels_app.selectors import current_vapid_key, is_enabled
-from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
-from subscriptions_app.addresses import (
-    address_digest,
-    address_lock,
-    device_address,
-    url_spelling,
-)
-from subscriptions_app.claims import Claim, Proof
-from subscriptions_app.errors import (
-    EndpointRefused,
-    PlatformNotEnabled,
-    SegmentNameTaken,
-    VapidKeyUnknown,
-)
+from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.errors import SegmentNameTaken
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment, Subscription
-from subscriptions_app.newcomers import newcomer_store
-from subscriptions_app.room import RoomScarce, take_room
+from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.segments.rules import rule_faults
 
 UNSUBSCRIBED = "unsubscribed"
-REPLACED = "replaced"
 EXPIRED_BY_STAFF = "expired_by_staff"
 
 
@@ -59,72 +42,15 @@ class GoneSubscription:
     code: str
 
 
-def subscription_register(
-    *,
-    channel: Channel,
-    platform: Platform,
-    address: str,
-    p256dh: str = "",
-    auth: str = "",
-    attributes: Mapping[str, Any] | None = None,
-    vapid_public_key: str | None = None,
-    previous_endpoint: str | None = None,
-    previous_auth: str = "",
-    previous_subscription_id: UUID | None = None,
-) -> tuple[UUID, bool]:
-    """Returns the id of the device's active subscription, and whether it is new.
-
-    A device is known by its address and `auth`. It is also known if it proves that it is the device
-    of the subscription at `previous_endpoint` (by default the same address). That subscription then
-    moves to the address. The proof is its `auth`, sent as `auth` or `previous_auth`, or its id. If
-    the device has a subscription at both addresses, the previous one expires. A subscription of
-    another device at the address is replaced.
-
-    `attributes` None keeps the stored ones. Safe to repeat, also at the same time. Raises
-    PlatformNotEnabled, EndpointRefused, VapidKeyUnknown, SubscriptionsFull.
-    """
-    if not is_enabled(channel, platform):
-        raise PlatformNotEnabled("platform", platform)
-    facts: dict[str, Any] = {"p256dh": p256dh, "auth": auth}
-    facts |= _address_facts(platform, address)
-    if attributes is not None:
-        facts["attributes"] = dict(attributes)
-    previous = device_address(platform, previous_endpoint or address)
-    proof = Proof((auth, previous_auth), previous_subscription_id)
-
-    named_key_id = _named_vapid_key_id(channel, platform, vapid_public_key)
-    if previous == facts["address"]:
-        known_id = Subscription.objects.revisited(channel.id, platform, facts, named_key_id)
-        if known_id is not None:
-            return known_id, False
-        new_id = newcomer_store(channel, platform, facts, named_key_id)
-        if new_id is not None:
-            return new_id, True
-
-    def register(*, alone: bool) -> tuple[UUID, bool]:
-        with sql.brief_transaction():
-            digests = sorted({facts["address_sha256"], address_digest(previous)})
-            now = _lock_addresses(channel.id, platform, digests)
-            rows = _rows_at(channel.id, platform, digests)
-            claim = Claim.of(rows, facts["address_sha256"], auth, proof)
-            key_id = named_key_id or _kept_vapid_key_id(channel, platform, claim)
-            values = facts | {"registered_at": now, "vapid_key_id": key_id}
-            return _store(channel, platform, claim, values, alone=alone)
-
-    try:
-        return register(alone=False)
-    except RoomScarce:
-        return register(alone=True)
-
-
 def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: str) -> None:
     """Expires the device's subscription if there is an active one. Safe to repeat."""
     digest = address_digest(device_address(platform, address))
     with sql.brief_transaction():
-        expired = Subscription.objects.filter(
-            channel=channel, platform=platform, address_sha256=digest, expired_at=None
-        ).update(expired_at=Now(), expired_code=UNSUBSCRIBED)
-        _count(channel.id, {platform: -expired})
+        expired = sql.rows(
+            _UNSUBSCRIBE,
+            {"channel": channel.pk, "platform": platform, "digest": digest, "code": UNSUBSCRIBED},
+        )
+        _count_expired(channel.pk, expired)
 
 
 def subscriptions_expire(
@@ -143,9 +69,9 @@ def subscriptions_expire(
     }
     with transaction.atomic():
         changed = sql.rows(_EXPIRE_OR_PROVE, parameters)
-        platforms = Counter(platform for platform, is_gone in changed if is_gone)
-        _count(channel_id, {platform: -number for platform, number in platforms.items()})
-    return platforms.total()
+        expired = [row[:2] for row in changed if row[2]]
+        _count_expired(channel_id, expired)
+    return len(expired)
 
 
 @transaction.atomic
@@ -169,11 +95,12 @@ def subscription_forget(*, subscription: Subscription) -> None:
     Messages that are being sent to it bounce as `unsubscribed`.
     """
     digests = [bytes(subscription.address_sha256)]
-    for row in _rows_at(subscription.channel_id, Platform(subscription.platform), digests):
+    channel_id, changes = subscription.channel_id, Changes()
+    for row in Subscription.objects.locked_at(channel_id, subscription.platform, digests):
         audit.record(row, audit.Action.DELETE, audit.fields_of(row), note="Deleted on request.")
-        active = -1 if row.expired_at is None else 0
+        changes.note(Standing.of(row), None)
         row.delete()
-        _count(row.channel_id, {row.platform: active}, stored=-1)
+    changes_count(channel_id, changes)
 
 
 def expired_purge(limit: int) -> int:
@@ -181,18 +108,21 @@ def expired_purge(limit: int) -> int:
     days = settings.SUBSCRIPTION_RETENTION_DAYS
     with transaction.atomic():
         old = Subscription.objects.expired_for(days).order_by("expired_at").locked_or_skipped()
-        channels = dict(old.values_list("id", "channel_id")[:limit])
-        Subscription.objects.filter(id__in=channels).delete()
-        purged = Counter(channels.values())
-        for channel_id in sorted(purged):
-            _count(channel_id, {}, stored=-purged[channel_id])
-    return purged.total()
+        rows = list(old.only("channel_id", "platform", "person_id", "expired_at")[:limit])
+        Subscription.objects.filter(id__in=[row.pk for row in rows]).delete()
+        changes: defaultdict[UUID, Changes] = defaultdict(Changes)
+        for row in rows:
+            changes[row.channel_id].note(Standing.of(row), None)
+        for channel_id in sorted(changes):
+            changes_count(channel_id, changes[channel_id])
+    return len(rows)
 
 
 def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
-    """Raises Invalid with every fault of `name` and `rule` (JSON), and SegmentNameTaken."""
-    fields = _segment_fields(name, rule)
-    with _name_taken():
+    """Raises Invalid with every fault of `name` and `rule` (JSON), NotificationNotFound and
+    SegmentNameTaken."""
+    fields = _segment_fields(channel.id, name, rule)
+    with sql.unless_taken(SegmentNameTaken):
         segment = Segment.objects.create(channel=channel, **fields)
         audit.record(segment, audit.Action.CREATE, after=audit.fields_of(segment))
     return segment
@@ -201,10 +131,10 @@ def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
 def segment_update(*, channel_id: UUID, segment_id: UUID, name: str, rule: object) -> Segment:
     """Changes the segment, also for pending notifications. Those in progress do not change.
 
-    Safe to repeat. Raises NotFound, Invalid and SegmentNameTaken.
+    Safe to repeat. Raises NotFound, Invalid, NotificationNotFound and SegmentNameTaken.
     """
-    fields = _segment_fields(name, rule)
-    with _name_taken():
+    fields = _segment_fields(channel_id, name, rule)
+    with sql.unless_taken(SegmentNameTaken):
         segment = selectors.segment_locked(
             channel_id=channel_id, segment_id=segment_id, to_edit=True
         )
@@ -215,7 +145,7 @@ def segment_update(*, channel_id: UUID, segment_id: UUID, name: str, rule: objec
     return segment
 
 
-def _segment_fields(name: str, rule: object) -> dict[str, Any]:
+def _segment_fields(channel_id: UUID, name: str, rule: Any) -> dict[str, Any]:
     faults = []
     if not name.strip() or len(name) > MAX_SEGMENT_NAME or "\x00" in name:
         detail = f"Must have 1 to {MAX_SEGMENT_NAME} characters."
@@ -223,126 +153,18 @@ def _segment_fields(name: str, rule: object) -> dict[str, Any]:
     faults += rule_faults(rule)
     if faults:
         raise Invalid(faults)
+    selectors.check_notifications(channel_id, rule)
     return {"name": name, "rule": rule}
 
 
-@contextmanager
-def _name_taken() -> Iterator[None]:
-    """A transaction. Raises SegmentNameTaken, because only the name can conflict."""
-    try:
-        with transaction.atomic():
-            yield
-    except IntegrityError as error:
-        if not isinstance(error.__cause__, UniqueViolation):
-            raise
-        raise SegmentNameTaken from error
+def _count_expired(channel_id: UUID, expired: Iterable[tuple[str, UUID | None]]) -> None:
+    """`expired`: platform and person of each subscription."""
+    changes = Changes()
+    for platform, person_id in expired:
+        was = Standing(platform, person_id, is_active=True)
+        changes.note(was, was._replace(is_active=False))
+    changes_count(channel_id, changes)
 
-
-def _address_facts(platform: Platform, text: str) -> dict[str, Any]:
-    address = device_address(platform, text)
-    return {
-        "address": address,
-        "address_sha256": address_digest(address),
-        "push_service": _push_service(platform, address),
-    }
-
-
-def _push_service(platform: Platform, address: str) -> str:
-    if platform != Platform.WEB:
-        return TOKEN_SERVICES[platform]
-    try:
-        return check_endpoint(
-            address,
-            trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
-            allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
-        ).service
-    except EndpointNotAllowed as error:
-        raise EndpointRefused(error.reason) from error
-
-
-def _lock_addresses(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> datetime:
-    """Locks the addresses, so that one registration of an address runs at a time. Returns the time.
-
-    A row lock is not enough, because there may be no row yet, and two might be inserted or moved.
-    """
-    names = [address_lock(channel_id, platform, digest) for digest in digests]
-    locked = [sql.rows(_LOCK, {"name": name}) for name in names]
-    moment: datetime = locked[-1][0][1]
-    return moment
-
-
-def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> list[Subscription]:
-    rows = Subscription.objects.filter(
-        channel_id=channel_id, platform=platform, address_sha256__in=digests
-    )
-    return list(rows.select_for_update(no_key=True).order_by("id"))
-
-
-def _named_vapid_key_id(channel: Channel, platform: Platform, given: str | None) -> UUID | None:
-    if platform != Platform.WEB or given is None:
-        return None
-    key_id = selectors.vapid_key_id(channel.id, url_spelling(given))
-    if key_id is None:
-        raise VapidKeyUnknown
-    return key_id
-
-
-def _kept_vapid_key_id(channel: Channel, platform: Platform, claim: Claim) -> UUID | None:
-    """The key of the row at the address, else the current key."""
-    if platform != Platform.WEB:
-        return None
-    here = claim.own or claim.current
-    return here.vapid_key_id if here else current_vapid_key(channel).id
-
-
-def _store(
-    channel: Channel, platform: Platform, claim: Claim, facts: dict[str, Any], *, alone: bool
-) -> tuple[UUID, bool]:
-    known, ended = claim.known, claim.ended
-    change = 0 if known and known.expired_at is None else 1
-    change -= sum(each.expired_at is None for each in ended)
-    stored = (known is None) - _end_others(claim, facts["registered_at"])
-    if stored > 0:
-        take_room(channel, alone=alone)
-    facts |= {"expired_at": None, "expired_code": "", "is_set_aside": False}
-    if known:
-        subscription = _write(known, claim.inherited | facts)
-    else:
-        subscription = Subscription.objects.create(channel=channel, platform=platform, **facts)
-    _count(channel.id, {platform: change}, stored=stored)
-    return subscription.id, known is None
-
-
-def _end_others(claim: Claim, now: datetime) -> int:
-    """Expires the rows that this registration ends. Returns how many it deletes.
-
-    Of the other devices' rows at the address, only the oldest is set aside, because a later one had
-    no proof and may be anybody's."""
-    for each in claim.ended:
-        if each.expired_at is None:
-            _write(each, {"expired_at": now, "expired_code": REPLACED})
-    if claim.displaced and claim.aside:
-        claim.displaced.delete()
-        return 1
-    if claim.displaced:
-        _write(claim.displaced, {"is_set_aside": True})
-    return 0
-
-
-def _write(subscription: Subscription, values: Mapping[str, Any]) -> Subscription:
-    for name, value in values.items():
-        setattr(subscription, name, value)
-    subscription.save(update_fields=list(values))
-    return subscription
-
-
-def _count(channel_id: UUID, changes: Mapping[str, int], *, stored: int = 0) -> None:
-    active = {f"{name}_subscribers": change for name, change in changes.items()}
-    counter_add(channel_id, stored_subscriptions=stored, **active)
-
-
-# Raw, because the ORM has no advisory locks.
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)), clock_timestamp()"
 
 # If `as_of` is null, a push service took a message for it. One statement does both, so that rows
 # are locked in one order. Raw, because it joins arrays. A row is found by its id alone, and its
@@ -367,5 +189,14 @@ SET is_proven = is_proven OR NOT locked.is_gone,
     expired_at = CASE WHEN locked.is_gone THEN statement_timestamp() ELSE expired_at END,
     expired_code = CASE WHEN locked.is_gone THEN locked.code ELSE expired_code END
 FROM locked WHERE subscription.id = locked.id AND locked.channel_id = %(channel)s
-RETURNING subscription.platform, locked.is_gone
+RETURNING subscription.platform, subscription.person_id, locked.is_gone
+"""
+
+# Raw, because the ORM has no RETURNING for an update.
+_UNSUBSCRIBE = """
+UPDATE subscriptions_app_subscription
+SET expired_at = statement_timestamp(), expired_code = %(code)s
+WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
+  AND expired_at IS NULL
+RETURNING platform, person_id
 """

@@ -8,6 +8,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from notifications_app.pipeline import connections
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.tables import empty_tables
+from tests.template import copy_migrated_database
 
 # How long an example takes depends on how busy the machine is, and says nothing about the code.
 settings.register_profile(
@@ -37,6 +38,12 @@ def _find_files_once(self):
 
 
 WhiteNoiseMiddleware.add_files_from_finders = _find_files_once
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings, django_db_blocker):
+    with django_db_blocker.unblock():
+        copy_migrated_database()
 
 
 # A process's transports are made with the settings of the moment, and kept. Where push services are

@@ -4,7 +4,7 @@
 channel's counters directly, for subscriptions that no push service is asked about.
 """
 
-from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
 from os import urandom
@@ -16,18 +16,22 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from channels_app.counters import counter_add
 from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
-from notifications_app.models import Draft, Notification
+from notifications_app.content import NO_SUBSCRIPTION, TargetId
+from notifications_app.models import Draft, Notification, Target, Template
+from notifications_app.templates import template_create
 from pushsvc.common import base64url
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from pushsvc.sandbox.apns.devices import DEFAULT_TOPIC
-from subscriptions_app.models import Segment, Subscription, TestDevice
-from subscriptions_app.services import segment_create, subscription_register
+from subscriptions_app.categories import category_create
+from subscriptions_app.models import Category, Person, Segment, Subscription, Tag, TestDevice
+from subscriptions_app.people.counting import Changes, Standing, changes_count
+from subscriptions_app.registration import subscription_register
+from subscriptions_app.services import segment_create
 
 GOOGLE_PROJECT = "alices-shop"
 
@@ -54,6 +58,16 @@ def make_key(channel: Channel, *, scopes: list[str] | None = None) -> str:
 
 def make_segment(channel: Channel, rule: Any, name: str = "Some of them") -> Segment:
     return segment_create(channel=channel, name=name, rule=rule)
+
+
+def make_category(channel: Channel, key: str = "offers", *, default: bool = False) -> Category:
+    return category_create(
+        channel=channel, key=key, name=key.title(), description="", default=default
+    )
+
+
+def make_template(channel: Channel, name: str = "Order shipped", content: Any = None) -> Template:
+    return template_create(channel=channel, name=name, content=content or {"body": "It left."})
 
 
 # --- browsers and phones, as they describe themselves ---------------------------------------------
@@ -121,6 +135,16 @@ def _registered(channel, platform, devices):
     return [(device, register_device(channel, device, platform)) for device in devices]
 
 
+# --- people ---------------------------------------------------------------------------------------
+
+
+def make_person(channel: Channel, external_id: str = "user-42") -> Person:
+    """The person, for `person` of a subscription."""
+    named = {"channel": channel, "external_id": external_id}
+    person, _ = Person.objects.get_or_create(**named, defaults={"left_at": Now()})
+    return person
+
+
 # --- subscriptions without a device --------------------------------------------------------------
 
 
@@ -142,9 +166,20 @@ def add_each(channel: Channel, each: list[dict[str, Any]]) -> list[Subscription]
     ids = sorted(uuid7() for _ in each)
     rows = [_row(channel, key, id_, **fields) for id_, fields in zip(ids, each, strict=True)]
     Subscription.objects.bulk_create(rows)
-    active = Counter(f"{row.platform}_subscribers" for row in rows if row.expired_at is None)
-    counter_add(channel.id, stored_subscriptions=len(rows), **active)
+    changes = Changes()
+    for row in rows:
+        changes.note(None, Standing.of(row))
+    changes_count(channel.id, changes)
     return rows
+
+
+def add_tags(rows: list[Subscription], *tags: str) -> None:
+    """Each of these devices gets each of these tags."""
+    Tag.objects.bulk_create(
+        Tag(channel_id=row.channel_id, platform=row.platform, tag=tag, subscription=row)
+        for row in rows
+        for tag in tags
+    )
 
 
 def _row(channel, key, id_, *, platform="web", **fields):
@@ -211,6 +246,25 @@ def make_notification(channel: Channel, **fields: Any) -> Notification:
     values |= {"scheduled_at": Now()} | fields
     notification = Notification.objects.create(channel=channel, **values)
     notification.refresh_from_db()
+    return notification
+
+
+def make_direct_notification(
+    channel: Channel,
+    *,
+    people: Sequence[str] = (),
+    subscriptions: Sequence[Subscription] = (),
+    **fields: Any,
+) -> Notification:
+    """To these people and subscriptions, in this order."""
+    targets = [
+        *(TargetId(external_id=each) for each in people),
+        *(TargetId(subscription_id=each.pk) for each in subscriptions),
+    ]
+    notification = make_notification(
+        channel, has_targets=True, only_subscription_id=NO_SUBSCRIPTION, **fields
+    )
+    Target.objects.store(notification.pk, channel_id=channel.pk, targets=targets)
     return notification
 
 

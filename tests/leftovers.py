@@ -68,8 +68,9 @@ def _watch():
 
 
 def _servers(home):
-    for name in ("postgres", "redis"):
-        if saved := home.read_json(f"run/{name}.json"):
+    for file in home.root.glob("run/*.json"):
+        saved = home.read_json(f"run/{file.name}")
+        if isinstance(saved, dict) and "started" in saved:
             yield ProcessRecord(saved["pid"], saved["started"])
 
 

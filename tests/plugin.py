@@ -1,16 +1,21 @@
 """Starts a PostgreSQL and a Redis of the run's own before Django's settings are read.
 
 Named in pyproject.toml's addopts, so that `pytest` works by itself. With DATABASE_URL or REDIS_URL
-set, that one is used instead. `make test` runs files side by side (`pytest -n logical`): each of
-pytest's processes then has a database of its own in PostgreSQL, and a Redis of its own, because
-tests count a server's commands and connections.
+set, that one is used instead. The role of DATABASE_URL must be a superuser of PostgreSQL. `make
+test` runs files side by side (`pytest -n logical`): each of pytest's processes then has a database
+of its own in PostgreSQL, and a Redis of its own, because tests count a server's commands and
+connections.
 """
 
+import fcntl
+import gc
 import os
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,9 +24,12 @@ from cryptography.fernet import Fernet
 from xdist.scheduler import LoadScopeScheduling
 
 from pushsvc.local import embedded
-from tests import leftovers
+from tests import forked, leftovers
 
 _REDIS_DATABASES = 16  # as it comes
+# How many objects are made until the garbage collector visits them. By default these are 700, and a
+# request makes thousands.
+_GARBAGE = (50_000, 20, 20)
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
 
 ENVIRONMENT = {
@@ -29,6 +37,9 @@ ENVIRONMENT = {
     "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
+    # No test asks a server whose certificate a public authority signed, and each TLS context would
+    # read all of these authorities, for 20 ms.
+    "SSL_CERT_FILE": os.devnull,
 }
 # One service runs for all of a folder's tests, or one browser. The fault tests are two groups, so
 # that they run side by side.
@@ -38,13 +49,16 @@ TOGETHER = (
     "tests/browser/console/",
     "tests/browser/sdk/",
 )
-# They take a minute or more, so they begin first, the longest at the head: nobody waits for one of
-# them in the end.
+# They take long, by their work or by their waits, so they begin first, the longest at the head:
+# nobody waits for one of them in the end.
 LONG = (
     "tests/faults/",
     "tests/browser/console/",
     "tests/ops/test_run.py",
     "tests/isolation/test_console.py",
+    "tests/clients/",
+    "tests/ops/test_bench.py",
+    "tests/ops/test_buildpack.py",
     "tests/browser/sdk/",
     "tests/browser/firefox/",
     "tests/api/test_connections.py",
@@ -56,6 +70,9 @@ LONG = (
     "tests/isolation/",
     "tests/ops/",
     "tests/api/test_schema.py",
+    "tests/admin/console/",
+    "tests/delivery/",
+    "tests/sandbox/",
     "tests/pipeline/",
 )
 
@@ -65,6 +82,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     # Ended from outside, the run still stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
     _write_bytecode()
+    gc.set_threshold(*_GARBAGE)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
@@ -75,6 +93,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if not only_has_workers:  # what runs tests is measured, but not what tests start and kill
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     _start_servers(early_config, with_redis=not only_has_workers)
+    if only_has_workers:
+        forked.share_nursery(early_config.stash[_HOME][0])
 
 
 def _write_bytecode() -> None:
@@ -113,9 +133,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n logical`: two more than there are processors, because some tests wait for most of
-    their time. Each can have a database of a given Redis to itself."""
-    return min(len(os.sched_getaffinity(0)) + 2, _REDIS_DATABASES)
+    """For `-n logical`: six more than there are processors, because tests wait for most of their
+    time. Each can have a database of a given Redis to itself."""
+    return min(len(os.sched_getaffinity(0)) + 6, _REDIS_DATABASES)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
@@ -126,6 +146,31 @@ class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         folders = (folder for folder in TOGETHER if nodeid.startswith(folder))
         return next(folders, nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The first of pytest's processes collects alone. In a fresh clone it rewrites all assertions,
+    and the others read what it wrote."""
+    with _opened(Path(__file__).parent) as folder:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(folder, fcntl.LOCK_SH)
+        result = yield
+    # Modules and tests stay to the end: the garbage collector need not visit them again and again.
+    gc.collect()
+    gc.freeze()
+    return result
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @pytest.hookimpl(trylast=True)

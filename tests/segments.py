@@ -1,5 +1,8 @@
 """The rules of docs/segments.md in plain Python, and random rules and subscriptions."""
 
+from collections import defaultdict
+from dataclasses import dataclass
+from dataclasses import field as of
 from datetime import timedelta
 from decimal import Decimal
 
@@ -13,6 +16,10 @@ from subscriptions_app.models import Subscription
 
 PLATFORMS = ("web", "android", "ios")
 TIMES = ("created_at", "last_seen_at")
+TAGS = ("a", "b", "team-7")
+LANGUAGES = ("de", "de-AT", "en")
+ZONES = ("Europe/Berlin", "Asia/Tokyo")
+OUTCOMES = ("delivered", "bounced", "received", "clicked", "not_clicked", "not_received")
 
 
 def attribute(name, operator, value):
@@ -23,19 +30,45 @@ def field(name, operator, value):
     return {"field": name, "operator": operator, "value": value}
 
 
+def language(operator, value):
+    return field("language", operator, value)
+
+
+@dataclass
+class Facts:
+    """What is known of devices beside their rows: tags by the device's id, and (status, received,
+    clicked) by the ids of notification and device."""
+
+    tags: defaultdict = of(default_factory=lambda: defaultdict(set))
+    ledger: dict = of(default_factory=dict)
+
+
+NOTHING = Facts()
+
+
 # --- what a rule means ----------------------------------------------------------------------------
 
 
-def matches(rule, row, now):
+def matches(rule, row, now, facts=NOTHING):
     if "all" in rule:
-        return all(matches(each, row, now) for each in rule["all"])
+        return all(matches(each, row, now, facts) for each in rule["all"])
     if "any" in rule:
-        return any(matches(each, row, now) for each in rule["any"])
+        return any(matches(each, row, now, facts) for each in rule["any"])
     if "not" in rule:
-        return not matches(rule["not"], row, now)
+        return not matches(rule["not"], row, now, facts)
+    if "tag" in rule:
+        return rule["tag"] in facts.tags[row.id]
+    if "notification" in rule:
+        return _ended(facts.ledger.get((rule["notification"], row.id)), rule["outcome"])
     operator, value = rule["operator"], rule["value"]
     if "attribute" in rule:
         return _has(row.attributes, rule["attribute"], operator, value)
+    if rule["field"] == "external_id":
+        return (row.person_id is not None) == value
+    if rule["field"] == "language":
+        return _speaks(row.language.lower(), operator, value)
+    if rule["field"] == "timezone":
+        return row.timezone == value if operator == "eq" else row.timezone in value
     if rule["field"] == "platform":
         return {
             "eq": row.platform == value,
@@ -44,6 +77,30 @@ def matches(rule, row, now):
         }[operator]
     moment = row.created_at if rule["field"] == "created_at" else row.registered_at
     return _compares(moment, operator, _moment(value, now))
+
+
+def _ended(delivery, outcome):
+    if delivery is None:
+        return False
+    status, received, clicked = delivery
+    return {
+        "delivered": status == "delivered",
+        "bounced": status == "bounced",
+        "received": received,
+        "clicked": clicked,
+        "not_clicked": status == "delivered" and not clicked,
+        "not_received": status == "delivered" and not received,
+    }[outcome]
+
+
+def _speaks(own, operator, value):
+    if operator == "in":
+        return own in [each.lower() for each in value]
+    return {
+        "eq": own == value.lower(),
+        "ne": own != value.lower(),
+        "starts_with": own.startswith(value.lower()),
+    }[operator]
 
 
 def _has(attributes, name, operator, value):
@@ -116,10 +173,10 @@ def attributes():
     return st.dictionaries(NAMES, SCALARS, min_size=1, max_size=4)
 
 
-def rules(now):
+def rules(now, notifications=()):
     """Rules of up to 8 levels. Their times come close to those of `rows`."""
     return st.recursive(
-        _leaves(now),
+        _leaves(now) | _of_people() | _retargeting(notifications),
         lambda inner: (
             st.builds(lambda each: {"all": each}, st.lists(inner, min_size=1, max_size=3))
             | st.builds(lambda each: {"any": each}, st.lists(inner, min_size=1, max_size=3))
@@ -150,6 +207,29 @@ def _leaves(now):
     )
 
 
+def _of_people():
+    languages = st.sampled_from([*LANGUAGES, "DE-at", "fr"])
+    zones = st.sampled_from(ZONES)
+    return (
+        st.builds(lambda tag: {"tag": tag}, st.sampled_from(TAGS))
+        | st.builds(language, st.sampled_from(["eq", "ne", "starts_with"]), languages)
+        | st.builds(language, st.just("in"), st.lists(languages, min_size=1, max_size=3))
+        | st.builds(field, st.just("timezone"), st.just("eq"), zones)
+        | st.builds(field, st.just("timezone"), st.just("in"), st.lists(zones, min_size=1))
+        | st.builds(field, st.just("external_id"), st.just("exists"), st.booleans())
+    )
+
+
+def _retargeting(notifications):
+    if not notifications:
+        return st.nothing()
+    return st.builds(
+        lambda id_, outcome: {"notification": id_, "outcome": outcome},
+        st.sampled_from(notifications),
+        st.sampled_from(OUTCOMES),
+    )
+
+
 def rows(now):
     """Fields for `factories.add_each`."""
     return st.lists(
@@ -159,6 +239,8 @@ def rows(now):
                 "attributes": attributes(),
                 "created_at": HALF_DAYS.map(lambda ago: now - ago),
                 "registered_at": HALF_DAYS.map(lambda ago: now - ago),
+                "language": st.sampled_from(["", *LANGUAGES]),
+                "timezone": st.sampled_from(["", *ZONES]),
             }
         ),
         min_size=4,
@@ -167,11 +249,12 @@ def rows(now):
 
 
 def plans_of(call):
-    """The plans of the statements that read subscriptions."""
+    """The plans of the statements that read subscriptions, and do not only ask for a plan."""
     with CaptureQueriesContext(connection) as captured:
         call()
     table = Subscription._meta.db_table
-    statements = [query["sql"] for query in captured if table in query["sql"]]
+    made = [query["sql"] for query in captured]
+    statements = [each for each in made if table in each and not each.startswith("EXPLAIN")]
     return [
         "\n".join(line for (line,) in sql.rows("EXPLAIN " + statement.replace("%", "%%"), {}))
         for statement in statements

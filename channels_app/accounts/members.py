@@ -8,9 +8,11 @@ from django.db import transaction
 from channels_app import audit
 from channels_app.accounts.users import user_create
 from channels_app.models import Account, Membership, Role
+from channels_app.sign_in import two_step
 from pushsvc.common.errors import Fault, Invalid
 
 _KNOWN_ELSEWHERE = "A user with this name exists: a superuser must add them."
+_OWN_SECOND_STEP = "Set up your own two-step sign-in first."
 _LAST_OWNER = "An account needs an owner: make another member an owner first."
 
 
@@ -34,6 +36,19 @@ def account_rename(*, account: Account, name: str) -> None:
     audit.record(account, audit.Action.UPDATE, before, audit.fields_of(account))
 
 
+@transaction.atomic
+def account_require_two_step(*, account: Account, is_required: bool, by: User) -> None:
+    """Takes effect at the members' next request. Invalid if `by` has no second step. Safe to
+    repeat."""
+    if is_required and not two_step.is_on(by):
+        raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
+    account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+    before = audit.fields_of(account)
+    account.requires_two_step = is_required
+    account.save(update_fields=["requires_two_step"])
+    audit.record(account, audit.Action.UPDATE, before, audit.fields_of(account))
+
+
 def _check_account_name(name: str, except_for: UUID | None = None) -> None:
     if not name.strip() or len(name) > 200 or "\x00" in name:
         raise Invalid([Fault("name", "malformed", "Must have 1 to 200 characters.")])
@@ -43,17 +58,19 @@ def _check_account_name(name: str, except_for: UUID | None = None) -> None:
 
 
 @transaction.atomic
-def member_add(*, account: Account, username: str, role: Role, by: User) -> tuple[Membership, bool]:
+def member_add(
+    *, account: Account, username: str, role: Role, by: User, email: str = ""
+) -> tuple[Membership, bool]:
     """The membership, and whether a user was created for it, who needs a link to set a password.
 
-    Invalid for a malformed name, a deactivated user, and a user who is a member already. Only
-    superusers add users who exist: the owner of another account may have created the user, or know
-    the password.
+    A user who exists keeps the own address. Invalid for a malformed name, a deactivated user, and a
+    user who is a member already. Only superusers add users who exist: the owner of another account
+    may have created the user, or know the password.
     """
     user = User.objects.filter(username=username).first()
     is_new = user is None
     if user is None:
-        user = user_create(username=username, account_id=account.pk)
+        user = user_create(username=username, email=email, account_id=account.pk)
     if not user.is_active:
         raise Invalid([Fault("username", "not_a_choice", "This user is deactivated.")])
     membership, was_added = Membership.objects.get_or_create(

@@ -109,6 +109,7 @@ class ChannelAdmin(ScopedAdmin):
 
     channel_path = ""
     add_role = Role.MANAGER
+    first_row = "create the first channel"
     new_page = NewChannelPage
     row_page = OverviewPage
     row_name = "channel_id"

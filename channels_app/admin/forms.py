@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from channels_app.models import Account, Channel, Scope
+from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.platforms import PLATFORM_NAMES
 
@@ -52,6 +52,12 @@ class SettingsForm(ChannelForm):
         1_000_000_000,
     )
 
+    identity = forms.ChoiceField(
+        label="Who a device belongs to",
+        choices=Identity.choices,
+        help_text="With “Trust”, anybody can name any user's id and receive that user's messages.",
+    )
+
     @classmethod
     def of(cls, channel: Channel, choices: list[str], data: Any = None) -> "SettingsForm":
         """Filled with the channel's values. `choices`: the platforms that can be enabled."""
@@ -64,6 +70,7 @@ class SettingsForm(ChannelForm):
                 "sends_per_second": channel.sends_per_second,
                 "subscribes_per_minute": channel.subscribes_per_minute,
                 "max_subscriptions": channel.max_subscriptions,
+                "identity": channel.identity,
             },
         )
         form.fields["enabled"].choices = [(name, PLATFORM_NAMES[name]) for name in choices]  # type: ignore[attr-defined] # a choice field
@@ -77,6 +84,7 @@ class KeyForm(ConsoleForm):
             (Scope.SEND.value, "send: sends and cancels notifications"),
             (Scope.READ.value, "read: reads statistics"),
             (Scope.MANAGE.value, "manage: changes credentials and segments"),
+            (Scope.SUBSCRIBERS.value, "subscribers: reads and changes people and their devices"),
         ],
         initial=[Scope.SEND.value, Scope.READ.value],
         widget=forms.CheckboxSelectMultiple,

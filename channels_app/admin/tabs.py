@@ -8,14 +8,19 @@ from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage
-from channels_app.models import Role
+from channels_app.models import Channel, Role
 
 _TABS = {
     "channels_app_channel_change": "Overview",
+    "channel_best_hours": "Best hours",
     "channel_credentials": "Credentials",
     "channel_keys": "API keys",
     "channel_snippet": "Add to a site",
     "channel_devices": "Test devices",
+    "channel_templates": "Templates",
+    "channel_tags": "Tags",
+    "channel_categories": "Categories",
+    "channel_identity": "Identity",
     "channel_vapid": "Web push key",
     "channel_settings": "Settings",
 }
@@ -39,7 +44,11 @@ class TabPage(ChannelPage):
             may_manage=self.may(Role.MANAGER),
             may_send=self.may(Role.SENDER),
             heading=self.channel.name,
-        ) | {"title": f"{self.channel.name}: {self.title}"}
+        ) | {
+            "title": f"{self.channel.name}: {self.title}",
+            "opts": Channel._meta,  # for the way back to the channels, also on another app's pages
+            "list_name": "",
+        }
 
     def _tabs(self) -> list[dict[str, Any]]:
         return [

@@ -27,6 +27,8 @@ class FileText(Text):
 
 
 class ProvidersConfigInput(StrictSerializer):
+    """Credentials of push services. What is missing stays as it is."""
+
     fcm_service_account = FileText(
         min_length=1,
         required=False,
@@ -65,6 +67,8 @@ class ProvidersConfigInput(StrictSerializer):
 
 
 class ProvidersInput(StrictSerializer):
+    """A channel's credentials."""
+
     providers_config = ProvidersConfigInput(help_text="One provider's credentials, or both.")
 
 

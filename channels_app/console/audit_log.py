@@ -198,12 +198,16 @@ def _text_of(column: str) -> Func:
 def _page_of(entry: LogEntry) -> str | None:
     """The page of the row that was changed, if every reader may open it. The row may be deleted."""
     kind = entry.content_type
-    if kind.app_label == "channels_app" or kind.model == "testdevice":
-        channel = (entry.additional_data or {}).get("channel")
-        return reverse("admin:channels_app_channel_change", args=[channel]) if channel else None
-    if kind.app_label in {"notifications_app", "subscriptions_app"}:
+    if kind.app_label in {"notifications_app", "subscriptions_app"} and _has_page(kind):
         return reverse(f"admin:{kind.app_label}_{kind.model}_change", args=[entry.object_pk])
-    return None
+    channel = (entry.additional_data or {}).get("channel")
+    return reverse("admin:channels_app_channel_change", args=[channel]) if channel else None
+
+
+def _has_page(kind: ContentType) -> bool:
+    """Otherwise its channel's pages show it, as test devices and categories."""
+    model = kind.model_class()
+    return model is not None and site.is_registered(model)
 
 
 def _shown(value: Any) -> str:

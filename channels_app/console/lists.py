@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import ForeignKey, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
@@ -112,6 +112,30 @@ class ChannelFilter(DropdownFilter):
             return queryset.filter(channel_id=parse_uuid(self.value() or ""))
         except ValueError:
             return queryset.none()
+
+
+class OneChannelAdmin(ScopedAdmin):
+    """A list that always shows one channel: by default the user's first."""
+
+    list_always_of = ChannelFilter.parameter_name
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        is_chosen = self.list_always_of in request.GET
+        first = None if is_chosen else channels_of(request.user).first()
+        if first is None:
+            own = {"channel": self._chosen_channel(request)}
+            return super().changelist_view(request, {**(extra_context or {}), **own})
+        query = request.GET.copy()
+        query[self.list_always_of] = str(first.pk)
+        return HttpResponseRedirect(f"?{query.urlencode()}")
+
+    def _chosen_channel(self, request: HttpRequest) -> Channel | None:
+        try:
+            chosen = parse_uuid(request.GET.get(self.list_always_of, ""))
+        except ValueError:
+            return None
+        return channels_of(request.user).filter(pk=chosen).first()
 
 
 class WithinFilter(DropdownFilter):

@@ -1,9 +1,21 @@
-"""Which links the side bar shows to a user (pushsvc/common/console/theme.py names these)."""
+"""Which links the side bar shows to a user, and which it marks as current where the address alone
+does not say it (pushsvc/common/console/theme.py names these)."""
+
+from typing import Final
 
 from django.http import HttpRequest
 
 from channels_app.console.access import is_superuser, may_anywhere
 from channels_app.models import Role
+
+# Tabs of a channel whose pages belong to another app.
+_TABS: Final = (
+    "/notifications_app/notification/templates/",
+    "/subscriptions_app/subscription/test-devices/",
+    "/subscriptions_app/subscription/tags/",
+    "/subscriptions_app/subscription/categories/",
+    "/subscriptions_app/subscription/identity/",
+)
 
 
 def shows_accounts(request: HttpRequest) -> bool:
@@ -16,3 +28,20 @@ def shows_channels(request: HttpRequest) -> bool:
 
 def shows_installation(request: HttpRequest) -> bool:
     return is_superuser(request.user)
+
+
+def is_notifications(request: HttpRequest) -> bool:
+    """Drafts are listed beside notifications."""
+    return "/notifications_app/" in request.path and not _is_tab(request)
+
+
+def is_channels(request: HttpRequest) -> bool:
+    return "/channels_app/channel/" in request.path or _is_tab(request)
+
+
+def is_subscribers(request: HttpRequest) -> bool:
+    return "/subscriptions_app/subscription/" in request.path and not _is_tab(request)
+
+
+def _is_tab(request: HttpRequest) -> bool:
+    return any(tab in request.path for tab in _TABS)

@@ -15,19 +15,22 @@ from typing import Any, Final
 from axes.models import AccessAttempt
 from django import forms
 from django.conf import settings
-from django.contrib.auth import authenticate, logout
+from django.contrib.auth import authenticate, login, logout
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.validators import MaxLengthValidator
 from django.db import transaction
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from typing_extensions import override
 
 from channels_app import audit
-from channels_app.sign_in import two_step
+from channels_app.sign_in import mails, two_step
+from channels_app.sign_in.provider import ProviderIdentity
+from channels_app.sign_in.provider_links import link
 from pushsvc.common.console.admin import SignInForm
 from pushsvc.common.errors import TooManyRequests, Unavailable
 from pushsvc.common.http.client_address import counted_address, counted_ip
@@ -50,6 +53,7 @@ class AddressLimit:
 
 
 _MAX_NAME: Final = 150  # as User has it
+_PROVIDER_VOUCHES: Final = "provider_vouches"
 
 
 class StaffBackend(ModelBackend):
@@ -62,11 +66,16 @@ class StaffBackend(ModelBackend):
         username: str | None = None,
         password: str | None = None,
         otp_token: str = "",
+        provided: User | None = None,
         **kwargs: Any,
     ) -> User | None:
-        with hashing_for(counted_address(request) if request else ""):
-            user = super().authenticate(request, username=username, password=password, **kwargs)
-        if user is None or not two_step.is_on(user):
+        """`provided`: the user for whom the sign-in provider vouches, in place of a password."""
+        if provided is not None:
+            user = provided if self.user_can_authenticate(provided) else None
+        else:
+            with hashing_for(counted_address(request) if request else ""):
+                user = super().authenticate(request, username=username, password=password, **kwargs)
+        if user is None or not needs_code(user, is_provided=provided is not None):
             return user
         device = two_step.verify(user=user, code=otp_token)
         if device is None:
@@ -78,6 +87,30 @@ class StaffBackend(ModelBackend):
     def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:
         """Django also asks at each request, so a deactivated user has no access at once."""
         return super().user_can_authenticate(user) and bool(getattr(user, "is_staff", False))
+
+
+def needs_code(user: User, *, is_provided: bool) -> bool:
+    """Whether this service asks the user for a code, or the provider has done so already."""
+    return two_step.is_on(user) and not (is_provided and settings.OIDC_TRUST_SECOND_STEP)
+
+
+def sign_in_provided(
+    request: HttpRequest, user: User, identity: ProviderIdentity, code: str = ""
+) -> bool:
+    """Signs in a user for whom the provider vouches, and links both. False if the code is wrong, or
+    the user is locked out or deactivated. Wrong codes count towards the lock-out. Raises
+    NobodyFound."""
+    name = user.get_username()
+    found = authenticate(request, username=name, provided=user, otp_token=code)
+    if found is None:
+        return False
+    link(user=found, identity=identity)
+    request.session.set_expiry(None)  # it may have been a visitor's
+    login(request, found)
+    request.session[_PROVIDER_VOUCHES] = True
+    note = f"Signed in by {settings.OIDC_LABEL}."
+    audit.record(found, audit.Action.ACCESS, note=note, actor=user)
+    return True
 
 
 class ConsoleSignInForm(SignInForm):
@@ -104,6 +137,16 @@ class ConsoleSignInForm(SignInForm):
         # Django's form checks this only in the browser. django-axes cannot store a longer name.
         self.fields["username"].validators.append(MaxLengthValidator(_MAX_NAME))
 
+    @property
+    def provider(self) -> str:
+        """The name of the sign-in provider. Empty if there is none."""
+        return settings.OIDC_LABEL if settings.OIDC_ISSUER else ""
+
+    @property
+    def offers_links(self) -> bool:
+        """Whether a user who forgot the password can ask for a link."""
+        return mails.is_on()
+
     @override
     def clean(self) -> dict[str, Any]:
         """Checks name, password and code. The fault is the same whichever is wrong."""
@@ -120,14 +163,19 @@ class ConsoleSignInForm(SignInForm):
 
 
 class SecondStepMiddleware:
-    """Ends sessions that began without a code, if their user now needs one."""
+    """Ends sessions that began without a code, if their user now needs one. Users of whom an
+    account requires a second step, and who have none, can only set it up or sign out."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if is_console(request) and _lacks_second_step(request.user):
-            logout(request)
+        if is_console(request) and _lacks_code(request):
+            need = two_step.need_of(request.user)  # type: ignore[arg-type] # signed in
+            if need.is_on:
+                logout(request)
+            elif need.is_required and not _is_open_without_code(request.path_info):
+                return HttpResponseRedirect(reverse("admin:two_step"))
         return self._get_response(request)
 
 
@@ -152,8 +200,17 @@ class UncheckedMiddleware:
         return answer
 
 
-def _lacks_second_step(user: Any) -> bool:
-    return user.is_authenticated and not user.is_verified() and two_step.is_on(user)
+def _lacks_code(request: HttpRequest) -> bool:
+    """Whether the session began without a code, and without a provider who is trusted to ask for
+    one."""
+    user: Any = request.user
+    if not user.is_authenticated or user.is_verified():
+        return False
+    return not (settings.OIDC_TRUST_SECOND_STEP and request.session.get(_PROVIDER_VOUCHES))
+
+
+def _is_open_without_code(path: str) -> bool:
+    return path in {reverse("admin:two_step"), reverse("admin:logout")}
 
 
 @transaction.atomic

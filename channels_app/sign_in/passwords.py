@@ -40,9 +40,13 @@ def set_password_path(*, user: User, account_id: UUID | None = None) -> str:
     """The path of a page on which the user chooses a password: once, within a day."""
     note = "A link to set a password was created."
     audit.record(user, audit.Action.UPDATE, note=note, account_id=account_id)
+    return unrecorded_path(user)
+
+
+def unrecorded_path(user: User) -> str:
+    """The same, for callers that write an entry of their own."""
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    token = set_password_tokens.make_token(user)
-    return reverse("admin:set_password", args=[uid, token])
+    return reverse("admin:set_password", args=[uid, set_password_tokens.make_token(user)])
 
 
 @transaction.atomic

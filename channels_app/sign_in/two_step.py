@@ -7,7 +7,9 @@ wait longer.
 
 import secrets
 from base64 import b32encode
+from typing import NamedTuple
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -17,12 +19,30 @@ from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from channels_app import audit
+from channels_app.models import Membership
 
 RECOVERY_CODES = 10
+_RECOVERY_SALT = "channels_app.two_step.recovery"
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without letters that look like others
 
-# Whether a user of a query's needs a code to sign in.
-IS_ON = Exists(TOTPDevice.objects.filter(user=OuterRef("pk"), confirmed=True))
+
+class Need(NamedTuple):
+    """Whether a user needs a code to sign in, and whether an account of the user requires that."""
+
+    is_on: bool
+    is_required: bool
+
+
+def on_for(user: str) -> Exists:
+    """For a query: whether the user whose id is in this column needs a code to sign in."""
+    return Exists(TOTPDevice.objects.filter(user=OuterRef(user), confirmed=True))
+
+
+def need_of(user: User) -> Need:
+    """In one query."""
+    requiring = Membership.objects.filter(user=OuterRef("pk"), account__requires_two_step=True)
+    found = User.objects.filter(pk=user.pk).values_list(on_for("pk"), Exists(requiring))
+    return Need(*found.get())
 
 
 def is_on(user: User) -> bool:
@@ -75,7 +95,7 @@ def verify(*, user: User, code: str) -> Device | None:
     if len(typed) == 6 and typed.isascii() and typed.isdigit():
         model, token = TOTPDevice, typed
     else:
-        model, token = StaticDevice, _kept(typed)
+        model, token = StaticDevice, _token_of(user, typed)
     held = model.objects.select_for_update().filter(user_id=user.pk, confirmed=True)
     return next((device for device in held if device.verify_token(token)), None)
 
@@ -99,9 +119,8 @@ def _recovery_codes(user: User) -> list[str]:
     device, _ = StaticDevice.objects.get_or_create(user_id=user.pk, name="recovery codes")
     device.token_set.all().delete()
     codes = [_recovery_code() for _ in range(RECOVERY_CODES)]
-    StaticToken.objects.bulk_create(
-        StaticToken(device=device, token=_kept(_typed(code))) for code in codes
-    )
+    tokens = [_kept(_typed(code), settings.SECRET_KEY) for code in codes]
+    StaticToken.objects.bulk_create(StaticToken(device=device, token=token) for token in tokens)
     return codes
 
 
@@ -115,7 +134,17 @@ def _typed(code: str) -> str:
     return code.replace(" ", "").replace("-", "").lower()
 
 
-def _kept(code: str) -> str:
+def _token_of(user: User, code: str) -> str:
+    """The token to verify. A code from before SECRET_KEY was replaced has one of an older key. The
+    right one is chosen beforehand, because each wrong one makes the user wait."""
+    newest, *older = (
+        _kept(code, secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    )
+    stored = StaticToken.objects.filter(device__user_id=user.pk, token__in=older)
+    return stored.values_list("token", flat=True).first() or newest
+
+
+def _kept(code: str, secret: str) -> str:
     """What the database stores of a recovery code: a keyed hash, useless without SECRET_KEY."""
-    digest = salted_hmac("channels_app.two_step.recovery", code, algorithm="sha256").digest()
+    digest = salted_hmac(_RECOVERY_SALT, code, secret, algorithm="sha256").digest()
     return b32encode(digest[:10]).decode()

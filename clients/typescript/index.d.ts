@@ -82,6 +82,16 @@ export class Client {
     }): Promise<ListedNotification[]>;
     /** @param {string} id */
     cancel(id: string): Promise<void>;
+    /** @param {string} id */
+    pause(id: string): Promise<void>;
+    /** @param {string} id */
+    resume(id: string): Promise<void>;
+    /**
+     * Ends it. Recipients that were not sent to bounce.
+     *
+     * @param {string} id
+     */
+    stop(id: string): Promise<void>;
     /** @returns {Promise<ChannelStatistics>} */
     statistics(): Promise<ChannelStatistics>;
     /**

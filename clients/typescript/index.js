@@ -142,6 +142,28 @@ export class Client {
     await result(this.api.DELETE("/cancel-notification/{notification_id}", { params: { path } }));
   }
 
+  /** @param {string} id */
+  async pause(id) {
+    const path = { notification_id: id };
+    await result(this.api.POST("/notification/{notification_id}/pause", { params: { path } }));
+  }
+
+  /** @param {string} id */
+  async resume(id) {
+    const path = { notification_id: id };
+    await result(this.api.POST("/notification/{notification_id}/resume", { params: { path } }));
+  }
+
+  /**
+   * Ends it. Recipients that were not sent to bounce.
+   *
+   * @param {string} id
+   */
+  async stop(id) {
+    const path = { notification_id: id };
+    await result(this.api.POST("/notification/{notification_id}/stop", { params: { path } }));
+  }
+
   /** @returns {Promise<ChannelStatistics>} */
   statistics() {
     const path = { channel_id: this.channel };

@@ -64,6 +64,186 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/audience": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the channel's devices and people
+         * @description Exact, and as of now.
+         */
+        get: operations["channel_audience"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/categories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's categories, in the order of their positions
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["category_list"];
+        put?: never;
+        /**
+         * Create a category
+         * @description A send names it in `category`; devices and people choose it. The key of an archived category restores that one, with the choices that were made.
+         */
+        post: operations["category_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/categories/{category_key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change a category
+         * @description All but its key. A new `default` counts at once for those who chose nothing.
+         */
+        put: operations["category_update"];
+        post?: never;
+        /**
+         * Archive a category
+         * @description No send can name it any more, and no preferences show it. Choices are kept. Sends that were accepted before still leave out who refuses it. A second call answers 404.
+         */
+        delete: operations["category_archive"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/identity-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's identity keys, newest first
+         * @description Those that are in use, four at most.
+         */
+        get: operations["identity_key_list"];
+        put?: never;
+        /**
+         * Create an identity key
+         * @description With it your backend signs an `identity_token`, which proves to `POST /subscribe` whose device it is. See [identity](/docs/identity). `Idempotency-Key` does not count here, because the answer, which it would keep, contains the secret.
+         */
+        post: operations["identity_key_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/identity-keys/{identity_key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Retire an identity key
+         * @description Tokens that it signed prove nothing any more. Devices that are linked stay linked. A second call answers 404.
+         */
+        delete: operations["identity_key_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/people/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Link devices to people
+         * @description For backends that know the ids of subscriptions. It needs no `identity_token`, and works whatever the channel's setting `identity` is. All or none are linked, but unknown ids are no error.
+         */
+        post: operations["people_devices_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/person": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a person
+         * @description With all devices that are stored, active or not.
+         */
+        get: operations["person_read"];
+        put?: never;
+        post?: never;
+        /**
+         * Erase a person
+         * @description Deletes the person and everything about the addresses of the person's devices. [privacy](/docs/privacy) says what stays. A second call answers 404.
+         */
+        delete: operations["person_erase"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a person and all devices of the person
+         * @description All of it or nothing. `opted_out` true ends all devices, and those that register later; after false they are active again when they register next. `attributes` and tags are changed on each device that the person has now. Safe to repeat.
+         */
+        patch: operations["person_change"];
+        trace?: never;
+    };
+    "/channel/{channel_id}/person/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get everything that is stored of a person
+         * @description With addresses, keys, and outcomes as far as they are kept. The audit log says that it was exported.
+         */
+        get: operations["person_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/platforms": {
         parameters: {
             query?: never;
@@ -176,6 +356,118 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's tags, in the order of their characters
+         * @description The `Link` header holds the address of the next page.
+         */
+        get: operations["tag_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/tags/{tag}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take a tag off every device
+         * @description It is taken off in steps, within minutes. A device that gets the tag before that is done loses it, too. Then a second call answers 404.
+         */
+        delete: operations["tag_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/tags/{tag}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put a tag on devices, or take it off
+         * @description Names people and devices, at most 1,000 together. Devices that a person adds later do not have the tag. Safe to repeat.
+         */
+        post: operations["tag_members"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's templates, newest first
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["template_list"];
+        put?: never;
+        /**
+         * Create a template
+         * @description A template is a name and content. A send names it in `template_id`.
+         */
+        post: operations["template_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/templates/{template_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a template
+         * @description Its name and its content, as they were stored last.
+         */
+        get: operations["template_read"];
+        /**
+         * Replace a template's name and content
+         * @description For the sends that are accepted from now on. What was accepted before keeps its content. Safe to repeat.
+         */
+        put: operations["template_update"];
+        post?: never;
+        /**
+         * Delete a template
+         * @description What was accepted with it keeps its content, also if it is scheduled. A second call answers 404.
+         */
+        delete: operations["template_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -215,7 +507,7 @@ export interface paths {
         head?: never;
         /**
          * Change a notification before it is sent, or while it is paused
-         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but a send to a segment stays one, and so does a send to the whole channel. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat.
+         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat.
          */
         patch: operations["notification_edit"];
         trace?: never;
@@ -300,6 +592,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notification/{notification_id}/targets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List whom a notification names, in the order of the send
+         * @description Empty for a send that names nobody one by one. Kept as long as the log of its recipients. A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["notification_targets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notifications/{channel_id}": {
         parameters: {
             query?: never;
@@ -314,6 +626,26 @@ export interface paths {
         get: operations["notification_list"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/preferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and change what a device or a person wants
+         * @description Lists the channel's categories with what the device, or its person, chose, after `choices` took effect. For a device that is not known they are the defaults, and nothing is stored. A device of a person has the person's choices, and sends its `keys` or `auth` to prove itself. With `identity_token` in place of a device it is the person who reads and chooses, and who may opt out.
+         */
+        post: operations["preferences"];
         delete?: never;
         options?: never;
         head?: never;
@@ -351,7 +683,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update a subscription
-         * @description Call it at every visit. `attributes`, if given, replace the stored ones. If a browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes and history stay. Without proof, the result is a new subscription. The same is true for a known endpoint with another `auth`.
+         * @description Call it at every visit. `attributes`, if given, replace the stored ones. If a browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags and history stay. Without proof, the result is a new subscription. The same is true for a known endpoint with another `auth`. `external_id` says whose device it is. A channel asks for an `identity_token` when that changes, unless its setting `identity` is `trust`; see [identity](/docs/identity).
          */
         post: operations["subscribe"];
         delete?: never;
@@ -404,11 +736,99 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * @description * `pending` - pending
-         * @enum {string}
-         */
-        AcceptedStatus: "pending";
+        /** @description A button. */
+        Action: {
+            /** @description Its name in reports of clicks. */
+            id: string;
+            /** @description What it says. */
+            title: string;
+            /**
+             * Format: uri
+             * @description Opened on click, instead of the notification's.
+             */
+            url?: string;
+            /**
+             * Format: uri
+             * @description URL of its icon.
+             */
+            icon?: string;
+        };
+        /** @description For Android, as FCM passes it on. */
+        AndroidContent: {
+            /** @description Replaces the title; null: none. */
+            title?: string | null;
+            /** @description Replaces the main text; null: none, if there is a title. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image; null: none.
+             */
+            image?: string | null;
+            /** @description The app's notification channel. */
+            channel_id?: string;
+            /** @description File in the app, or `default`. */
+            sound?: string;
+            /** @description Color of the small icon. */
+            color?: string;
+            /** @description Drawable of the app. */
+            small_icon?: string;
+            /** @description Intent filter of the activity to open. */
+            click_action?: string;
+            /** @description Replaces a notification with the same tag. Without it, the notification's id. */
+            tag?: string;
+            /** @description Shown on the app's icon. */
+            count?: number;
+            /** @description On the lock screen. */
+            visibility?: components["schemas"]["Visibility"];
+            /** @description Everything goes into `data`, and the app shows the notification itself. */
+            data_only?: boolean;
+        };
+        /** @description For Android alone. */
+        AndroidEdit: {
+            /** @description Replaces the title; null: none. */
+            title?: string | null;
+            /** @description Replaces the main text; null: none, if there is a title. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image; null: none.
+             */
+            image?: string | null;
+            /** @description The app's notification channel. */
+            channel_id?: string;
+            /** @description File in the app, or `default`. */
+            sound?: string;
+            /** @description Color of the small icon. */
+            color?: string;
+            /** @description Drawable of the app. */
+            small_icon?: string;
+            /** @description Intent filter of the activity to open. */
+            click_action?: string;
+            /** @description Replaces a notification with the same tag. Without it, the notification's id. */
+            tag?: string;
+            /** @description Shown on the app's icon. */
+            count?: number;
+            /** @description On the lock screen. */
+            visibility?: components["schemas"]["Visibility"];
+            /** @description Everything goes into `data`, and the app shows the notification itself. */
+            data_only?: boolean;
+        } | null;
+        /** @description A text, a number, or null. */
+        AttributeChange: (string | null) | number;
+        /** @description Attributes to set; null takes one away. */
+        AttributeChanges: {
+            [key: string]: components["schemas"]["AttributeChange"];
+        };
         /** @description See [segments](/docs/segments). */
         AttributeExists: {
             /** @description What is compared. */
@@ -462,34 +882,32 @@ export interface components {
         Attributes: {
             [key: string]: components["schemas"]["AttributeValue"];
         };
+        /**
+         * @description Whom a notification is for.
+         * @enum {string}
+         */
+        AudienceKind: "channel" | "segment" | "rule" | "targets" | "subscription";
         /** @description Whom the notification is for. */
         AudienceOutput: {
-            /**
-             * @description `subscription`: a test from the console, for one subscription.
-             *
-             *     * `channel` - channel
-             *     * `segment` - segment
-             *     * `subscription` - subscription
-             */
-            kind: components["schemas"]["AudienceOutputKindEnum"];
+            /** @description `subscription`: a test from the console, for one subscription. */
+            kind: components["schemas"]["AudienceKind"];
             /**
              * Format: uuid
              * @description With the kind `segment`.
              */
             segment_id: string | null;
+            /** @description The category that the send names; null: nobody can refuse it. */
+            category: string | null;
+            /** @description With the kind `rule`. */
+            rule: components["schemas"]["AudienceRule"];
             /**
              * Format: uuid
              * @description With the kind `subscription`.
              */
             subscription_id: string | null;
         };
-        /**
-         * @description * `channel` - channel
-         *     * `segment` - segment
-         *     * `subscription` - subscription
-         * @enum {string}
-         */
-        AudienceOutputKindEnum: "channel" | "segment" | "subscription";
+        /** @description A rule as [segments](/docs/segments) describes it. */
+        AudienceRule: (components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"]) | null;
         /** @description That the notification is cancelled. */
         CancelOutput: {
             /** @description Always true. */
@@ -501,6 +919,57 @@ export interface components {
              * @description The notification's id.
              */
             notificationId: string;
+        };
+        /** @description What of a category can be changed. */
+        CategoryFields: {
+            /** @description For people. */
+            name: string;
+            /** @description For people: what they get. Default: `""`. */
+            description?: string;
+            /** @description Whether those who chose nothing get its notifications. */
+            default: boolean;
+            /** @description Lists are in this order. A new category comes last. */
+            position?: number;
+        };
+        /** @description A category to make. */
+        CategoryInput: {
+            /** @description For people. */
+            name: string;
+            /** @description For people: what they get. Default: `""`. */
+            description?: string;
+            /** @description Whether those who chose nothing get its notifications. */
+            default: boolean;
+            /** @description Lists are in this order. A new category comes last. */
+            position?: number;
+            /** @description For `category` of a send. It never changes. */
+            key: string;
+        };
+        /** @description A category. */
+        CategoryOutput: {
+            /** @description For `category` of a send. */
+            key: string;
+            /** @description For people. */
+            name: string;
+            /** @description For people: what they get. */
+            description: string;
+            /** @description Whether those who chose nothing get its notifications. */
+            default: boolean;
+            /** @description Lists are in this order. */
+            position: number;
+            /**
+             * Format: date-time
+             * @description When the category was created.
+             */
+            created_at: string;
+        };
+        /** @description Whom the channel reaches. */
+        ChannelAudienceOutput: {
+            /** @description Active subscriptions. */
+            devices: components["schemas"]["DeviceCountsOutput"];
+            /** @description People with at least one active device. */
+            people: number;
+            /** @description Active devices that are nobody's. */
+            anonymous_devices: number;
         };
         /** @description A channel. */
         ChannelOutput: {
@@ -533,6 +1002,10 @@ export interface components {
             /** @description Sums of all notifications. */
             notification_stats: components["schemas"]["NotificationStatsOutput"];
         };
+        /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
+        Choices: {
+            [key: string]: boolean | null;
+        };
         /** @description The fields of a send. Text that was not given is "". */
         ContentOutput: {
             /** @description Shown above the main text. */
@@ -551,92 +1024,253 @@ export interface components {
             };
             /** @description Seconds for which delivery is tried. */
             ttl: number;
-            /**
-             * @description Which devices that save energy are woken.
-             *
-             *     * `very-low` - very-low
-             *     * `low` - low
-             *     * `normal` - normal
-             *     * `high` - high
-             */
+            /** @description Which devices that save energy are woken. */
             urgency: components["schemas"]["Urgency"];
             /** @description A newer one with the same topic replaces it. */
             topic: string;
+            /** @description Buttons of the notification. */
+            actions: {
+                [key: string]: string;
+            }[];
+            /** @description For browsers alone. */
+            web: {
+                [key: string]: unknown;
+            };
+            /** @description For Android alone. */
+            android: {
+                [key: string]: unknown;
+            };
+            /** @description For iOS alone. */
+            ios: {
+                [key: string]: unknown;
+            };
+            /** @description Texts by language. */
+            translations: {
+                [key: string]: {
+                    [key: string]: unknown;
+                };
+            };
+            /** @description Whether it has values of each recipient. */
+            personalize: boolean;
+            /** @description The send's values for its placeholders, without those of targets. */
+            vars: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            };
+            /** @description What becomes of recipients without a value. */
+            on_missing: components["schemas"]["OnMissing"];
         };
+        /**
+         * @description What a platform's push service knows the channel by.
+         * @enum {string}
+         */
+        CredentialKind: "vapid_key" | "fcm_service_account" | "apns_key";
         /** @description Which credential a platform uses; never a secret. */
         CredentialOutput: {
-            /**
-             * @description Depends on the platform.
-             *
-             *     * `vapid_key` - vapid_key
-             *     * `fcm_service_account` - fcm_service_account
-             *     * `apns_key` - apns_key
-             */
-            kind: components["schemas"]["CredentialOutputKindEnum"];
+            /** @description Depends on the platform. */
+            kind: components["schemas"]["CredentialKind"];
             /** @description The public key (`vapid_key`), the project id (`fcm_service_account`) or the key id (`apns_key`). Never a secret. */
             id: string;
         } | null;
-        /**
-         * @description * `vapid_key` - vapid_key
-         *     * `fcm_service_account` - fcm_service_account
-         *     * `apns_key` - apns_key
-         * @enum {string}
-         */
-        CredentialOutputKindEnum: "vapid_key" | "fcm_service_account" | "apns_key";
         /** @description A time that moves with the clock. */
         DaysAgo: {
             /** @description So many days before now. */
             days_ago: number;
         };
+        /** @description Active subscriptions by platform. */
+        DeviceCountsOutput: {
+            /** @description Browsers. */
+            web: number;
+            /** @description Through FCM. */
+            android: number;
+            /** @description Through APNs. */
+            ios: number;
+        };
         /**
-         * @description * `received` - received
-         *     * `clicked` - clicked
-         *     * `dismissed` - dismissed
+         * @description What a device reports. See [events](/docs/events).
          * @enum {string}
          */
         DeviceEvent: "received" | "clicked" | "dismissed";
         /**
-         * @description Identifies a device. `address` is a browser's endpoint or a phone's token.
+         * @description Names a device, by a browser's endpoint or a phone's token.
          *
          *     For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
          *     counts. The other field is not validated. Undeclared fields are ignored, because browsers add
          *     their own.
          */
         DeviceInput: {
-            /**
-             * @description What the device receives push by.
-             *
-             *     * `web` - web
-             *     * `android` - android
-             *     * `ios` - ios Default: `"web"`.
-             */
+            /** @description What the device receives push by. Default: `"web"`. */
             platform?: components["schemas"]["Platform"];
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
             endpoint?: string;
             /** @description Of a phone: its FCM or APNs token. */
             provider_token?: string;
         };
+        /** @description Everything that is stored of a device. */
+        DeviceKnown: {
+            /**
+             * Format: uuid
+             * @description The subscription's id.
+             */
+            subscription_id: string;
+            /**
+             * Format: uuid
+             * @description The channel's id.
+             */
+            channel_id: string;
+            /** @description What it receives push by. */
+            platform: components["schemas"]["Platform"];
+            /** @description Its endpoint or token. */
+            address: string;
+            /** @description A browser's public key. */
+            p256dh: string;
+            /** @description A secret of the device. */
+            auth: string;
+            /** @description Which service takes messages for it. */
+            push_service: string;
+            /** @description Why it ended. */
+            expired_code: string;
+            attributes: components["schemas"]["Attributes"];
+            /** @description In their order. */
+            tags: string[];
+            /** @description An IANA name, or "". */
+            timezone: string;
+            /** @description BCP 47, or "". */
+            language: string;
+            /** @description Empty, because they are the person's. */
+            choices: {
+                [key: string]: boolean;
+            };
+            /**
+             * Format: date-time
+             * @description When it first subscribed.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last subscribed.
+             */
+            registered_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            expired_at: string | null;
+            /** @description As far as they are kept, the newest first. */
+            deliveries: components["schemas"]["OutcomeKnown"][];
+        };
         /** @description What a send would do. */
         DryRunOutput: {
             /** @description By target platform. */
             platforms: {
-                [key: string]: components["schemas"]["PlatformDryRun"];
+                [key: string]: components["schemas"]["PlatformDryRunOutput"];
             };
+            /** @description Of a send to targets: whom nobody knows. */
+            unknown?: components["schemas"]["UnknownOutput"];
+            /** @description On which other platforms the targets have devices. */
+            detail?: string;
         };
-        /** @description The shape of an input object. With `refuse_unknown`, an undeclared field is a fault. */
+        /**
+         * @description Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
+         *     has none.
+         */
+        EditInput: {
+            /** @description Main text. */
+            body?: string;
+            /** @description Shown above the main text. */
+            title?: string | null;
+            /**
+             * Format: uri
+             * @description Destination opened on click.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description URL of the icon image.
+             */
+            icon?: string | null;
+            /**
+             * Format: uri
+             * @description URL of a large image.
+             */
+            image?: string | null;
+            /** @description Passed to the device unchanged. */
+            data?: {
+                [key: string]: string;
+            } | null;
+            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
+            ttl?: number | null;
+            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). */
+            urgency?: string | null;
+            /** @description A newer notification with the same topic replaces the older one on the device. */
+            topic?: string | null;
+            /** @description Buttons of the notification. */
+            actions?: components["schemas"]["Action"][] | null;
+            /** @description For browsers alone. */
+            web?: components["schemas"]["WebEdit"];
+            /** @description For Android alone. */
+            android?: components["schemas"]["AndroidEdit"];
+            /** @description For iOS alone. */
+            ios?: components["schemas"]["IosEdit"];
+            /** @description Texts by language (BCP 47). */
+            translations?: {
+                [key: string]: components["schemas"]["Translation"];
+            } | null;
+            /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. */
+            personalize?: boolean | null;
+            /** @description Values of the send for its placeholders. */
+            vars?: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            } | null;
+            /** @description What becomes of recipients without a value for a placeholder without default. */
+            on_missing?: string | null;
+            /**
+             * Format: date-time
+             * @description When omitted or in the past, the notification is sent at once.
+             */
+            scheduled_at?: string | null;
+            /**
+             * Format: date-time
+             * @description Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.
+             */
+            expires_at?: string | null;
+            /**
+             * Format: uuid
+             * @description Another segment only if the send is to a segment.
+             */
+            segment_id?: string | null;
+            /** @description The key of a category. Who refuses it does not get the notification. */
+            category?: string | null;
+            /** @description Another rule only if the send is to a rule. */
+            rule?: components["schemas"]["AudienceRule"];
+            /** @description Another targets only if the send is to a targets. */
+            external_ids?: string[] | null;
+            /** @description Another targets only if the send is to a targets. */
+            subscription_ids?: string[] | null;
+            /** @description Another targets only if the send is to a targets. */
+            targets?: components["schemas"]["TargetInput"][] | null;
+            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. */
+            target_platforms?: string[] | null;
+        };
+        /** @description What was deleted. */
+        ErasedCount: {
+            /** @description Devices of the person. */
+            devices: number;
+        };
+        /** @description That nothing is stored of the person any more. */
+        ErasedOutput: {
+            /** @description How much it was. */
+            erased: components["schemas"]["ErasedCount"];
+        };
+        /** @description An event of one delivery. */
         EventInput: {
             /** @description The tracking token of the message. */
             token: string;
-            /**
-             * @description What happened to the notification.
-             *
-             *     * `received` - received
-             *     * `clicked` - clicked
-             *     * `dismissed` - dismissed
-             */
+            /** @description What happened to the notification. */
             event: components["schemas"]["DeviceEvent"];
+            /** @description Of a click: the id of the button that was clicked. Default: `""`. */
+            action?: string;
         };
-        /** @description Unknown fields are refused, because an app may have misspelt one. */
+        /** @description Events of devices. Unknown fields are refused, because an app may have misspelt one. */
         EventsInput: {
             /** @description In any order. */
             events: components["schemas"]["EventInput"][];
@@ -650,18 +1284,203 @@ export interface components {
             /** @description For people. */
             detail: string;
         };
-        /** @description The shape of an input object. With `refuse_unknown`, an undeclared field is a fault. */
+        /** @description See [segments](/docs/segments). */
+        HasTag: {
+            /** @description The device has this tag. */
+            tag: string;
+        };
+        /**
+         * @description How an identity key signs.
+         * @enum {string}
+         */
+        IdentityAlgorithm: "HS256" | "ES256";
+        /** @description An identity key to make. */
+        IdentityKeyInput: {
+            /** @description `HS256`: the service makes a secret, and shows it once. `ES256`: your backend keeps a private key, and the service gets the public key only. */
+            algorithm: components["schemas"]["IdentityAlgorithm"];
+            /** @description With `ES256` only: the PEM of the public key, on P-256. */
+            public_key?: string;
+        };
+        /** @description An identity key, without its secret. */
+        IdentityKeyOutput: {
+            /**
+             * Format: uuid
+             * @description For `kid` of a token.
+             */
+            identity_key_id: string;
+            /** @description By which it signs. */
+            algorithm: components["schemas"]["IdentityAlgorithm"];
+            /** @description PEM; null for HS256. */
+            readonly public_key: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was made.
+             */
+            created_at: string;
+        };
+        /**
+         * @description How much an iPhone lets the notification disturb.
+         * @enum {string}
+         */
+        InterruptionLevel: "passive" | "active" | "time-sensitive" | "critical";
+        /** @description For iOS, as Apple's payload keys say. */
+        IosContent: {
+            /** @description Replaces the title; null: none. */
+            title?: string | null;
+            /** @description Replaces the main text; null: none, if there is a title. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image; null: none.
+             */
+            image?: string | null;
+            /** @description Below the title. */
+            subtitle?: string;
+            /** @description File in the app, or `default`; or one with a volume. */
+            sound?: string | components["schemas"]["SoundFile"];
+            /** @description On the icon; 0 removes it. */
+            badge?: number;
+            /** @description The app's category, whose buttons iOS shows. */
+            category?: string;
+            /** @description Notifications of a thread are grouped. */
+            thread_id?: string;
+            /** @description How much it may disturb. */
+            interruption_level?: components["schemas"]["InterruptionLevel"];
+            /** @description Sorts the app's notifications in the summary. */
+            relevance_score?: number;
+            /** @description The window of the app to bring forward. */
+            target_content_id?: string;
+            /** @description Wakes the app in the background, too. */
+            content_available?: boolean;
+        };
+        /** @description For iOS alone. */
+        IosEdit: {
+            /** @description Replaces the title; null: none. */
+            title?: string | null;
+            /** @description Replaces the main text; null: none, if there is a title. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image; null: none.
+             */
+            image?: string | null;
+            /** @description Below the title. */
+            subtitle?: string;
+            /** @description File in the app, or `default`; or one with a volume. */
+            sound?: string | components["schemas"]["SoundFile"];
+            /** @description On the icon; 0 removes it. */
+            badge?: number;
+            /** @description The app's category, whose buttons iOS shows. */
+            category?: string;
+            /** @description Notifications of a thread are grouped. */
+            thread_id?: string;
+            /** @description How much it may disturb. */
+            interruption_level?: components["schemas"]["InterruptionLevel"];
+            /** @description Sorts the app's notifications in the summary. */
+            relevance_score?: number;
+            /** @description The window of the app to bring forward. */
+            target_content_id?: string;
+            /** @description Wakes the app in the background, too. */
+            content_available?: boolean;
+        } | null;
+        /** @description The keys of a browser's PushSubscription. */
         KeysInput: {
             /** @description The browser's public key, base64url. */
             p256dh: string;
             /** @description The browser's secret of 16 bytes, base64url. */
             auth: string;
         };
+        /** @description See [segments](/docs/segments). */
+        LanguageIs: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "language";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "eq" | "ne" | "starts_with";
+            /** @description What it is compared with. */
+            value: string;
+        };
+        /** @description See [segments](/docs/segments). */
+        LanguageIsOneOf: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "language";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "in";
+            /** @description What it is compared with. */
+            value: string[];
+        };
+        /** @description Devices of the audience that did not become recipients. */
+        LeftOutOutput: {
+            /** @description They, or their person, refuse the category. */
+            opted_out: number;
+        };
+        /** @description Whom a device belongs to. */
+        LinkInput: {
+            /**
+             * Format: uuid
+             * @description As `POST /subscribe` answered it.
+             */
+            subscription_id: string;
+            /** @description Your id of the user. null: nobody. */
+            external_id: string | null;
+        };
+        /** @description What was linked. */
+        LinkedOutput: {
+            /** @description Devices that belong to whom the request said. */
+            linked: number;
+            /** @description Ids that are no subscriptions of the channel. */
+            unknown: string[];
+        };
+        /** @description Devices to link. */
+        LinksInput: {
+            /** @description Each device once. */
+            links: components["schemas"]["LinkInput"][];
+        };
+        /** @description Who gets the tag, or no longer has it. */
+        MembersInput: {
+            /** @description Your ids of people. All their devices of now are meant. */
+            external_ids?: string[];
+            /** @description Ids that `POST /subscribe` answered. */
+            subscription_ids?: string[];
+            /** @description Takes the tag off. Default: `false`. */
+            remove?: boolean;
+        };
+        /** @description What was changed. */
+        MembersOutput: {
+            /** @description Named devices that have the tag now, or no longer have it. */
+            devices: number;
+            /** @description Named devices that did not get the tag, because they have 100. */
+            full: number;
+            unknown: components["schemas"]["UnknownMembers"];
+        };
         /** @description That it is done. */
         MessageOutput: {
             /** @description For people. */
             message: string;
         };
+        /** @description A fixed time, or one that moves with the clock. */
+        Moment: string | components["schemas"]["DaysAgo"];
         /** @description A notification with all that is known of its result. */
         NotificationDetailsOutput: {
             /**
@@ -669,15 +1488,7 @@ export interface components {
              * @description As the send returned it.
              */
             notification_id: string;
-            /**
-             * @description As [states](/docs/states) explains.
-             *
-             *     * `pending` - pending
-             *     * `processing` - processing
-             *     * `sent` - sent
-             *     * `failed` - failed
-             *     * `cancelled` - cancelled
-             */
+            /** @description As [states](/docs/states) explains. */
             status: components["schemas"]["NotificationStatus"];
             /** @description Whether it waits to be resumed. */
             paused: boolean;
@@ -688,6 +1499,11 @@ export interface components {
              * @description When it was changed last.
              */
             edited_at: string | null;
+            /**
+             * Format: uuid
+             * @description The template that the send named; it may be deleted since.
+             */
+            template_id: string | null;
             /** @description Who gets it. */
             audience: components["schemas"]["AudienceOutput"];
             /** @description When it is and was sent. */
@@ -698,6 +1514,10 @@ export interface components {
             platforms: {
                 [key: string]: components["schemas"]["PlatformDetailsOutput"];
             };
+            /** @description Who of the audience is no recipient; grows as `platforms`. */
+            left_out: components["schemas"]["LeftOutOutput"];
+            /** @description From when it is sent; empty until it starts, the earliest first. */
+            releases: components["schemas"]["ReleaseOutput"][];
             /** @description Why recipients bounced, the most frequent reason first. */
             reasons: components["schemas"]["ReasonOutput"][];
             /** @description Recipients that reported `received`. */
@@ -706,6 +1526,23 @@ export interface components {
             clicked_count: number;
             /** @description Recipients that reported `dismissed`. */
             dismissed_count: number;
+            /** @description Recipients that clicked each button first. */
+            actions_clicked: {
+                [key: string]: number;
+            };
+        };
+        /** @description See [segments](/docs/segments). */
+        NotificationEnded: {
+            /**
+             * Format: uuid
+             * @description It ended so for the device.
+             */
+            notification: string;
+            /**
+             * @description How it ended.
+             * @enum {string}
+             */
+            outcome: "delivered" | "bounced" | "received" | "clicked" | "not_clicked" | "not_received";
         };
         /** @description The interface's fields in its order. Text that was not given is "". */
         NotificationListedOutput: {
@@ -740,15 +1577,7 @@ export interface components {
              * @description When the send was accepted.
              */
             created_at: string;
-            /**
-             * @description See [states](/docs/states).
-             *
-             *     * `pending` - pending
-             *     * `processing` - processing
-             *     * `sent` - sent
-             *     * `failed` - failed
-             *     * `cancelled` - cancelled
-             */
+            /** @description See [states](/docs/states). */
             status: components["schemas"]["NotificationStatus"];
             /** @description As asked for, without duplicates. */
             target_platforms: components["schemas"]["Platform"][];
@@ -796,15 +1625,7 @@ export interface components {
              * @description When the send was accepted.
              */
             created_at: string;
-            /**
-             * @description See [states](/docs/states).
-             *
-             *     * `pending` - pending
-             *     * `processing` - processing
-             *     * `sent` - sent
-             *     * `failed` - failed
-             *     * `cancelled` - cancelled
-             */
+            /** @description See [states](/docs/states). */
             status: components["schemas"]["NotificationStatus"];
             /** @description As asked for, without duplicates. */
             target_platforms: components["schemas"]["Platform"][];
@@ -828,65 +1649,50 @@ export interface components {
             total_clicked: number;
         };
         /**
-         * @description * `pending` - pending
-         *     * `processing` - processing
-         *     * `sent` - sent
-         *     * `failed` - failed
-         *     * `cancelled` - cancelled
+         * @description As [states](/docs/states) explains.
          * @enum {string}
          */
         NotificationStatus: "pending" | "processing" | "sent" | "failed" | "cancelled";
         /**
-         * @description Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
-         *     has none.
+         * @description What becomes of a recipient without a value. See [content](/docs/content).
+         * @enum {string}
          */
-        PatchedEditInput: {
-            /** @description Main text. */
-            body?: string;
-            /** @description Shown above the main text. */
-            title?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
-             * @description URL of the icon image.
-             */
-            icon?: string | null;
-            /**
-             * Format: uri
-             * @description URL of a large image.
-             */
-            image?: string | null;
-            /**
-             * Format: date-time
-             * @description When omitted or in the past, the notification is sent at once.
-             */
-            scheduled_at?: string | null;
-            /**
-             * Format: date-time
-             * @description Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.
-             */
-            expires_at?: string | null;
+        OnMissing: "empty" | "bounce";
+        /** @description What became of a notification for the device. */
+        OutcomeKnown: {
             /**
              * Format: uuid
-             * @description Another segment, if the send is to a segment; null only if it is to the whole channel.
+             * @description The notification's id.
              */
-            segment_id?: string | null;
-            /** @description Duplicates count once. */
-            target_platforms?: components["schemas"]["Platform"][] | null;
-            /** @description Passed to the device unchanged. */
-            data?: {
-                [key: string]: string;
-            } | null;
-            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
-            ttl?: number | null;
-            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). */
-            urgency?: string | null;
-            /** @description A newer notification with the same topic replaces the older one on the device. */
-            topic?: string | null;
+            notification_id: string;
+            /** @description What it said. */
+            title: string;
+            /** @description What it said. */
+            body: string;
+            /** @description `waiting`, `delivered` or `bounced`. */
+            outcome: string;
+            /** @description Why it bounced. */
+            code: string;
+            /**
+             * Format: date-time
+             * @description When that was known.
+             */
+            finished_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported it.
+             */
+            received_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported it.
+             */
+            clicked_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported it.
+             */
+            dismissed_at: string | null;
         };
         /** @description Why a platform sends nothing now. */
         PauseOutput: {
@@ -910,10 +1716,109 @@ export interface components {
             /** @description Whether it is paused now. */
             paused: boolean;
         };
+        /** @description A device of the person. */
+        PersonDeviceOutput: {
+            /**
+             * Format: uuid
+             * @description The subscription's id.
+             */
+            subscription_id: string;
+            /** @description What it receives push by. */
+            platform: components["schemas"]["Platform"];
+            /** @description Whether it gets messages. */
+            active: boolean;
+            /**
+             * Format: date-time
+             * @description When it first subscribed.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last subscribed.
+             */
+            last_seen_at: string;
+            /** @description An IANA name, or "". */
+            timezone: string;
+            /** @description BCP 47, or "". */
+            language: string;
+            attributes: components["schemas"]["Attributes"];
+            /** @description In their order. */
+            tags: string[];
+        };
+        /** @description See [segments](/docs/segments). */
+        PersonExists: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "external_id";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "exists";
+            /** @description What it is compared with. */
+            value: boolean;
+        };
+        /** @description What to change of a person. What is left out stays as it is. */
+        PersonInput: {
+            /** @description Whether no device of the person gets anything. */
+            opted_out?: boolean;
+            choices?: components["schemas"]["Choices"];
+            attributes?: components["schemas"]["AttributeChanges"];
+            /** @description Tags that all devices of the person get. */
+            add_tags?: string[];
+            /** @description Tags that no device of the person has any more. */
+            remove_tags?: string[];
+        };
+        /** @description Everything that is stored of a person. */
+        PersonKnown: {
+            /** @description The owner's id of the user. */
+            external_id: string;
+            /**
+             * Format: uuid
+             * @description The channel's id.
+             */
+            channel_id: string;
+            /**
+             * Format: date-time
+             * @description When the person was first named.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Since when no device gets anything.
+             */
+            opted_out_at: string | null;
+            /** @description By category: what the person chose. */
+            choices: {
+                [key: string]: boolean;
+            };
+            /** @description All that are stored, the oldest first. */
+            devices: components["schemas"]["DeviceKnown"][];
+            /** @description As far as targets are kept, the newest first. */
+            values: components["schemas"]["ValuesKnown"][];
+        };
+        /** @description A person. */
+        PersonOutput: {
+            /** @description The owner's id of the user. */
+            external_id: string;
+            /**
+             * Format: date-time
+             * @description When the person was first named.
+             */
+            created_at: string;
+            /** @description Whether no device gets anything. */
+            opted_out: boolean;
+            /** @description By category: what the person chose. */
+            choices: {
+                [key: string]: boolean;
+            };
+            /** @description All that are stored, the oldest first. */
+            devices: components["schemas"]["PersonDeviceOutput"][];
+        };
         /**
-         * @description * `web` - web
-         *     * `android` - android
-         *     * `ios` - ios
+         * @description What a device receives push by.
          * @enum {string}
          */
         Platform: "web" | "android" | "ios";
@@ -929,13 +1834,15 @@ export interface components {
             planned: boolean;
         };
         /** @description What one platform would get. */
-        PlatformDryRun: {
+        PlatformDryRunOutput: {
             /** @description Size of the message for one device. */
             payload_bytes: number;
             /** @description Active subscriptions that it would reach. */
             audience: number;
             /** @description Whether `audience` is an estimate. */
             estimated: boolean;
+            /** @description With `personalize`: the largest message for one of 20 devices, if it has any. */
+            largest_sampled_bytes?: number;
         };
         /** @description See [segments](/docs/segments). */
         PlatformIs: {
@@ -949,11 +1856,8 @@ export interface components {
              * @enum {string}
              */
             operator: "eq" | "ne";
-            /**
-             * @description What it is compared with.
-             * @enum {string}
-             */
-            value: "web" | "android" | "ios";
+            /** @description What it is compared with. */
+            value: components["schemas"]["Platform"];
         };
         /** @description See [segments](/docs/segments). */
         PlatformIsOneOf: {
@@ -968,7 +1872,7 @@ export interface components {
              */
             operator: "in";
             /** @description What it is compared with. */
-            value: ("web" | "android" | "ios")[];
+            value: components["schemas"]["Platform"][];
         };
         /** @description One platform of a channel. */
         PlatformStateOutput: {
@@ -999,6 +1903,45 @@ export interface components {
             /** @description Whether iOS is enabled. */
             ios: boolean;
         };
+        /** @description A category, and whether its notifications are wanted. */
+        PreferenceOutput: {
+            /** @description The category's key. */
+            key: string;
+            /** @description For people. */
+            name: string;
+            /** @description For people: what they get. */
+            description: string;
+            /** @description By choice, or by default. */
+            chosen: boolean;
+        };
+        /**
+         * @description A device, and what it chooses. Undeclared fields are ignored, because browsers add their
+         *     own.
+         */
+        PreferencesInput: {
+            /** @description What the device receives push by. Default: `"web"`. */
+            platform?: components["schemas"]["Platform"];
+            /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
+            endpoint?: string;
+            /** @description Of a phone: its FCM or APNs token. */
+            provider_token?: string;
+            /** @description Of a browser: needed if it belongs to a person. */
+            keys?: components["schemas"]["KeysInput"];
+            /** @description Of a phone: needed if it belongs to a person. */
+            auth?: string;
+            choices?: components["schemas"]["Choices"];
+            /** @description In place of a device: the person whom it proves ([identity](/docs/identity)). */
+            identity_token?: string;
+            /** @description Only with `identity_token`: whether all devices get nothing. */
+            opted_out?: boolean;
+        };
+        /** @description What the device or the person wants now. */
+        PreferencesOutput: {
+            /** @description All of the channel, in its order. */
+            categories: components["schemas"]["PreferenceOutput"][];
+            /** @description Only of a person: whether all devices get nothing. */
+            opted_out?: boolean;
+        };
         /** @description An error (RFC 9457). Decide by its `code`. */
         Problem: {
             /** @description A link to the explanation of the code. */
@@ -1013,8 +1956,10 @@ export interface components {
             detail: string;
             /** @description With `validation_error`: one for each fault. */
             errors?: components["schemas"]["Fault"][];
+            /** @description Names the request in the service's log. */
+            request_id?: string;
         };
-        /** @description The shape of an input object. With `refuse_unknown`, an undeclared field is a fault. */
+        /** @description Credentials of push services. What is missing stays as it is. */
         ProvidersConfigInput: {
             /** @description The service account's JSON file, as a string. */
             fcm_service_account?: string;
@@ -1029,25 +1974,33 @@ export interface components {
             /** @description With a bare .p8 text: production or sandbox. */
             apns_environment?: string;
         };
-        /** @description The shape of an input object. With `refuse_unknown`, an undeclared field is a fault. */
+        /** @description A channel's credentials. */
         ProvidersInput: {
             /** @description One provider's credentials, or both. */
             providers_config: components["schemas"]["ProvidersConfigInput"];
         };
         /** @description How many recipients bounced for a reason. */
         ReasonOutput: {
-            /**
-             * @description Of the recipients.
-             *
-             *     * `web` - web
-             *     * `android` - android
-             *     * `ios` - ios
-             */
+            /** @description Of the recipients. */
             platform: components["schemas"]["Platform"];
             /** @description Why they bounced, as [results](/docs/results) lists. */
             code: string;
             /** @description How many recipients of the platform. */
             count: number;
+        };
+        /** @description Part of the audience that is sent from one moment on. */
+        ReleaseOutput: {
+            /**
+             * Format: date-time
+             * @description Nobody of it is sent the notification before.
+             */
+            release_at: string;
+            /** @description Its target platforms. */
+            platforms: components["schemas"]["Platform"][];
+            /** @description Whether all its recipients are counted. */
+            planned: boolean;
+            /** @description Grows until `planned` is true. */
+            recipient_count: number;
         };
         /** @description See [segments](/docs/segments). */
         RuleAll: {
@@ -1063,7 +2016,7 @@ export interface components {
         RuleNot: {
             not: components["schemas"]["SegmentRule"];
         };
-        /** @description The shape of an input object. With `refuse_unknown`, an undeclared field is a fault. */
+        /** @description A segment to make, or what replaces one. */
         SegmentInput: {
             /** @description Unique within the channel. */
             name: string;
@@ -1091,11 +2044,11 @@ export interface components {
             updated_at: string;
         };
         /** @description A rule as [segments](/docs/segments) describes it. */
-        SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"];
+        SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"];
         /** @description A notification to send. */
         SendInput: {
-            /** @description Main text. */
-            body: string;
+            /** @description Main text. Required, unless a template gives it. */
+            body?: string;
             /** @description Shown above the main text. Default: `""`. */
             title?: string;
             /**
@@ -1113,6 +2066,36 @@ export interface components {
              * @description URL of a large image.
              */
             image?: string;
+            /** @description Passed to the device unchanged. Default: `{}`. */
+            data?: {
+                [key: string]: string;
+            };
+            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
+            ttl?: number;
+            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
+            urgency?: components["schemas"]["Urgency"];
+            /** @description A newer notification with the same topic replaces the older one on the device. */
+            topic?: string;
+            /** @description Buttons of the notification. */
+            actions?: components["schemas"]["Action"][];
+            /** @description For browsers alone. */
+            web?: components["schemas"]["WebContent"];
+            /** @description For Android alone. */
+            android?: components["schemas"]["AndroidContent"];
+            /** @description For iOS alone. */
+            ios?: components["schemas"]["IosContent"];
+            /** @description Texts by language (BCP 47). */
+            translations?: {
+                [key: string]: components["schemas"]["Translation"];
+            };
+            /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. Default: `false`. */
+            personalize?: boolean;
+            /** @description Values of the send for its placeholders. */
+            vars?: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            };
+            /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
+            on_missing?: components["schemas"]["OnMissing"];
             /**
              * Format: date-time
              * @description When omitted or in the past, the notification is sent at once.
@@ -1128,25 +2111,23 @@ export interface components {
              * @description One segment only; null: the whole channel.
              */
             segment_id?: string | null;
-            /** @description Duplicates count once. Default: `["web"]`. */
-            target_platforms?: components["schemas"]["Platform"][];
-            /** @description Passed to the device unchanged. Default: `{}`. */
-            data?: {
-                [key: string]: string;
-            };
-            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
-            ttl?: number;
+            /** @description The key of a category. Who refuses it does not get the notification. */
+            category?: string;
+            /** @description A rule of this send alone, as [segments](/docs/segments). */
+            rule?: components["schemas"]["AudienceRule"];
+            /** @description All devices of these people. Repeated and unknown ids are no error. */
+            external_ids?: string[] | null;
+            /** @description These subscriptions. Repeated and unknown ids are no error. */
+            subscription_ids?: string[] | null;
+            /** @description People and subscriptions in one list. */
+            targets?: components["schemas"]["TargetInput"][] | null;
+            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. Default: `["web"]`. */
+            target_platforms?: string[];
             /**
-             * @description Which devices that save energy are woken (RFC 8030 section 5.3).
-             *
-             *     * `very-low` - very-low
-             *     * `low` - low
-             *     * `normal` - normal
-             *     * `high` - high Default: `"normal"`.
+             * Format: uuid
+             * @description The content of this template. Each field that the send gives replaces its.
              */
-            urgency?: components["schemas"]["Urgency"];
-            /** @description A newer notification with the same topic replaces the older one on the device. */
-            topic?: string;
+            template_id?: string | null;
             /** @description Check everything; store and send nothing. Default: `false`. */
             dry_run?: boolean;
         };
@@ -1166,7 +2147,27 @@ export interface components {
              * @description When sending starts.
              */
             scheduled_at: string;
-            status: components["schemas"]["AcceptedStatus"];
+            /** @description Always `pending`. */
+            status: components["schemas"]["NotificationStatus"];
+        };
+        /** @description A new identity key. */
+        ShownIdentityKeyOutput: {
+            /**
+             * Format: uuid
+             * @description For `kid` of a token.
+             */
+            identity_key_id: string;
+            /** @description By which it signs. */
+            algorithm: components["schemas"]["IdentityAlgorithm"];
+            /** @description PEM; null for HS256. */
+            readonly public_key: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was made.
+             */
+            created_at: string;
+            /** @description The text whose bytes sign, `psi_` included; null for ES256. It is not shown again. */
+            secret: string | null;
         };
         /** @description How many subscribers a segment has. */
         SizeOutput: {
@@ -1174,6 +2175,15 @@ export interface components {
             size: number;
             /** @description Whether `size` is an estimate. */
             estimated: boolean;
+        };
+        /** @description A sound with its volume. */
+        SoundFile: {
+            /** @description File in the app, or `default`. */
+            name: string;
+            /** @description Heard also if the phone is muted. */
+            critical?: boolean;
+            /** @description 1 is loudest. */
+            volume?: number;
         };
         /** @description That the notification is stopped. */
         StoppedOutput: {
@@ -1186,20 +2196,11 @@ export interface components {
             stopped: boolean;
         };
         /**
-         * @description Identifies a device. `address` is a browser's endpoint or a phone's token.
-         *
-         *     For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
-         *     counts. The other field is not validated. Undeclared fields are ignored, because browsers add
-         *     their own.
+         * @description A device, and what is known of it. Undeclared fields are ignored, because browsers add their
+         *     own.
          */
         SubscribeInput: {
-            /**
-             * @description What the device receives push by.
-             *
-             *     * `web` - web
-             *     * `android` - android
-             *     * `ios` - ios Default: `"web"`.
-             */
+            /** @description What the device receives push by. Default: `"web"`. */
             platform?: components["schemas"]["Platform"];
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
             endpoint?: string;
@@ -1208,6 +2209,12 @@ export interface components {
             /** @description A browser must give them. */
             keys?: components["schemas"]["KeysInput"];
             attributes?: components["schemas"]["Attributes"];
+            /** @description All tags of the device. They replace the stored ones. */
+            tags?: string[];
+            /** @description Tags that the device gets in addition. Not with `tags`. */
+            add_tags?: string[];
+            /** @description Tags that the device has no more. Not with `tags`. */
+            remove_tags?: string[];
             /** @description Of a browser: the channel's public key that it subscribed with. */
             vapid_public_key?: string;
             /** @description For phones: 16 random bytes that the app makes once and keeps. A phone proves itself with it, as a browser does with `keys.auth`. */
@@ -1221,6 +2228,14 @@ export interface components {
              * @description The `subscriptionId` of the previous subscription.
              */
             previous_subscription_id?: string;
+            /** @description The owner's id of the user whose device it is. null: nobody's (sign-out). */
+            external_id?: string | null;
+            /** @description A JWT of the owner's backend, which proves `external_id` ([identity](/docs/identity)). */
+            identity_token?: string;
+            /** @description An IANA name, such as `Europe/Berlin`. An unknown one is stored as none. */
+            timezone?: string | null;
+            /** @description BCP 47, such as `de-AT`; at most 35 characters. Another text is stored as none. */
+            language?: string | null;
         };
         /** @description The device's subscription. */
         SubscriptionOutput: {
@@ -1232,6 +2247,137 @@ export interface components {
              */
             subscriptionId: string;
         };
+        /** @description A tag of the channel. */
+        TagOutput: {
+            /** @description As devices have it. */
+            tag: string;
+            /** @description Stored devices that have it, also expired ones; at most 1000. */
+            devices: number;
+            /** @description Whether there are more devices than that. */
+            more: boolean;
+        };
+        /** @description A person or a subscription. */
+        TargetInput: {
+            /** @description All devices of this person. */
+            external_id?: string;
+            /**
+             * Format: uuid
+             * @description This subscription alone.
+             */
+            subscription_id?: string;
+            /** @description Its own values for placeholders, above the send's. */
+            vars?: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            };
+        };
+        /** @description A person or a subscription that the send named, and what became of it. */
+        TargetOutput: {
+            /** @description As the send named it. */
+            external_id: string | null;
+            /**
+             * Format: uuid
+             * @description As the send named it.
+             */
+            subscription_id: string | null;
+            /** @description `reached`: it has a recipient. See [direct](/docs/direct). */
+            state: components["schemas"]["TargetState"];
+            /** @description How many of its devices became recipients. */
+            devices: number;
+        };
+        /**
+         * @description What became of one that a send names. See [direct](/docs/direct).
+         * @enum {string}
+         */
+        TargetState: "reached" | "unknown" | "left_out" | "waiting";
+        /**
+         * @description The content of a template: any of these fields of a send. What is missing is left to the
+         *     send.
+         */
+        TemplateContent: {
+            /** @description Main text. */
+            body?: string;
+            /** @description Shown above the main text. Default: `""`. */
+            title?: string;
+            /**
+             * Format: uri
+             * @description Destination opened on click.
+             */
+            url?: string;
+            /**
+             * Format: uri
+             * @description URL of the icon image.
+             */
+            icon?: string;
+            /**
+             * Format: uri
+             * @description URL of a large image.
+             */
+            image?: string;
+            /** @description Passed to the device unchanged. Default: `{}`. */
+            data?: {
+                [key: string]: string;
+            };
+            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
+            ttl?: number;
+            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
+            urgency?: components["schemas"]["Urgency"];
+            /** @description A newer notification with the same topic replaces the older one on the device. */
+            topic?: string;
+            /** @description Buttons of the notification. */
+            actions?: components["schemas"]["Action"][];
+            /** @description For browsers alone. */
+            web?: components["schemas"]["WebContent"];
+            /** @description For Android alone. */
+            android?: components["schemas"]["AndroidContent"];
+            /** @description For iOS alone. */
+            ios?: components["schemas"]["IosContent"];
+            /** @description Texts by language (BCP 47). */
+            translations?: {
+                [key: string]: components["schemas"]["Translation"];
+            };
+            /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. Default: `false`. */
+            personalize?: boolean;
+            /** @description Values of the send for its placeholders. */
+            vars?: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            };
+            /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
+            on_missing?: components["schemas"]["OnMissing"];
+        };
+        /** @description A template to make, or what replaces one. */
+        TemplateInput: {
+            /** @description Unique within the channel. */
+            name: string;
+            /** @description Any fields of the content of a send. */
+            content: components["schemas"]["TemplateContent"];
+        };
+        /** @description A template. */
+        TemplateOutput: {
+            /**
+             * Format: uuid
+             * @description For `template_id` of a send.
+             */
+            template_id: string;
+            /** @description Unique within the channel. */
+            name: string;
+            /** @description As it was given. */
+            content: components["schemas"]["TemplateContent"];
+            /**
+             * Format: date-time
+             * @description When the template was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When its name or content was last replaced.
+             */
+            updated_at: string;
+        };
+        /**
+         * @description Which way a browser writes the texts.
+         * @enum {string}
+         */
+        TextDirection: "auto" | "ltr" | "rtl";
         /** @description See [segments](/docs/segments). */
         TimeIs: {
             /**
@@ -1244,8 +2390,37 @@ export interface components {
              * @enum {string}
              */
             operator: "gt" | "gte" | "lt" | "lte";
+            value: components["schemas"]["Moment"];
+        };
+        /** @description See [segments](/docs/segments). */
+        TimezoneIs: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "timezone";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "eq";
             /** @description What it is compared with. */
-            value: string | components["schemas"]["DaysAgo"];
+            value: string;
+        };
+        /** @description See [segments](/docs/segments). */
+        TimezoneIsOneOf: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "timezone";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "in";
+            /** @description What it is compared with. */
+            value: string[];
         };
         /** @description When the notification was sent. */
         TimingOutput: {
@@ -1275,19 +2450,136 @@ export interface components {
              */
             finished_at: string | null;
         };
+        /** @description The texts for one language. What is missing is as for a more general language. */
+        Translation: {
+            /** @description Replaces the title. */
+            title?: string;
+            /** @description Replaces the main text. */
+            body?: string;
+            /**
+             * Format: uri
+             * @description Replaces the url.
+             */
+            url?: string;
+            /**
+             * Format: uri
+             * @description Replaces the image.
+             */
+            image?: string;
+            /** @description Titles of the buttons, by their ids. */
+            actions?: {
+                [key: string]: string;
+            };
+        };
+        /** @description Ids that the channel does not have. They are no error. */
+        UnknownMembers: {
+            /** @description Of people. */
+            external_ids: string[];
+            /** @description Of devices. */
+            subscription_ids: string[];
+        };
+        /** @description Ids that the channel does not have. */
+        UnknownOutput: {
+            /** @description Nobody was ever linked to them. */
+            external_ids: string[];
+            /** @description Of no subscription of the channel. */
+            subscription_ids: string[];
+        };
         /** @description That the device is not subscribed. */
         UnsubscribeOutput: {
             /** @description For people. */
             message: string;
         };
         /**
-         * @description * `very-low` - very-low
-         *     * `low` - low
-         *     * `normal` - normal
-         *     * `high` - high
+         * @description Which devices that save energy are woken (RFC 8030 section 5.3).
          * @enum {string}
          */
         Urgency: "very-low" | "low" | "normal" | "high";
+        /** @description Values that a direct send gave for the person's message. */
+        ValuesKnown: {
+            /**
+             * Format: uuid
+             * @description The notification's id.
+             */
+            notification_id: string;
+            /** @description By name. */
+            vars: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            };
+        };
+        /**
+         * @description What Android shows on the lock screen.
+         * @enum {string}
+         */
+        Visibility: "private" | "public" | "secret";
+        /** @description For browsers. The fields of the standard's showNotification() with the same names. */
+        WebContent: {
+            /** @description Replaces the title; null: none. */
+            title?: string | null;
+            /** @description Replaces the main text; null: none, if there is a title. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image; null: none.
+             */
+            image?: string | null;
+            /**
+             * Format: uri
+             * @description URL of a small monochrome image.
+             */
+            badge?: string;
+            /** @description Shown until the user acts. */
+            require_interaction?: boolean;
+            /** @description No sound and no vibration. */
+            silent?: boolean;
+            /** @description Alerts again when it replaces one with the same tag. */
+            renotify?: boolean;
+            /** @description Replaces a notification with the same tag. Without it, the notification's id. */
+            tag?: string;
+            /** @description Language of the texts. */
+            lang?: string;
+            /** @description Direction of the texts. */
+            dir?: components["schemas"]["TextDirection"];
+        };
+        /** @description For browsers alone. */
+        WebEdit: {
+            /** @description Replaces the title; null: none. */
+            title?: string | null;
+            /** @description Replaces the main text; null: none, if there is a title. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image; null: none.
+             */
+            image?: string | null;
+            /**
+             * Format: uri
+             * @description URL of a small monochrome image.
+             */
+            badge?: string;
+            /** @description Shown until the user acts. */
+            require_interaction?: boolean;
+            /** @description No sound and no vibration. */
+            silent?: boolean;
+            /** @description Alerts again when it replaces one with the same tag. */
+            renotify?: boolean;
+            /** @description Replaces a notification with the same tag. Without it, the notification's id. */
+            tag?: string;
+            /** @description Language of the texts. */
+            lang?: string;
+            /** @description Direction of the texts. */
+            dir?: components["schemas"]["TextDirection"];
+        } | null;
         /** @description The key that browsers subscribe with. */
         WebPushKeyOutput: {
             /** @description base64url without padding, for `applicationServerKey`. */
@@ -1471,6 +2763,1285 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChannelStatisticsOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    channel_audience: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelAudienceOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    category_list: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CategoryOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    category_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CategoryInput"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CategoryOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Category key taken */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    category_update: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key of the category. */
+                category_key: string;
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CategoryFields"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CategoryOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    category_archive: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key of the category. */
+                category_key: string;
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Archived. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    identity_key_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdentityKeyOutput"][];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    identity_key_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IdentityKeyInput"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShownIdentityKeyOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many identity keys */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    identity_key_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The identity key's id. */
+                identity_key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Retired. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    people_devices_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinksInput"];
+            };
+        };
+        responses: {
+            /** @description Linked. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkedOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many devices */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    person_read: {
+        parameters: {
+            query: {
+                /** @description The owner's id of the user. */
+                external_id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    person_erase: {
+        parameters: {
+            query: {
+                /** @description The owner's id of the user. */
+                external_id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Erased. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    person_change: {
+        parameters: {
+            query: {
+                /** @description The owner's id of the user. */
+                external_id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonInput"];
+            };
+        };
+        responses: {
+            /** @description As it is now. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    person_export: {
+        parameters: {
+            query: {
+                /** @description The owner's id of the user. */
+                external_id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of it. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonKnown"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description An API key is needed */
@@ -2309,6 +4880,809 @@ export interface operations {
             };
         };
     };
+    tag_list: {
+        parameters: {
+            query?: {
+                /** @description Only tags that follow this one. */
+                after?: string;
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description Only tags that begin so. */
+                prefix?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tag_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description 1 to 64 characters of `A-Z a-z 0-9 _ . : -`. */
+                tag: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It will be taken off. */
+            202: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tag_members: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description 1 to 64 characters of `A-Z a-z 0-9 _ . : -`. */
+                tag: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MembersInput"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MembersOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    template_list: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemplateOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    template_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description For safe retries: within 24 hours, the same key and body return the first answer again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TemplateInput"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemplateOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Template name taken */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Idempotency key reused */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    template_read: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The template's id. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The template. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemplateOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    template_update: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The template's id. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TemplateInput"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemplateOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Template name taken */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    template_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The template's id. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     events_report: {
         parameters: {
             query?: never;
@@ -2476,7 +5850,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedEditInput"];
+                "application/json": components["schemas"]["EditInput"];
             };
         };
         responses: {
@@ -2922,6 +6296,104 @@ export interface operations {
             };
         };
     };
+    notification_targets: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+                /** @description Only the targets in this state. */
+                state?: "reached" | "unknown" | "left_out" | "waiting";
+            };
+            header?: never;
+            path: {
+                /** @description The notification's id, as the send was answered. */
+                notification_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TargetOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     notification_list: {
         parameters: {
             query?: {
@@ -2983,6 +6455,108 @@ export interface operations {
             };
             /** @description No such channel */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preferences: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The channel's id. */
+                "X-Channel-ID": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreferencesInput"];
+            };
+        };
+        responses: {
+            /** @description What it wants now. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreferencesOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Identity refused */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3202,8 +6776,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Identity refused */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description No such channel */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many devices */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,5 +1,5 @@
-"""The console's pages of notifications, and the dashboard."""
+"""The console's pages of notifications and people, and the dashboard."""
 
-from notifications_app.admin import drafts, notifications
+from notifications_app.admin import drafts, notifications, people
 
-__all__ = ["drafts", "notifications"]
+__all__ = ["drafts", "notifications", "people"]

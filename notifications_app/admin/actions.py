@@ -18,7 +18,7 @@ from notifications_app.services import (
 )
 
 
-class _Action(OneNotification):
+class _NotificationAction(OneNotification):
     """Does one thing, and shows the notification's page with its result."""
 
     role = Role.SENDER
@@ -40,7 +40,7 @@ class _Action(OneNotification):
         }
 
 
-class CancelAction(_Action):
+class CancelAction(_NotificationAction):
     title = "Cancel"
 
     @override
@@ -52,7 +52,7 @@ class CancelAction(_Action):
             messages.warning(request, "It could not be cancelled, because sending has started.")
 
 
-class PauseAction(_Action):
+class PauseAction(_NotificationAction):
     title = "Pause"
 
     @override
@@ -64,7 +64,7 @@ class PauseAction(_Action):
             messages.warning(request, "It could not be paused, because it has ended.")
 
 
-class ResumeAction(_Action):
+class ResumeAction(_NotificationAction):
     title = "Resume"
 
     @override
@@ -73,7 +73,7 @@ class ResumeAction(_Action):
         messages.success(request, "The notification is no longer paused.")
 
 
-class StopAction(_Action):
+class StopAction(_NotificationAction):
     """Needs the notification's name if many recipients wait."""
 
     title = "Stop"

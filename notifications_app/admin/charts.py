@@ -1,7 +1,8 @@
-"""The dashboard's charts, made of statistics. Independent of requests."""
+"""Charts: what one is made of, and those of the dashboard. Independent of requests."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from notifications_app.reporting.statistics import Outcomes, Statistics
@@ -10,12 +11,14 @@ from pushsvc.common.platforms import PLATFORM_NAMES
 
 @dataclass(frozen=True)
 class Line:
-    """`tone` names the colour (console.css). Nothing is drawn for a value of None."""
+    """`tone` names the colour (console.css), `dash` the lengths of dashes and gaps of a line.
+    Nothing is drawn for a value of None."""
 
     label: str
     tone: str
     values: Sequence[float | None]
     kind: Literal["bar", "line"] = "bar"
+    dash: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,39 @@ def charts(statistics: Statistics) -> list[Chart]:
     ]
 
 
-def for_script(statistics: Statistics, shown: Sequence[Chart]) -> dict[str, Any]:
-    """What dashboard.js draws."""
-    return {
-        "unit": statistics.period.unit,
-        "starts": [start.isoformat() for start in statistics.period.starts],
-        "charts": [asdict(chart) for chart in shown],
-    }
+@dataclass(frozen=True)
+class Charts:
+    """The charts of a page over the same time (console/parts/chart.html, charts.js).
+
+    `starts`: of its hours or days; for the unit `since`, the numbers of the hours since a start.
+    """
+
+    unit: Literal["hour", "day", "since"]
+    starts: Sequence[datetime | int]
+    charts: Sequence[Chart]
+
+    @property
+    def heading(self) -> str:
+        """Of the first column of a chart's table."""
+        return {"hour": "From", "day": "Day (UTC)", "since": "Hour"}[self.unit]
+
+    @property
+    def tables(self) -> list[tuple[Chart, list[tuple[Any, tuple[float | None, ...]]]]]:
+        """Each chart with the rows of its table."""
+        return [
+            (chart, list(zip(self.starts, chart.rows, strict=True)) if chart.has_data else [])
+            for chart in self.charts
+        ]
+
+    @property
+    def for_script(self) -> dict[str, Any]:
+        starts = [each if isinstance(each, int) else each.isoformat() for each in self.starts]
+        return {"unit": self.unit, "starts": starts, "charts": [asdict(c) for c in self.charts]}
+
+
+def charts_of(statistics: Statistics) -> Charts:
+    period = statistics.period
+    return Charts(period.unit, period.starts, charts(statistics))
 
 
 def _deliveries(entries: Sequence[Outcomes]) -> Chart:

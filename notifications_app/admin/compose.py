@@ -1,6 +1,5 @@
 """Composing a notification: write it, test it on one device, review it, send it."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -13,18 +12,17 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.access import channels_of, may_anywhere
+from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.models import Channel, Role
 from notifications_app import selectors
-from notifications_app.admin.compose_form import (
-    NOW_OR_NEVER,
-    TTL_UNITS,
-    ComposeForm,
-    moment_of,
-    read_content,
-    read_form,
-)
+from notifications_app.admin.compose_audience import AUDIENCES, rule_faults_of
+from notifications_app.admin.compose_choices import choices_of, segments_for
+from notifications_app.admin.compose_faults import faults_by_field, general, labelled
+from notifications_app.admin.compose_form import ComposeForm, moment_of, read_content, read_form
+from notifications_app.admin.compose_languages import languages_context
+from notifications_app.admin.compose_personal import personal_context, personal_preview
+from notifications_app.admin.compose_sections import sections_of
 from notifications_app.admin.page import ttl_words
 from notifications_app.admin.pauses import pauses_of
 from notifications_app.admin.sender import (
@@ -34,35 +32,24 @@ from notifications_app.admin.sender import (
     save_draft,
     seen_version,
 )
-from notifications_app.content import SendRequest
 from notifications_app.drafts import draft_send
+from notifications_app.dry_run import DryRun, missed_words, notification_dry_run
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
-from notifications_app.models import Draft, Urgency
-from notifications_app.send_schema import MAX_BODY, MAX_TITLE, SendInput
-from notifications_app.services import notification_dry_run, notification_test
+from notifications_app.models import Draft
+from notifications_app.services import notification_test
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
-from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
+from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.devices import devices_of
-from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.selectors import (
-    segment_find,
-    segments_by_name,
-    subscription_known_as,
-)
+from subscriptions_app.models import Subscription
+from subscriptions_app.named import Named
+from subscriptions_app.segments.describe import rule_text
+from subscriptions_app.selectors import segment_find, subscription_known_as
 
-URGENCIES: Final = {
-    Urgency.VERY_LOW: "Very low: only on power and Wi-Fi",
-    Urgency.LOW: "Low: only on power or Wi-Fi",
-    Urgency.NORMAL: "Normal",
-    Urgency.HIGH: "High: also on low battery",
-}
 MOST_CHANNELS: Final = 500
-MOST_SEGMENTS: Final = 500
 _KEY: Final = "console "
-_FIELDS: Final = frozenset(SendInput().fields) - {"dry_run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,30 +126,46 @@ class ComposePage(SenderPage):
         return ComposeForm.empty(channel)
 
     def _writing(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
+        sections = sections_of(form)
+        added = self.request.POST.get("add_language", "").strip()
+        offered = builder_context(self.chosen.pk)
         context = self.get_context_data(
             form=form,
             faults=faults_by_field(faults),
-            general_faults=[each.detail for each in faults if _field(each) not in _FIELDS],
+            general_faults=general(faults),
             is_posted=self.request.method == "POST",
-            **_choices(self.chosen),
-            **_segments(self.chosen, form),
+            devices=[each for each in devices_of(self.chosen.id) if each.platform],
+            audiences=AUDIENCES.items(),
+            **choices_of(self.chosen),
+            rule_faults=rule_faults_of(form, faults),
+            **segments_for(self.chosen, form),
+            **offered,
+            **sections,
+            **personal_context([each["name"] for each in offered["known"]["attributes"]], form),
+            **languages_context(self.chosen.pk, form, sections["languages"], opened=added),
         )
         return self.render_to_response(context, status=400 if faults else 200)
 
     def _review(self, form: ComposeForm) -> HttpResponse:
         send, _ = read_form(form)
-        reach = _reach(self.chosen, send)
+        found = notification_dry_run(channel=self.chosen, request=send)
+        reach = _reach(found)
         context = self.get_context_data(
             form=form,
             send=send,
+            **sections_of(form),
             reach=reach,
             audience=sum(each.audience for each in reach),
             is_estimate=any(each.estimated for each in reach),
             pauses=pauses_of(self.chosen.id, send.target_platforms),
             is_late=_is_past(send.scheduled_at),
             segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
+            rule_words=rule_text(send.rule) if send.rule else "",
+            lacking=(personal_preview(self.chosen, send, "") or {}).get("lacking"),
+            **_named(found),
             time_zone=form.time_zone,
             local_moment=_local(send.scheduled_at, form.time_zone),
+            local_end=_local(send.expires_at, form.time_zone),
             ttl=ttl_words(send.content.ttl),
             key=_KEY + str(uuid4()),
         )
@@ -203,6 +206,8 @@ class ComposePage(SenderPage):
             draft=self.draft,
             version=version,
             is_outdated=self.draft is not None and version != self.draft.version,
+            may_edit=self.channel is not None
+            and may(self.request.user, self.channel.account_id, Role.EDITOR),
             may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
             **kwargs,
         )
@@ -217,17 +222,25 @@ class ComposeCheck(SenderPage):
     def post(self, request: HttpRequest) -> JsonResponse:
         form = ComposeForm.posted(request.POST)
         faults: Sequence[Fault] = ()
+        found: DryRun | None = None
+        personal: Mapping[str, Any] | None = None
         try:
             send, _ = read_form(form)
-            reach = _reach(self.chosen, send)
+            found = notification_dry_run(channel=self.chosen, request=send)
+            reach = _reach(found)
+            personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
         except Invalid as error:
-            faults, reach = error.faults, _audience_alone(self.chosen, form)
+            faults, found = error.faults, _audience_alone(self.chosen, form)
+            reach = [replace(each, payload_bytes=None) for each in _reach(found)] if found else []
         return JsonResponse(
             {
                 "faults": faults_by_field(faults),
+                "rule_faults": rule_faults_of(form, faults),
                 "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
+                "personal": personal,
             }
+            | (_named(found) if found else {})
         )
 
 
@@ -247,9 +260,9 @@ class ComposeTest(SenderPage):
                 channel=self.chosen, content=content, subscription_id=device.id
             )
         except Invalid as error:
-            return self._shown(faults=error.faults)
+            return self._shown(faults=labelled(error.faults))
         except NotFound as error:
-            return self._shown(faults=[Fault("", error.code, error.detail)])
+            return self._shown(faults=[error.detail])
         found = selectors.notification_get(channel_id=self.chosen.id, notification_id=test)
         return self._shown(notification=found, device=device)
 
@@ -257,61 +270,21 @@ class ComposeTest(SenderPage):
         return self.render_to_response(context)
 
 
-def faults_by_field(faults: Sequence[Fault]) -> dict[str, list[str]]:
-    """Details by form field, "" for the form as a whole. `data.color` belongs to `data`."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for fault in faults:
-        within = fault.attr.partition(".")[2] if _field(fault) == "data" else ""
-        found[_field(fault)].append(f"{within}: {fault.detail}" if within else fault.detail)
-    return dict(found)
-
-
-def _field(fault: Fault) -> str:
-    return fault.attr.partition(".")[0]
-
-
 def _local(moment: datetime | None, time_zone: str) -> datetime | None:
     """Without an offset, so that templates do not convert it."""
     return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
 
 
-def _choices(channel: Channel) -> Mapping[str, Any]:
-    """The form's options."""
+def _named(found: DryRun) -> dict[str, Any]:
+    """Of a send to targets: the ids that nobody has, and the platforms that get nothing."""
+    unknown = found.unknown or Named()
     return {
-        "platforms": [
-            (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
-        ],
-        "urgencies": URGENCIES.items(),
-        "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
-        "devices": [each for each in devices_of(channel.id) if each.platform],
-        "limits": {"title": MAX_TITLE, "body": MAX_BODY},
-        "pauses": pauses_of(
-            channel.id, [name for name, enabled in channel.platforms.items() if enabled]
-        ),
+        "unknown": [*unknown.external_ids, *map(str, unknown.subscription_ids)],
+        "missed": missed_words(found) if found.missed else "",
     }
 
 
-def _segments(channel: Channel, form: ComposeForm) -> Mapping[str, Any]:
-    """The channel's, and the one that a draft has chosen if it is not among them: without it, the
-    page would choose all subscribers in its place."""
-    listed = segments_by_name(channel_id=channel.id, limit=MOST_SEGMENTS)
-    is_unlisted = form.segment_id not in {"", *(str(each.id) for each in listed)}
-    return {
-        "segments": listed,
-        "is_segment_unlisted": is_unlisted,
-        "unlisted": _segment_named(channel, form.segment_id) if is_unlisted else None,
-    }
-
-
-def _segment_named(channel: Channel, text: str) -> Segment | None:
-    try:
-        return segment_find(channel_id=channel.id, segment_id=parse_uuid(text))
-    except ValueError:
-        return None
-
-
-def _reach(channel: Channel, send: SendRequest) -> list[Reach]:
-    """Raises what `notification_dry_run` raises."""
+def _reach(found: DryRun) -> list[Reach]:
     return [
         Reach(
             platform,
@@ -320,19 +293,19 @@ def _reach(channel: Channel, send: SendRequest) -> list[Reach]:
             each.audience.size,
             each.audience.estimated,
         )
-        for platform, each in notification_dry_run(channel=channel, request=send).items()
+        for platform, each in found.platforms.items()
     ]
 
 
-def _audience_alone(channel: Channel, form: ComposeForm) -> list[Reach]:
-    """The reach of a form with faults: empty if the fault concerns the audience."""
-    anything = ComposeForm(body="-", platforms=form.platforms, segment_id=form.segment_id)
+def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:
+    """Of a form with faults; None if a fault concerns the audience."""
+    names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "category")
+    anything = ComposeForm(body="-", **{name: getattr(form, name) for name in names})
     try:
         send, _ = read_form(anything)
-        reach = _reach(channel, send)
+        return notification_dry_run(channel=channel, request=send)
     except Invalid:
-        return []
-    return [replace(each, payload_bytes=None) for each in reach]
+        return None
 
 
 def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
@@ -356,5 +329,5 @@ def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
         raise Invalid([Fault("", "required", "Choose the device that gets the test.")])
     found = subscription_known_as(channel_id=channel.id, text=known_as)
     if found is None:
-        raise NotFound("The channel has no active subscription with this id or token hash.")
+        raise NotFound("The channel has no active subscriber with this id or token hash.")
     return found

@@ -1,13 +1,14 @@
 """The form that composes a notification, and the send that it describes.
 
 The API's serializer validates it (notifications_app/send_schema.py). This module validates only
-what the API does not have: a local time, and a time to live in units.
+what the API does not have: local times, and a time to live in units.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import chain
+from json import dumps
 from typing import Any, Final, Self
 from zoneinfo import ZoneInfo
 
@@ -15,21 +16,25 @@ from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 
 from channels_app.models import Channel
-from notifications_app.content import CONTENT_FIELDS, Content, SendRequest
+from notifications_app.admin import compose_extras
+from notifications_app.admin.compose_audience import audience_body, audience_texts
+from notifications_app.content import COLUMN_FIELDS, EMPTY, Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.send_schema import DEFAULT_TTL, read_send
 from pushsvc.common.errors import BadRequest, Fault, Invalid
 from pushsvc.common.http.drf import faults_of
-from pushsvc.common.http.strict_json import check_text
+from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
+from pushsvc.common.languages import is_language
 from pushsvc.common.timestamps import format_timestamp
 
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 NOW_OR_NEVER: Final = "none"
-_TEXTS: Final = tuple(n for n in CONTENT_FIELDS if n not in {"data", "ttl", "urgency"})
+_NOT_TEXTS: Final = frozenset({"platforms", "data", "extras"})
+_TEXTS: Final = tuple(n for n in COLUMN_FIELDS if n not in {"data", "ttl", "urgency", "vars"})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DataRow:
     """One name and value of `data`."""
 
     name: str
@@ -40,7 +45,8 @@ class Row:
 class ComposeForm:
     """The fields as text, so that a form with faults is shown again as it was filled in.
 
-    `local_time` is a local time in `time_zone`. `when` is `now` or `later`.
+    `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
+    `personalize` is "on" or "". `vars` is JSON, which only a copy or an edit has.
     """
 
     title: str = ""
@@ -52,43 +58,80 @@ class ComposeForm:
     urgency: str = "normal"
     ttl_number: str = "3"
     ttl_unit: str = "days"
+    audience: str = ""
     segment_id: str = ""
+    category: str = ""
+    tag: str = ""
+    personalize: str = ""
+    on_missing: str = EMPTY
+    vars: str = ""
+    rule: str = ""
+    ids: str = ""
     when: str = "now"
     local_time: str = ""
+    expires_local: str = ""
     time_zone: str = "UTC"
     platforms: Sequence[str] = ()
-    data: Sequence[Row] = field(default=())
+    data: Sequence[DataRow] = field(default=())
+    extras: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, channel: Channel) -> Self:
         """A form for every platform of the channel."""
-        return cls(platforms=[name for name, enabled in channel.platforms.items() if enabled])
+        return cls().for_all(channel)
+
+    def for_all(self, channel: Channel) -> Self:
+        """The same for every platform of the channel."""
+        names = [name for name, enabled in channel.platforms.items() if enabled]
+        return replace(self, platforms=names)
 
     @classmethod
     def posted(cls, post: QueryDict) -> Self:
-        """Browsers send line ends as CR LF (WHATWG, form submission); they count as one."""
-        texts = [each.name for each in fields(cls) if each.name not in {"platforms", "data"}]
-        given = {name: str(post[name]).replace("\r\n", "\n") for name in texts if name in post}
+        texts = [each.name for each in fields(cls) if each.name not in _NOT_TEXTS]
+        given = {name: _posted(post, name) for name in texts if name in post}
         rows = zip(post.getlist("data_name"), post.getlist("data_value"), strict=False)
         return cls(
             **given,
             platforms=post.getlist("platforms"),
-            data=[Row(name, value) for name, value in rows if name or value],
+            data=[DataRow(name, value) for name, value in rows if name or value],
+            extras=_posted_extras(post),
         )
 
     @classmethod
     def like(cls, notification: Notification) -> Self:
         """A copy of an earlier notification, without its time."""
-        unit = next((name for name, n in TTL_UNITS.items() if notification.ttl % n == 0), "seconds")
-        at_once = notification.ttl == 0
-        return cls(
-            **{name: getattr(notification, name) for name in _TEXTS},
-            urgency=notification.urgency,
-            ttl_number="" if at_once else str(notification.ttl // TTL_UNITS[unit]),
-            ttl_unit=NOW_OR_NEVER if at_once else unit,
-            segment_id=str(notification.segment_id or ""),
+        return cls.saying(
+            notification.content,
+            category=notification.category,
+            **audience_texts(notification),
             platforms=list(notification.target_platforms),
-            data=[Row(*pair) for pair in notification.ordered_data.items()],
+        )
+
+    @classmethod
+    def saying(cls, content: Content, **more: Any) -> Self:
+        """With this content; `more` are other fields."""
+        unit = next((name for name, n in TTL_UNITS.items() if content.ttl % n == 0), "seconds")
+        at_once = content.ttl == 0
+        return cls(
+            **{name: getattr(content, name) for name in _TEXTS},
+            urgency=content.urgency,
+            ttl_number="" if at_once else str(content.ttl // TTL_UNITS[unit]),
+            ttl_unit=NOW_OR_NEVER if at_once else unit,
+            data=[DataRow(*pair) for pair in content.data.items()],
+            extras=compose_extras.flat(content.extras),
+            **_personal_texts(content),
+            **more,
+        )
+
+    @classmethod
+    def of(cls, notification: Notification) -> Self:
+        """To edit it: with its times, in UTC."""
+        is_pending = notification.started_at is None
+        return replace(
+            cls.like(notification),
+            when="later" if is_pending else "now",
+            local_time=_utc(notification.scheduled_at) if is_pending else "",
+            expires_local=_utc(notification.expires_at),
         )
 
     @classmethod
@@ -96,7 +139,7 @@ class ComposeForm:
         """From `stored`, which an earlier version of the console may have written."""
         known = {each.name for each in fields(cls)} - {"data"}
         texts = {name: value for name, value in stored.items() if name in known}
-        return cls(**texts, data=[Row(**row) for row in stored.get("data", ())])
+        return cls(**texts, data=[DataRow(**row) for row in stored.get("data", ())])
 
     def stored(self) -> dict[str, Any]:
         """For a draft. Raises BadRequest for text that the database cannot hold."""
@@ -105,11 +148,12 @@ class ComposeForm:
 
     def inputs(self) -> list[tuple[str, str]]:
         """Names and values of hidden inputs that post the form again."""
-        texts = [each.name for each in fields(self) if each.name not in {"platforms", "data"}]
+        texts = [each.name for each in fields(self) if each.name not in _NOT_TEXTS]
         return [
             *((name, getattr(self, name)) for name in texts),
             *(("platforms", platform) for platform in self.platforms),
             *(pair for row in self.data for pair in _row_inputs(row)),
+            *self.extras.items(),
         ]
 
 
@@ -119,38 +163,65 @@ def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
     Raises Invalid with every fault, in the API's words and with its paths.
     """
     faults: list[Fault] = []
-    body = _content(form, faults) | {"target_platforms": list(form.platforms)}
-    body |= _audience_and_time(form, faults)
+    body = _whole(form, faults)
     return _validated(body, faults), body
+
+
+def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any]:
+    """What the form makes different, as an edit of the API names it. Of a notification that is
+    being sent, only what can be changed then.
+
+    The form knows times to the minute, so a time that it leaves alone keeps its seconds. Raises
+    Invalid with the faults that the form alone can have.
+    """
+    read = _whole if notification.started_at is None else _content_and_end
+    faults: list[Fault] = []
+    before, after = read(ComposeForm.of(notification), []), read(form, faults)
+    check_texts(after, faults)
+    if faults:
+        raise Invalid(faults)
+    names = sorted(before.keys() | after.keys())
+    # As JSON, because the order of the names in `data` counts.
+    return {n: after.get(n) for n in names if dumps(after.get(n)) != dumps(before.get(n))}
 
 
 def read_content(form: ComposeForm, *, platform: str) -> Content:
     """The content alone, for a test on this platform. Raises Invalid, as `read_form`."""
     faults: list[Fault] = []
-    body = _content(form, faults) | {"target_platforms": [platform]}
+    body = content_body(form, faults) | {"target_platforms": [platform]}
     return _validated(body, faults).content
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
     """When to send it, in UTC; None means at once. Raises Invalid."""
     faults: list[Fault] = []
-    moment = _moment(form, faults) if form.when == "later" else None
+    moment = _start(form, faults)
     if faults:
         raise Invalid(faults)
     return moment
 
 
-def _row_inputs(row: Row) -> tuple[tuple[str, str], tuple[str, str]]:
+def _posted_extras(post: QueryDict) -> dict[str, str]:
+    """With a place for the language that is to be added."""
+    given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
+    added = post.get("add_language", "").strip()
+    return {f"translations.{added}.title": "", **given} if is_language(added) else given
+
+
+def _posted(post: QueryDict, name: str) -> str:
+    """Browsers send line ends as CR LF (WHATWG, form submission); they count as one."""
+    return str(post[name]).replace("\r\n", "\n")
+
+
+def _row_inputs(row: DataRow) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("data_name", row.name), ("data_value", row.value)
 
 
 def _validated(body: dict[str, Any], faults: list[Fault]) -> SendRequest:
     """Raises Invalid with `faults` and with the serializer's."""
+    check_texts(body, faults)
     try:
-        check_text("".join(_texts(body)))
         request, _ = read_send(body)
-    except BadRequest as error:  # text that the API's JSON cannot hold either
-        raise Invalid([*faults, Fault("", error.code, error.detail)]) from error
     except ValidationError as error:
         raise Invalid([*faults, *faults_of(error)]) from error
     if faults:
@@ -158,22 +229,66 @@ def _validated(body: dict[str, Any], faults: list[Fault]) -> SendRequest:
     return request
 
 
-def _texts(body: dict[str, Any]) -> Iterator[str]:
-    yield from (value for value in body.values() if isinstance(value, str))
-    yield from chain.from_iterable(body["data"].items())
+def check_texts(body: dict[str, Any], faults: list[Fault]) -> None:
+    """Raises Invalid, with `faults`, for text that the API's JSON cannot hold either."""
+    try:
+        check_text("".join(_texts(body)))
+    except BadRequest as error:
+        raise Invalid([*faults, Fault("", error.code, error.detail)]) from error
 
 
-def _content(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+def _texts(body: Any) -> Iterator[str]:
+    match body:
+        case str():
+            yield body
+        case dict():
+            yield from chain(body, *map(_texts, body.values()))
+        case list():
+            yield from chain.from_iterable(map(_texts, body))
+
+
+def content_body(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
     """Empty texts are left out, except for the body, which is required."""
     given = {name: getattr(form, name) for name in _TEXTS}
     texts = {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
-    return texts | {"ttl": _ttl(form, faults), "data": _data(form, faults)}
+    own = {"ttl": _ttl(form, faults), "data": _data(form, faults)}
+    return texts | own | compose_extras.nested(form.extras) | _personal(form)
 
 
-def _audience_and_time(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
-    more: dict[str, Any] = {"segment_id": form.segment_id} if form.segment_id else {}
-    moment = _moment(form, faults) if form.when == "later" else None
-    return more | ({"scheduled_at": format_timestamp(moment)} if moment else {})
+def parsed_vars(form: ComposeForm) -> object:
+    """As the form has them; what is not JSON stays text, so that the serializer refuses it."""
+    try:
+        return loads_strict(form.vars.encode()) if form.vars else {}
+    except MalformedJSON:
+        return form.vars
+
+
+def _personal(form: ComposeForm) -> dict[str, Any]:
+    if not form.personalize:
+        return {}
+    given = {"vars": parsed_vars(form)} if form.vars else {}
+    return {"personalize": True, "on_missing": form.on_missing} | given
+
+
+def _personal_texts(content: Content) -> dict[str, str]:
+    """The fields of a form for the same content."""
+    if not content.personalize:
+        return {}
+    sent_vars = dumps(content.vars) if content.vars else ""
+    return {"personalize": "on", "on_missing": content.on_missing, "vars": sent_vars}
+
+
+def _content_and_end(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+    end = _moment(form, form.expires_local, "expires_at", faults) if form.expires_local else None
+    return content_body(form, faults) | ({"expires_at": format_timestamp(end)} if end else {})
+
+
+def _whole(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+    body = _content_and_end(form, faults) | {"target_platforms": list(form.platforms)}
+    body |= audience_body(form, faults)
+    body |= {"category": form.category} if form.category else {}
+    start = _start(form, faults)
+    return body | ({"scheduled_at": format_timestamp(start)} if start else {})
 
 
 def _ttl(form: ComposeForm, faults: list[Fault]) -> int:
@@ -196,18 +311,22 @@ def _data(form: ComposeForm, faults: list[Fault]) -> dict[str, str]:
     return data
 
 
-def _moment(form: ComposeForm, faults: list[Fault]) -> datetime | None:
+def _start(form: ComposeForm, faults: list[Fault]) -> datetime | None:
+    return _moment(form, form.local_time, "scheduled_at", faults) if form.when == "later" else None
+
+
+def _moment(form: ComposeForm, text: str, attr: str, faults: list[Fault]) -> datetime | None:
     """A local time that occurs twice means the first of the two."""
     try:
         zone = ZoneInfo(form.time_zone)
-        local = _without_offset(form.local_time).replace(tzinfo=zone)
+        local = _without_offset(text).replace(tzinfo=zone)
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError, OSError, LookupError):
-        faults.append(_no_moment("Choose a day and a time."))
+        faults.append(Fault(attr, "not_a_timestamp", "Choose a day and a time."))
         return None
     if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
         skipped = f"This time does not exist in {form.time_zone}: clocks are put forward that day."
-        faults.append(_no_moment(skipped))
+        faults.append(Fault(attr, "not_a_timestamp", skipped))
         return None
     return moment
 
@@ -220,5 +339,6 @@ def _without_offset(text: str) -> datetime:
     return moment
 
 
-def _no_moment(detail: str) -> Fault:
-    return Fault("scheduled_at", "not_a_timestamp", detail)
+def _utc(moment: datetime | None) -> str:
+    """As an input of the type `datetime-local` holds it."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}" if moment else ""

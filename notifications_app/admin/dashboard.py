@@ -16,7 +16,7 @@ from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin import charts
+from notifications_app.admin.charts import charts_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern, Kind
@@ -32,7 +32,7 @@ _WAKE_WITHIN_SECONDS: Final = 3600
 
 
 @dataclass(frozen=True)
-class Scope:
+class Selection:
     """The channels that the page shows: one, or all of the user's."""
 
     channels: QuerySet[Channel]
@@ -40,7 +40,7 @@ class Scope:
     days: int
 
     def address(self, name: str, **changed: object) -> str:
-        """The address of a dashboard page with this scope, except for what is `changed`."""
+        """The address of a dashboard page with this selection, except for what is `changed`."""
         own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days, **changed}
         return f"{reverse(name)}?{urlencode({key: value for key, value in own.items() if value})}"
 
@@ -68,48 +68,44 @@ class Scope:
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The page's context (`DASHBOARD_CALLBACK`, pushsvc/common/console/theme.py)."""
-    scope, now = _scope(request), sql.now()
-    found = statistics_of(scope.channels, period(now, scope.days))
-    shown = charts.charts(found)
+    selection, now = _selection(request), sql.now()
+    found = statistics_of(selection.channels, period(now, selection.days))
     return (
         context
-        | _choices(request, scope)
-        | _attention(request, scope, now)
-        | _live(scope, now)
+        | _choices(request, selection)
+        | _attention(request, selection, now)
+        | _live(selection, now)
         | {
             "title": "Dashboard",
             "has_heading": True,
             "is_member": may_anywhere(request.user, Role.VIEWER),
-            "compose_url": _compose_url(request, scope),
-            "scope": scope,
+            "compose_url": _compose_url(request, selection),
+            "selection": selection,
             "statistics": found,
-            "figures": _figures(scope, found),
-            "platforms": _platforms(scope, found),
-            "charts": [
-                (chart, list(zip(found.period.starts, chart.rows, strict=True))) for chart in shown
-            ],
-            "chart_data": charts.for_script(found, shown),
-            "steps": _steps(request, scope, found.totals),
+            "figures": _figures(selection, found),
+            "platforms": _platforms(selection, found),
+            "charts": charts_of(found),
+            "steps": _steps(request, selection, found.totals),
         }
     )
 
 
-def _compose_url(request: HttpRequest, scope: Scope) -> str:
+def _compose_url(request: HttpRequest, selection: Selection) -> str:
     """Where a new notification is written; "" if the user may not send."""
     page = reverse("admin:notification_compose")
-    if scope.chosen is None:
+    if selection.chosen is None:
         return page if may_anywhere(request.user, Role.SENDER) else ""
-    is_sender = may(request.user, scope.chosen.account_id, Role.SENDER)
-    return f"{page}?channel={scope.chosen.pk}" if is_sender else ""
+    is_sender = may(request.user, selection.chosen.account_id, Role.SENDER)
+    return f"{page}?channel={selection.chosen.pk}" if is_sender else ""
 
 
 def live(request: HttpRequest) -> HttpResponse:
     """What is being sent and what is due. Refreshes itself while there is something."""
-    return render(request, "console/dashboard/live.html", _live(_scope(request), sql.now()))
+    return render(request, "console/dashboard/live.html", _live(_selection(request), sql.now()))
 
 
 def attention(request: HttpRequest) -> HttpResponse:
-    context = _attention(request, _scope(request), sql.now())
+    context = _attention(request, _selection(request), sql.now())
     return render(request, "console/dashboard/attention.html", context)
 
 
@@ -121,51 +117,51 @@ def pages() -> list[URLPattern]:
     ]
 
 
-def _scope(request: HttpRequest) -> Scope:
+def _selection(request: HttpRequest) -> Selection:
     """Raises Http404 for a channel that the user may not see."""
     own, chosen = channels_of(request.user), None
     if given := request.GET.get("channel"):
         chosen = channel_or_404(request, id_or_404(given))
         own = own.filter(pk=chosen.pk)
-    return Scope(own, chosen, parse_days(request.GET.get("days", "")) or _DEFAULT_DAYS)
+    return Selection(own, chosen, parse_days(request.GET.get("days", "")) or _DEFAULT_DAYS)
 
 
-def _choices(request: HttpRequest, scope: Scope) -> dict[str, Any]:
+def _choices(request: HttpRequest, selection: Selection) -> dict[str, Any]:
     offered = channels_of(request.user).only("name").order_by("name", "id")
     found = list(offered[: _MOST_CHANNELS_OFFERED + 1])
     return {
         "offered_channels": found[:_MOST_CHANNELS_OFFERED],
-        "is_chosen_offered": scope.chosen in found[:_MOST_CHANNELS_OFFERED],
+        "is_chosen_offered": selection.chosen in found[:_MOST_CHANNELS_OFFERED],
         "has_more_channels": len(found) > _MOST_CHANNELS_OFFERED,
         "periods": [
             {
                 "name": name,
-                "url": scope.address("admin:index", days=days),
-                "is_current": days == scope.days,
+                "url": selection.address("admin:index", days=days),
+                "is_current": days == selection.days,
             }
             for days, name in PERIOD_NAMES.items()
         ],
-        "period_name": PERIOD_NAMES[scope.days],
+        "period_name": PERIOD_NAMES[selection.days],
     }
 
 
-def _figures(scope: Scope, found: Statistics) -> list[dict[str, Any]]:
+def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
     """Each with a link to what it counts, and its value in the period before."""
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {
             "name": "Subscribers",
             "value": found.totals.all_subscribers,
-            "url": scope.subscribers(state="active"),
+            "url": selection.subscribers(state="active"),
             "growth": found.changes.total,
-            "gained_url": scope.changed_within(),
-            "lost_url": scope.changed_within(state="expired"),
+            "gained_url": selection.changed_within(),
+            "lost_url": selection.changed_within(state="expired"),
         },
         {
             "name": "Notifications sent",
             "value": found.notifications_sent.total,
             "before": found.notifications_sent.before,
-            "url": scope.sent_within(status__exact="sent"),
+            "url": selection.sent_within(status__exact="sent"),
         },
         *(
             {
@@ -173,39 +169,39 @@ def _figures(scope: Scope, found: Statistics) -> list[dict[str, Any]]:
                 "value": getattr(now, name),
                 "share": getattr(now, f"{name}_share"),
                 "before": getattr(before, name),
-                "url": scope.sent_within(outcome=name),
+                "url": selection.sent_within(outcome=name),
             }
             for name in ("delivered", "bounced", "clicked")
         ),
     ]
 
 
-def _platforms(scope: Scope, found: Statistics) -> list[dict[str, Any]]:
+def _platforms(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
     """The platforms that are in use, each with links to what its numbers count."""
     return [
         {
             "name": platform,
             "title": PLATFORM_NAMES[platform],
             "subscribers": found.totals.subscribers[platform],
-            "url": scope.subscribers(platform__exact=platform, state="active"),
-            "gained_url": scope.changed_within(platform__exact=platform),
-            "lost_url": scope.changed_within(platform__exact=platform, state="expired"),
-            "recipients_url": scope.sent_within(platform=platform),
+            "url": selection.subscribers(platform__exact=platform, state="active"),
+            "gained_url": selection.changed_within(platform__exact=platform),
+            "lost_url": selection.changed_within(platform__exact=platform, state="expired"),
+            "recipients_url": selection.sent_within(platform=platform),
             "changes": found.platform_changes[platform].total,
             "outcomes": found.platform_outcomes[platform].total,
-            "ended": _ended(scope, platform, found.platform_outcomes[platform].total),
+            "ended": _ended(selection, platform, found.platform_outcomes[platform].total),
         }
         for platform in Platform
         if _is_used(found, platform)
     ]
 
 
-def _ended(scope: Scope, platform: Platform, of: Outcomes) -> list[dict[str, Any]]:
+def _ended(selection: Selection, platform: Platform, of: Outcomes) -> list[dict[str, Any]]:
     return [
         {
             "value": getattr(of, name),
             "share": getattr(of, f"{name}_share"),
-            "url": scope.sent_within(platform=platform, outcome=name),
+            "url": selection.sent_within(platform=platform, outcome=name),
         }
         for name in ("delivered", "bounced", "clicked")
     ]
@@ -218,20 +214,20 @@ def _is_used(found: Statistics, platform: Platform) -> bool:
     )
 
 
-def _live(scope: Scope, now: datetime) -> dict[str, Any]:
-    running, due = sending(scope.channels), due_next(scope.channels)
+def _live(selection: Selection, now: datetime) -> dict[str, Any]:
+    running, due = sending(selection.channels), due_next(selection.channels)
     due_at = next((each.scheduled_at for each in due if not each.is_paused), None)
     return {
-        "scope": scope,
+        "selection": selection,
         "now": now,
         "running": running[:MOST_SHOWN],
         "has_more_running": len(running) > MOST_SHOWN,
-        "running_url": scope.notifications(status__exact="processing"),
+        "running_url": selection.notifications(status__exact="processing"),
         "due": due,
-        "due_url": scope.notifications(status__exact="pending"),
+        "due_url": selection.notifications(status__exact="pending"),
         "live_status": _status(running),
-        "live_url": scope.address("admin:dashboard_live"),
-        "live_trigger": _trigger(bool(running), due_at, now),
+        "live_url": selection.address("admin:dashboard_live"),
+        "live_trigger": _trigger(_is_moving(running), due_at, now),
     }
 
 
@@ -242,20 +238,26 @@ def _status(running: Sequence[Sending]) -> str:
     return "; ".join(said) or "Nothing is being sent"
 
 
-def _trigger(is_running: bool, due_at: datetime | None, now: datetime) -> str:
+def _is_moving(running: Sequence[Sending]) -> bool:
+    """Whether numbers change by themselves. What is paused waits for somebody to resume it."""
+    is_cut = len(running) > MOST_SHOWN
+    return is_cut or any(each.stage != "paused" for each in running)
+
+
+def _trigger(is_moving: bool, due_at: datetime | None, now: datetime) -> str:
     """When the browser refreshes: while something is sent, and when the next one is due."""
-    if is_running:
+    if is_moving:
         return "every 2s [!document.hidden]"
     seconds = math.inf if due_at is None else (due_at - now).total_seconds()
     return f"load delay:{max(2, math.ceil(seconds) + 2)}s" if seconds < _WAKE_WITHIN_SECONDS else ""
 
 
-def _attention(request: HttpRequest, scope: Scope, now: datetime) -> dict[str, Any]:
-    found = concerns(scope.channels, now=now) if may_anywhere(request.user, Role.VIEWER) else []
+def _attention(request: HttpRequest, selection: Selection, now: datetime) -> dict[str, Any]:
+    found = concerns(selection.channels, now=now) if may_anywhere(request.user, Role.VIEWER) else []
     return {
-        "scope": scope,
-        "concerns": [{"concern": each, **_remedy(scope, each)} for each in found],
-        "attention_url": scope.address("admin:dashboard_attention"),
+        "selection": selection,
+        "concerns": [{"concern": each, **_remedy(selection, each)} for each in found],
+        "attention_url": selection.address("admin:dashboard_attention"),
     }
 
 
@@ -275,7 +277,7 @@ _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
 }
 
 
-def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
+def _remedy(selection: Selection, concern: Concern) -> dict[str, str]:
     """A link to the page that helps; none for what is corrected on the servers."""
     if page := _PAGES.get(concern.kind):
         name, text = page
@@ -284,18 +286,18 @@ def _remedy(scope: Scope, concern: Concern) -> dict[str, str]:
         filters, text = listing
         if concern.kind is Kind.BOUNCES:
             filters = {**filters, "platform": concern.platform}
-        channel_id = concern.channel_id or (scope.chosen.pk if scope.chosen else None)
+        channel_id = concern.channel_id or (selection.chosen.pk if selection.chosen else None)
         url = list_url("notifications_app_notification", channel_id, **filters)
         return {"url": url, "link": text}
     return {}
 
 
-def _steps(request: HttpRequest, scope: Scope, totals: Totals) -> list[dict[str, Any]]:
+def _steps(request: HttpRequest, selection: Selection, totals: Totals) -> list[dict[str, Any]]:
     """First steps of a new installation or channel; empty when all are done."""
     is_used = [totals.all_subscribers > 0, totals.notifications_sent > 0]
     if all(is_used):
         return []
-    channel = scope.chosen or scope.channels.order_by("id").first()
+    channel = selection.chosen or selection.channels.order_by("id").first()
     done = [channel is not None, *is_used]
     current = done.index(False)
     return [

@@ -1,6 +1,6 @@
-"""Changes the texts of a notification before it is sent, or while it is paused."""
+"""Changes a notification before it is sent, or its content while it is paused."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.contrib import messages
@@ -10,26 +10,28 @@ from rest_framework.exceptions import ValidationError
 from typing_extensions import override
 
 from channels_app.models import Role
-from notifications_app.admin.compose import faults_by_field
+from notifications_app.admin.compose_audience import audiences_of, rule_faults_of
+from notifications_app.admin.compose_choices import choices_of, segments_for
+from notifications_app.admin.compose_faults import FIELDS, faults_by_field, field_of, general
+from notifications_app.admin.compose_form import ComposeForm, read_changes
+from notifications_app.admin.compose_languages import languages_context
+from notifications_app.admin.compose_personal import personal_context
+from notifications_app.admin.compose_sections import sections_of
 from notifications_app.admin.page import OneNotification
 from notifications_app.editing import notification_edit
 from notifications_app.errors import NotEditable, StillSending
-from pushsvc.common.errors import BadRequest, Fault, Invalid
+from pushsvc.common.errors import Conflict, Fault, Invalid
 from pushsvc.common.http.drf import faults_of
-from pushsvc.common.http.strict_json import check_text
+from subscriptions_app.admin.conditions import builder_context
 
-# With their labels, in the order of the form.
-_TEXTS: Final[Mapping[str, str]] = {
-    "title": "Title",
-    "body": "Text",
-    "url": "Opens",
-    "icon": "Icon",
-    "image": "Large image",
-}
+_OUTDATED: Final = (
+    "It was changed or started after you opened this page. The form shows what you wrote: saving "
+    "it again replaces what was changed."
+)
 
 
 class EditPage(OneNotification):
-    """A form with the texts. Everything else stays as it is."""
+    """The form of the compose page, with what can still be changed."""
 
     title = "Edit"
     role = Role.SENDER
@@ -37,41 +39,68 @@ class EditPage(OneNotification):
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self._shown({name: getattr(self.notification, name) for name in _TEXTS})
+        return self._shown(ComposeForm.of(self.notification))
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        texts = {name: request.POST.get(name, "").replace("\r\n", "\n") for name in _TEXTS}
+        form = ComposeForm.posted(request.POST)
+        if request.POST.get("step") == "edit":  # a language is added
+            return self._shown(form)
+        if self._is_editable() and request.POST.get("version") != self._version():
+            return self._shown(form, [Fault("", Conflict.code, _OUTDATED)])
         try:
-            self._edit(texts)
+            self._edit(form)
             messages.success(request, "The notification is changed.")
         except Invalid as error:
-            return self._shown(texts, error.faults)
+            return self._shown(form, error.faults)
         except StillSending as error:
-            return self._shown(texts, [Fault("", error.code, error.detail)])
+            return self._shown(form, [Fault("", error.code, error.detail)])
         except NotEditable:
             messages.warning(request, "It could not be changed, because it is being sent or over.")
         page = reverse("admin:notifications_app_notification_change", args=[self.notification.pk])
         return HttpResponseRedirect(page)
 
-    def _edit(self, texts: Mapping[str, str]) -> None:
-        """Raises Invalid, also for what the API's JSON cannot hold."""
+    def _is_editable(self) -> bool:
+        return self.notification.started_at is None or self.notification.is_paused
+
+    def _version(self) -> str:
+        """Another one after an edit, and after the start, which fixes audience and time."""
+        moments = (self.notification.started_at, self.notification.edited_at)
+        return " ".join(each.isoformat() if each else "-" for each in moments)
+
+    def _edit(self, form: ComposeForm) -> None:
+        """Raises Invalid, StillSending, NotEditable."""
         try:
-            check_text("".join(texts.values()))
             notification_edit(
                 channel=self.channel,
                 notification_id=self.notification.pk,
-                changes={name: text or None for name, text in texts.items()},
+                changes=read_changes(form, self.notification),
+                keeps_values=True,  # the form does not show them
             )
-        except BadRequest as error:
-            raise Invalid([Fault("", error.code, error.detail)]) from error
         except ValidationError as error:
             raise Invalid(faults_of(error)) from error
 
-    def _shown(self, texts: Mapping[str, str], faults: Sequence[Fault] = ()) -> HttpResponse:
-        found = faults_by_field(faults)
+    def _shown(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
+        sections = sections_of(form)
+        added = self.request.POST.get("add_language", "").strip()
+        offered = builder_context(self.channel.pk)
         context = self.get_context_data(
             notification=self.notification,
-            fields=[(name, _TEXTS[name], texts[name], found.pop(name, [])) for name in _TEXTS],
-            general_faults=[detail for details in found.values() for detail in details],
+            form=form,
+            version=self._version(),
+            faults=faults_by_field(faults),
+            general_faults=general(faults),
+            has_field_faults=any(field_of(each) in FIELDS for each in faults),
+            is_posted=self.request.method == "POST",
+            is_started=self.notification.started_at is not None,
+            must_have_segment=self.notification.segment_id is not None,
+            kind=self.notification.audience_kind,
+            audiences=audiences_of(self.notification.audience_kind),
+            rule_faults=rule_faults_of(form, faults),
+            **offered,
+            **personal_context([each["name"] for each in offered["known"]["attributes"]], form),
+            **choices_of(self.channel),
+            **segments_for(self.channel, form),
+            **sections,
+            **languages_context(self.channel.pk, form, sections["languages"], opened=added),
         )
         return self.render_to_response(context, status=400 if faults else 200)

@@ -75,10 +75,8 @@ class SentWithinFilter(WithinFilter):
 
 
 class OutcomeFilter(DropdownFilter):
-    """Notifications with such recipients, in the chosen time and on the chosen platform.
-
-    Clicks are not recorded by time and platform for each notification, so any click counts.
-    """
+    """Notifications with such recipients, in the chosen time and on the chosen platform. A click
+    counts at any time and on any platform."""
 
     title = "recipients"
     parameter_name = "outcome"

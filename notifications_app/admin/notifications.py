@@ -16,6 +16,8 @@ from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard
 from notifications_app.admin.actions import CancelAction, PauseAction, ResumeAction, StopAction
+from notifications_app.admin.best_hours import BestHoursPage
+from notifications_app.admin.compare import ComparePage
 from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.credentials import CredentialCheckPage
 from notifications_app.admin.drafts import DuplicateAction
@@ -30,6 +32,7 @@ from notifications_app.admin.filters import (
     UntilFilter,
     chosen_channels,
 )
+from notifications_app.admin.images import ImageCheckPage
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.page import (
     NotificationPage,
@@ -40,6 +43,15 @@ from notifications_app.admin.page import (
 from notifications_app.admin.scheduled import CalendarPage, audiences_of
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
+from notifications_app.admin.templates import (
+    NewTemplatePage,
+    RemoveAction,
+    TemplateCheck,
+    TemplatePage,
+    TemplatesPage,
+    UseAction,
+)
+from notifications_app.content import AudienceKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import BoundedPaginator, badge
@@ -58,8 +70,9 @@ class NotificationAdmin(ScopedAdmin):
     compose_role = Role.SENDER
     change_list_template = "console/notifications/list.html"
     empty_help = "Notifications that are sent or scheduled, here or through the API, appear here."
+    first_row = "write the first notification"
     list_before_template = "console/notifications/period.html"
-    list_display = ("message", "channel", "to", "state", "progress", "clicked", "when")
+    list_display = ("message", "channel", "to", "state", "progress", "clicked", "when", "compare")
     list_filter = (
         ChannelFilter,
         SentWithinFilter,
@@ -84,8 +97,9 @@ class NotificationAdmin(ScopedAdmin):
     @admin.display(description="To")
     def to(self, notification: Notification) -> str:
         names = [(badge(PLATFORM_NAMES[p], p),) for p in notification.target_platforms]
-        segment = " in a segment" if notification.segment_id else ""
-        return format_html("{}{}", format_html_join(" ", "{}", names), segment)
+        segment = _AUDIENCES.get(notification.audience_kind, "")
+        words = '{}<span class="ps-notification-segment">{}</span>'
+        return format_html(words, format_html_join(" ", "{}", names), segment)
 
     @admin.display(description="State")
     def state(self, notification: Notification) -> str:
@@ -120,6 +134,13 @@ class NotificationAdmin(ScopedAdmin):
     @admin.display(description="When")
     def when(self, notification: Notification) -> str:
         return moment(notification.scheduled_at)
+
+    @admin.display(description="Compare")
+    def compare(self, notification: Notification) -> str:
+        """Belongs to the form above the list (console/notifications/list.html)."""
+        if notification.started_at is None:
+            return ""
+        return format_html(_COMPARE, notification.pk, str(notification)[:80])
 
     @override
     def get_search_results(
@@ -189,9 +210,12 @@ class NotificationAdmin(ScopedAdmin):
     def get_urls(self) -> list[URLPattern]:
         one = "<uuid:notification_id>/"
         own = [
+            self.page("best-hours/<uuid:channel_id>/", BestHoursPage, "channel_best_hours"),
             self.page("calendar/", CalendarPage, "notification_calendar"),
+            self.page("compare/", ComparePage, "notification_compare"),
             self.page("compose/", ComposePage, "notification_compose"),
             self.page("compose/check/", ComposeCheck, "notification_compose_check"),
+            self.page("compose/image/", ImageCheckPage, "notification_image_check"),
             self.page("compose/test/", ComposeTest, "notification_compose_test"),
             self.page("export/notifications.csv", ListDownload, EXPORT),
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
@@ -212,7 +236,18 @@ class NotificationAdmin(ScopedAdmin):
             self.page("export/<uuid:subscription_id>/", ExportPage, "subscription_export"),
             self.page("remove-segment/<uuid:segment_id>/", RemovePage, "segment_remove"),
         ]
-        return [*own, *dashboard.pages(), *super().get_urls()]
+        return [*own, *self._template_pages(), *dashboard.pages(), *super().get_urls()]
+
+    def _template_pages(self) -> list[URLPattern]:
+        all_, one = "templates/<uuid:channel_id>/", "templates/<uuid:template_id>/"
+        return [
+            self.page(all_, TemplatesPage, "channel_templates"),
+            self.page(f"{all_}new/", NewTemplatePage, "template_new"),
+            self.page(f"{all_}check/", TemplateCheck, "template_check"),
+            self.page(f"{one}edit/", TemplatePage, "template_edit"),
+            self.page(f"{one}use/", UseAction, "template_use"),
+            self.page(f"{one}delete/", RemoveAction, "template_delete"),
+        ]
 
 
 def _is_schedule(request: HttpRequest) -> bool:
@@ -239,10 +274,19 @@ def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any
 
 _FILTERS: Final = ("show", "status__exact", "within", "from", "until", "outcome", "platform", "q")
 _UNFINISHED: Final = {"running", "scheduled"}
+_AUDIENCES: Final = {
+    AudienceKind.SEGMENT: " in a segment",
+    AudienceKind.RULE: " by conditions",
+    AudienceKind.TARGETS: " by id",
+}
 _OPEN_STATUSES: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 
+_COMPARE: Final = (
+    '<input type="checkbox" name="id" value="{}" form="compare" aria-label="Compare “{}”">'
+)
 _PROGRESS: Final = (
     '<span class="ps-bar ps-notification-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
     '<i data-tone="bad" style="width:{}"></i></span>'
-    '<small class="ps-notification-rates">{} · {}</small>'
+    '<small class="ps-notification-rates">{}'
+    '<span class="ps-notification-bounced"> · {}</span></small>'
 )

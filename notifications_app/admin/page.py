@@ -11,14 +11,24 @@ from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
+from notifications_app.admin.compose_extras import flat
+from notifications_app.admin.compose_form import ComposeForm
+from notifications_app.admin.compose_sections import platforms_of
 from notifications_app.admin.pauses import Pause, pauses_of
+from notifications_app.admin.results import clicks_chart, funnel_context
+from notifications_app.admin.scheduled import audiences_of
+from notifications_app.admin.targets import named_context
 from notifications_app.models import Notification
 from notifications_app.reporting.bounce_reasons import Words, words_for
+from notifications_app.reporting.details import clicks_of_buttons
+from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.states import BatchStatus, NotificationStatus
+from notifications_app.templates import template_find
 from pushsvc.common.console.figures import duration, share
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
+from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.selectors import segment_find
 
 
@@ -79,6 +89,7 @@ class _WithProgress(OneNotification):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         now = sql.now()
         progress = progress_of(self.notification, now=now)
+        events = events_of(self.notification)
         return super().get_context_data(
             notification=self.notification,
             progress=progress,
@@ -91,6 +102,9 @@ class _WithProgress(OneNotification):
             reasons=[DescribedReason(each, words_for(*each[:2])) for each in progress.reasons],
             pauses=_pauses(self.notification, progress),
             chart=_chart(progress),
+            charts=clicks_chart(events.clicks) if events.clicks else None,
+            **funnel_context(self.notification, progress, events),
+            buttons=clicks_of_buttons(self.notification),
             poll_seconds=_POLL_SECONDS.get(NotificationStatus(self.notification.status)),
             **kwargs,
         )
@@ -111,6 +125,7 @@ class NotificationPage(_WithProgress):
         return super().get_context_data(
             original=notification,  # for the theme's breadcrumbs
             may_send=may_send,
+            may_make_template=self.may(Role.EDITOR),
             may_cancel=may_send and is_pending,
             may_edit=may_send
             and not notification.is_test
@@ -119,12 +134,19 @@ class NotificationPage(_WithProgress):
             may_resume=may_send and notification.is_paused,
             may_stop=may_send and is_running and not notification.is_stopped,
             must_type_name=must_type_name(notification),
+            audience=audiences_of([notification])[notification.pk] if is_pending else "",
             segment=segment_find(
                 channel_id=notification.channel_id, segment_id=notification.segment_id
             ),
+            template=template_find(
+                channel_id=notification.channel_id, template_id=notification.template_id
+            ),
+            rule_words=rule_text(notification.rule) if notification.rule else "",
+            **named_context(notification),
             is_log_kept=_is_log_kept(notification, sql.now()),
             log_days=settings.DELIVERY_RETENTION_DAYS,
             ttl=ttl_words(notification.ttl),
+            platform_sections=platforms_of(ComposeForm(extras=flat(notification.extras))),
             composed="composed" in self.request.GET,
             **kwargs,
         ) | {"title": str(notification)}

@@ -16,17 +16,21 @@ from channels_app.console.access import channels_of, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import ConsolePage
 from channels_app.models import Role
+from notifications_app.content import AudienceKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from subscriptions_app.selectors import audience_size, segment_find
+from subscriptions_app.selectors import segment_find
+from subscriptions_app.sizes import audience_size
 
 MOST_AUDIENCES: Final = 10  # that a page counts, because counting a segment reads its rows
 _MOST_SHOWN: Final = 500
 _MOST_IN_A_DAY: Final = 4
 _MONTH: Final = re.compile(r"(?P<year>[1-9]\d{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
+# Whom they reach, their own pages say.
+_UNCOUNTED: Final = {AudienceKind.RULE, AudienceKind.TARGETS}
 _LAST_YEAR: Final = 9998  # the year after it has no dates
 
 
@@ -102,6 +106,8 @@ def audiences_of(notifications: Iterable[Notification]) -> dict[UUID, str]:
 def _audience(notification: Notification, counted: dict[Any, dict[Platform, Any]]) -> str:
     if notification.is_test:
         return "1"
+    if notification.audience_kind in _UNCOUNTED:
+        return NOTHING
     key = notification.channel_id, notification.segment_id
     if key not in counted:
         if len(counted) == MOST_AUDIENCES:

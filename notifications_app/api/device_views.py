@@ -129,7 +129,7 @@ class ClickView(ApiView):
 
 
 def _clicked(token: str) -> list[Event]:
-    return read_events([(token, EventKind.CLICKED)])
+    return read_events([(token, EventKind.CLICKED, "")])
 
 
 def _is_click(request: Request) -> bool:

@@ -32,12 +32,40 @@ SEND_LATER: Final = OpenApiExample(
         "icon": "https://example.com/icon.png",
         "scheduled_at": "2026-11-20T16:11:00+01:00",
         "target_platforms": ["web"],
+        "category": "orders",
         "data": {"order": "4711"},
         "ttl": 3600,
         "expires_at": "2026-11-20T18:00:00+01:00",
         "urgency": "high",
         "topic": "order-4711",
+        "actions": [{"id": "track", "title": "Track it", "url": "https://example.com/track"}],
+        "web": {"require_interaction": True, "badge": "https://example.com/badge.png"},
+        "android": {"channel_id": "orders", "sound": "ding", "color": "#ff8800"},
+        "ios": {"subtitle": "Order 4711", "sound": "ding.wav", "badge": 1},
+        "translations": {"de": {"title": "Ihre Bestellung", "actions": {"track": "Verfolgen"}}},
     },
+    request_only=True,
+)
+SEND_DIRECT: Final = OpenApiExample(
+    "To two people",
+    {
+        "body": "Your parcel is here.",
+        "external_ids": ["user-42", "user-43"],
+        "target_platforms": ["all"],
+    },
+    request_only=True,
+)
+SEND_RULE: Final = OpenApiExample(
+    "To whom a rule selects",
+    {
+        "body": "New for you",
+        "rule": {"attribute": "plan", "operator": "eq", "value": "pro"},
+    },
+    request_only=True,
+)
+SEND_TEMPLATE: Final = OpenApiExample(
+    "What a template says, with another address",
+    {"template_id": ID, "url": "https://example.com/orders/4711"},
     request_only=True,
 )
 SENT: Final = OpenApiExample(
@@ -53,6 +81,18 @@ SENT: Final = OpenApiExample(
 DRY_RUN: Final = OpenApiExample(
     "Dry run",
     {"platforms": {"web": {"payload_bytes": 312, "audience": 1200, "estimated": False}}},
+)
+DRY_RUN_DIRECT: Final = OpenApiExample(
+    "Dry run of a send to targets",
+    {
+        "platforms": {"web": {"payload_bytes": 312, "audience": 2, "estimated": False}},
+        "unknown": {"external_ids": ["user-43"], "subscription_ids": []},
+        "detail": "The targets also have devices on iOS, which get nothing.",
+    },
+)
+TARGETS: Final = OpenApiExample(
+    "A page",
+    {"external_id": "user-42", "subscription_id": None, "state": "reached", "devices": 2},
 )
 CANCELLED: Final = OpenApiExample(
     "Cancelled",
@@ -81,7 +121,14 @@ DETAILS: Final = OpenApiExample(
         "paused": False,
         "stopped": False,
         "edited_at": None,
-        "audience": {"kind": "channel", "segment_id": None, "subscription_id": None},
+        "template_id": None,
+        "audience": {
+            "kind": "channel",
+            "segment_id": None,
+            "category": "news",
+            "rule": None,
+            "subscription_id": None,
+        },
         "timing": {
             "scheduled_at": "2026-11-20T15:11:00.000Z",
             "started_at": "2026-11-20T15:11:00.412Z",
@@ -99,6 +146,11 @@ DETAILS: Final = OpenApiExample(
             "ttl": 259200,
             "urgency": "normal",
             "topic": "",
+            "actions": [{"id": "track", "title": "Track it"}],
+            "web": {"require_interaction": True},
+            "android": {},
+            "ios": {},
+            "translations": {"de": {"title": "Ihre Bestellung"}},
         },
         "platforms": {
             "web": {
@@ -108,9 +160,19 @@ DETAILS: Final = OpenApiExample(
                 "planned": True,
             }
         },
+        "left_out": {"opted_out": 42},
+        "releases": [
+            {
+                "release_at": "2026-11-20T15:11:00.412Z",
+                "platforms": ["web"],
+                "planned": True,
+                "recipient_count": 1200,
+            }
+        ],
         "reasons": [{"platform": "web", "code": "endpoint_gone", "count": 13}],
         "received_count": 1102,
         "clicked_count": 94,
         "dismissed_count": 210,
+        "actions_clicked": {"track": 31},
     },
 )

@@ -6,11 +6,11 @@ from typing import Any, Final
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
-from rest_framework.settings import api_settings
 from typing_extensions import override
 
+from notifications_app.audience_schema import RuleField
 from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
-from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.ids import TAG_PATTERN
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments import rules
 
@@ -22,13 +22,18 @@ def _enum(choices: Iterable[str]) -> dict[str, Any]:
 
 
 _REF: Final = {"$ref": "#/components/schemas/SegmentRule"}
-_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": rules.MAX_TEXT}
 _SCALAR: Final = {
     "title": "AttributeValue",
     "description": "A text or a number.",
-    "oneOf": [{"type": "string", "maxLength": rules.MAX_TEXT}, {"type": "number"}],
+    "oneOf": [
+        {"type": "string", "maxLength": rules.MAX_TEXT},
+        {"type": "number", "format": "double"},
+    ],
 }
-_PLATFORM: Final = _enum(PLATFORM_VALUES)
+_FLAG: Final = {"type": "boolean"}
+_TAG: Final = {"type": "string", "pattern": f"^{TAG_PATTERN}$"}
+_ID: Final = {"type": "string", "format": "uuid"}
+_PLATFORM: Final = {"allOf": [{"$ref": "#/components/schemas/Platform"}]}
 _DAYS_AGO: Final = {
     "title": "DaysAgo",
     "description": "A time that moves with the clock.",
@@ -45,24 +50,16 @@ _DAYS_AGO: Final = {
     "additionalProperties": False,
 }
 # anyOf: what OpenAPI Generator makes of oneOf with a date does not compile as TypeScript.
-_MOMENT: Final = {"anyOf": [{"type": "string", "format": "date-time"}, _DAYS_AGO]}
-
-
-class RuleField(serializers.JSONField):
-    """A segment's rule as JSON. Each fault has its own path."""
-
-    @override
-    def to_internal_value(self, data: object) -> Any:
-        faults: dict[str, list[serializers.ErrorDetail]] = {}
-        for fault in rules.rule_faults(data, ""):
-            path = fault.attr.removeprefix(".") or api_settings.NON_FIELD_ERRORS_KEY
-            faults.setdefault(path, []).append(serializers.ErrorDetail(fault.detail, fault.code))
-        if faults:
-            raise serializers.ValidationError(faults)
-        return data
+_MOMENT: Final = {
+    "title": "Moment",
+    "description": "A fixed time, or one that moves with the clock.",
+    "anyOf": [{"type": "string", "format": "date-time"}, _DAYS_AGO],
+}
 
 
 class SegmentInput(StrictSerializer):
+    """A segment to make, or what replaces one."""
+
     name = Text(min_length=1, max_length=MAX_SEGMENT_NAME, help_text="Unique within the channel.")
     rule = RuleField()
 
@@ -91,17 +88,25 @@ class RuleSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-ca
 
     @override
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, str]:
-        component = ResolvedComponent(  # type: ignore[no-untyped-call] # no stubs
-            "SegmentRule", ResolvedComponent.SCHEMA, _rule_schema(), RuleField
-        )
-        auto_schema.registry.register_on_missing(component)
-        return dict(_REF)
+        """One that may be null is a component of its own, because rules within rules may not. Only
+        it needs a type: what has none cannot be null."""
+        shapes = {"SegmentRule": _rule_schema()}
+        if self.target.allow_null:
+            shapes["AudienceRule"] = {"type": "object", **_rule_schema()}
+        for name, shape in shapes.items():
+            component = ResolvedComponent(  # type: ignore[no-untyped-call] # no stubs
+                name, ResolvedComponent.SCHEMA, shape, RuleField
+            )
+            auto_schema.registry.register_on_missing(component)
+        return {"$ref": f"#/components/schemas/{list(shapes)[-1]}"}
 
 
 def _rule_schema() -> dict[str, Any]:
-    name = {"type": "string", "minLength": 1, "maxLength": rules.MAX_NAME}
+    name = _text(rules.MAX_NAME)
     comparing = ["eq", "ne", *rules.COMPARISONS]
     moments, platform = _enum(["created_at", "last_seen_at"]), _enum(["platform"])
+    language, timezone = _enum(["language"]), _enum(["timezone"])
+    spoken, zone = _text(rules.MAX_LANGUAGE), _text(rules.MAX_TIMEZONE)
     return {
         "description": "A rule as docs/segments.md describes it.",
         "oneOf": [
@@ -110,11 +115,29 @@ def _rule_schema() -> dict[str, Any]:
             _object("RuleNot", {"not": _REF}),
             _leaf("AttributeIs", {"attribute": name}, comparing, _SCALAR),
             _leaf("AttributeIsOneOf", {"attribute": name}, ["in"], _choices(_SCALAR)),
-            _leaf("AttributeExists", {"attribute": name}, ["exists"], {"type": "boolean"}),
-            _leaf("AttributeHasText", {"attribute": name}, ["contains", "starts_with"], _TEXT),
+            _leaf("AttributeExists", {"attribute": name}, ["exists"], _FLAG),
+            _leaf(
+                "AttributeHasText",
+                {"attribute": name},
+                ["contains", "starts_with"],
+                _text(rules.MAX_TEXT),
+            ),
             _leaf("PlatformIs", {"field": platform}, ["eq", "ne"], _PLATFORM),
             _leaf("PlatformIsOneOf", {"field": platform}, ["in"], _choices(_PLATFORM)),
             _leaf("TimeIs", {"field": moments}, rules.COMPARISONS, _MOMENT),
+            _leaf("LanguageIs", {"field": language}, ["eq", "ne", "starts_with"], spoken),
+            _leaf("LanguageIsOneOf", {"field": language}, ["in"], _choices(spoken)),
+            _leaf("TimezoneIs", {"field": timezone}, ["eq"], zone),
+            _leaf("TimezoneIsOneOf", {"field": timezone}, ["in"], _choices(zone)),
+            _leaf("PersonExists", {"field": _enum(["external_id"])}, ["exists"], _FLAG),
+            _object("HasTag", {"tag": _said(_TAG, "The device has this tag.")}),
+            _object(
+                "NotificationEnded",
+                {
+                    "notification": _said(_ID, "It ended so for the device."),
+                    "outcome": _said(_enum(rules.OUTCOMES), "How it ended."),
+                },
+            ),
         ],
     }
 
@@ -144,6 +167,10 @@ def _object(title: str, properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def _text(most: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": most}
 
 
 def _list(items: dict[str, Any]) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from rest_framework.response import Response
 from channels_app.http import KeyedView, own_channel, require_scope
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
-from notifications_app.api.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
 from notifications_app.errors import SegmentInUse
 from notifications_app.services import segment_delete
 from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
+from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 from subscriptions_app import selectors
-from subscriptions_app.errors import SegmentNameTaken
+from subscriptions_app.errors import NotificationNotFound, SegmentNameTaken
 from subscriptions_app.models import Segment
 from subscriptions_app.services import segment_create, segment_update
+from subscriptions_app.sizes import segment_size
 
 _TAG: Final = "segments"
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
@@ -48,6 +49,7 @@ _SIZE: Final = OpenApiExample("Exact", {"size": 1200, "estimated": False}, respo
 _BAD_RULE: Final = Invalid(
     [Fault("rule.all.1.not.operator", "not_a_choice", "Must be one of: eq, ne, in.")]
 )
+_FOREIGN: Final = NotificationNotFound("rule", UUID(_ID))
 _OF_ONE: Final = ("segment_read", "segment_update", "segment_size", "segment_delete")
 _IN_CHANNEL: Final = {"channel_id": "$request.path.channel_id"}
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
@@ -89,7 +91,7 @@ class SegmentListView(_SegmentsView):
         ),
         responses={
             201: OpenApiResponse(SegmentOutput, "Created.", [_OUTPUT]),
-            **problem_responses(_BAD_RULE, *_REFUSED, SegmentNameTaken(), 413, 415),
+            **problem_responses(_BAD_RULE, _FOREIGN, *_REFUSED, SegmentNameTaken(), 413, 415),
         },
     )
     def post(self, request: Request, channel_id: UUID) -> Response:
@@ -124,7 +126,7 @@ class SegmentView(_SegmentsView):
         examples=[_INPUT],
         responses={
             200: OpenApiResponse(SegmentOutput, "Replaced.", [_OUTPUT]),
-            **problem_responses(_BAD_RULE, 404, *_REFUSED, SegmentNameTaken(), 413, 415),
+            **problem_responses(_BAD_RULE, _FOREIGN, 404, *_REFUSED, SegmentNameTaken(), 413, 415),
         },
     )
     def put(self, request: Request, channel_id: UUID, segment_id: UUID) -> Response:
@@ -164,7 +166,7 @@ class SegmentSizeView(_SegmentsView):
     def get(self, request: Request, channel_id: UUID, segment_id: UUID) -> Response:
         channel = own_channel(request, channel_id)
         segment = selectors.segment_get(channel_id=channel.id, segment_id=segment_id)
-        return Response(SizeOutput(selectors.segment_size(segment)).data)
+        return Response(SizeOutput(segment_size(segment)).data)
 
 
 def _shown(segment: Segment) -> dict[str, Any]:

@@ -5,9 +5,14 @@ from typing import Any
 from rest_framework import serializers
 from typing_extensions import override
 
+from notifications_app.audience_schema import RuleField
+from notifications_app.content import ON_MISSING, AudienceKind
+from notifications_app.dry_run import DryRun, PlatformDryRun, missed_words
 from notifications_app.events import MAX_EVENTS, EventKind
 from notifications_app.models import Notification, Urgency
+from notifications_app.personal_schema import Vars
 from notifications_app.reporting.details import Details
+from notifications_app.reporting.targets import TargetResult, TargetState
 from notifications_app.states import NotificationStatus
 from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
 from pushsvc.common.platforms import PLATFORM_VALUES
@@ -20,36 +25,83 @@ class SendOutput(serializers.Serializer[Any]):
     message = serializers.CharField(help_text="For people; holds the notification's id.")
     notification_id = serializers.UUIDField(help_text="The notification's id.")
     scheduled_at = Timestamp(help_text="When sending starts.")
-    status = serializers.ChoiceField([NotificationStatus.PENDING.value])
+    status = serializers.ChoiceField(NotificationStatus.values, help_text="Always `pending`.")
 
 
-class PlatformDryRun(serializers.Serializer[Any]):
+class PlatformDryRunOutput(serializers.Serializer[Any]):
     """What one platform would get."""
 
     payload_bytes = serializers.IntegerField(help_text="Size of the message for one device.")
     audience = serializers.IntegerField(help_text="Active subscriptions that it would reach.")
     estimated = serializers.BooleanField(help_text="Whether `audience` is an estimate.")
+    largest_sampled_bytes = serializers.IntegerField(
+        required=False,
+        help_text="With `personalize`: the largest message for one of 20 devices, if it has any.",
+    )
+
+
+class UnknownOutput(serializers.Serializer[Any]):
+    """Ids that the channel does not have."""
+
+    external_ids = serializers.ListField(
+        child=serializers.CharField(), help_text="Nobody was ever linked to them."
+    )
+    subscription_ids = serializers.ListField(
+        child=serializers.UUIDField(), help_text="Of no subscription of the channel."
+    )
 
 
 class DryRunOutput(serializers.Serializer[Any]):
     """What a send would do."""
 
-    platforms = serializers.DictField(child=PlatformDryRun(), help_text="By target platform.")
+    platforms = serializers.DictField(child=PlatformDryRunOutput(), help_text="By target platform.")
+    unknown = UnknownOutput(required=False, help_text="Of a send to targets: whom nobody knows.")
+    detail = serializers.CharField(
+        required=False, help_text="On which other platforms the targets have devices."
+    )
+
+
+def dry_run_output(found: DryRun) -> dict[str, Any]:
+    """The body of the answer. `unknown` and `detail` are for sends to targets alone."""
+    output: dict[str, Any] = {
+        "platforms": {platform: _platform(each) for platform, each in found.platforms.items()}
+    }
+    if found.unknown is not None:
+        output["unknown"] = UnknownOutput(found.unknown).data
+    if found.missed:
+        output["detail"] = missed_words(found)
+    return output
+
+
+def _platform(found: PlatformDryRun) -> dict[str, Any]:
+    output: dict[str, Any] = {
+        "payload_bytes": found.payload_bytes,
+        "audience": found.audience.size,
+        "estimated": found.audience.estimated,
+    }
+    if found.largest_sampled is not None:
+        output["largest_sampled_bytes"] = found.largest_sampled
+    return output
 
 
 class EventInput(StrictSerializer):
+    """An event of one delivery."""
+
     token = Text(help_text="The tracking token of the message.")
     event = Choice(EventKind.values, help_text="What happened to the notification.")
+    action = Text(default="", help_text="Of a click: the id of the button that was clicked.")
 
 
 class EventsInput(StrictSerializer):
-    """Unknown fields are refused, because an app may have misspelt one."""
+    """Events of devices. Unknown fields are refused, because an app may have misspelt one."""
 
     events = ListOf(EventInput(), max_length=MAX_EVENTS, help_text="In any order.")
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {"events": [(each["token"], each["event"]) for each in attrs["events"]]}
+        return {
+            "events": [(each["token"], each["event"], each["action"]) for each in attrs["events"]]
+        }
 
 
 class CancelOutput(serializers.Serializer[Any]):
@@ -107,10 +159,14 @@ class AudienceOutput(serializers.Serializer[Any]):
     """Whom the notification is for."""
 
     kind = serializers.ChoiceField(
-        ["channel", "segment", "subscription"],
+        [each.value for each in AudienceKind],
         help_text="`subscription`: a test from the console, for one subscription.",
     )
     segment_id = serializers.UUIDField(allow_null=True, help_text="With the kind `segment`.")
+    category = serializers.CharField(
+        allow_null=True, help_text="The category that the send names; null: nobody can refuse it."
+    )
+    rule = RuleField(allow_null=True, help_text="With the kind `rule`.")
     subscription_id = serializers.UUIDField(
         allow_null=True, help_text="With the kind `subscription`."
     )
@@ -148,6 +204,21 @@ class ContentOutput(serializers.Serializer[Any]):
         Urgency.values, help_text="Which devices that save energy are woken."
     )
     topic = serializers.CharField(help_text="A newer one with the same topic replaces it.")
+    actions = serializers.ListField(
+        child=serializers.DictField(child=serializers.CharField()),
+        help_text="Buttons of the notification.",
+    )
+    web = serializers.DictField(help_text="For browsers alone.")
+    android = serializers.DictField(help_text="For Android alone.")
+    ios = serializers.DictField(help_text="For iOS alone.")
+    translations = serializers.DictField(
+        child=serializers.DictField(), help_text="Texts by language."
+    )
+    personalize = serializers.BooleanField(help_text="Whether it has values of each recipient.")
+    vars = Vars(help_text="The send's values for its placeholders, without those of targets.")
+    on_missing = serializers.ChoiceField(
+        ON_MISSING, help_text="What becomes of recipients without a value."
+    )
 
 
 class PlatformDetailsOutput(serializers.Serializer[Any]):
@@ -157,6 +228,23 @@ class PlatformDetailsOutput(serializers.Serializer[Any]):
     delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
     bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
     planned = serializers.BooleanField(help_text="Whether all recipients are counted.")
+
+
+class LeftOutOutput(serializers.Serializer[Any]):
+    """Devices of the audience that did not become recipients."""
+
+    opted_out = serializers.IntegerField(help_text="They, or their person, refuse the category.")
+
+
+class ReleaseOutput(serializers.Serializer[Any]):
+    """Part of the audience that is sent from one moment on."""
+
+    release_at = Timestamp(help_text="Nobody of it is sent the notification before.")
+    platforms = serializers.ListField(
+        child=serializers.ChoiceField(PLATFORM_VALUES), help_text="Its target platforms."
+    )
+    planned = serializers.BooleanField(help_text="Whether all its recipients are counted.")
+    recipient_count = serializers.IntegerField(help_text="Grows until `planned` is true.")
 
 
 class ReasonOutput(serializers.Serializer[Any]):
@@ -177,11 +265,18 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     paused = serializers.BooleanField(help_text="Whether it waits to be resumed.")
     stopped = serializers.BooleanField(help_text="Whether it was stopped while it was processing.")
     edited_at = Timestamp(allow_null=True, help_text="When it was changed last.")
+    template_id = serializers.UUIDField(
+        allow_null=True, help_text="The template that the send named; it may be deleted since."
+    )
     audience = AudienceOutput(help_text="Who gets it.")
     timing = TimingOutput(help_text="When it is and was sent.")
     content = ContentOutput(help_text="What devices get.")
     platforms = serializers.DictField(
         child=PlatformDetailsOutput(), help_text="By target platform; all counts are of one moment."
+    )
+    left_out = LeftOutOutput(help_text="Who of the audience is no recipient; grows as `platforms`.")
+    releases = ReleaseOutput(
+        many=True, help_text="From when it is sent; empty until it starts, the earliest first."
     )
     reasons = ReasonOutput(
         many=True, help_text="Why recipients bounced, the most frequent reason first."
@@ -189,6 +284,21 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     received_count = serializers.IntegerField(help_text="Recipients that reported `received`.")
     clicked_count = serializers.IntegerField(help_text="Recipients that reported `clicked`.")
     dismissed_count = serializers.IntegerField(help_text="Recipients that reported `dismissed`.")
+    actions_clicked = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Recipients that clicked each button first."
+    )
+
+
+class TargetOutput(serializers.Serializer[TargetResult]):
+    """A person or a subscription that the send named, and what became of it."""
+
+    external_id = serializers.CharField(allow_null=True, help_text="As the send named it.")
+    subscription_id = serializers.UUIDField(allow_null=True, help_text="As the send named it.")
+    state = serializers.ChoiceField(
+        [each.value for each in TargetState],
+        help_text="`reached`: it has a recipient. See docs/direct.md.",
+    )
+    devices = serializers.IntegerField(help_text="How many of its devices became recipients.")
 
 
 def notification_details(details: Details) -> dict[str, Any]:
@@ -202,10 +312,21 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "paused": found.is_paused,
                 "stopped": found.is_stopped,
                 "edited_at": found.edited_at,
+                "template_id": found.template_id,
                 "audience": _audience(found),
                 "timing": found,
                 "content": found.content,
                 "platforms": _platforms(details),
+                "left_out": {"opted_out": details.opted_out},
+                "releases": [
+                    {
+                        "release_at": each.release_at,
+                        "platforms": each.platforms,
+                        "planned": each.is_planned,
+                        "recipient_count": each.recipients,
+                    }
+                    for each in details.releases
+                ],
                 "reasons": [
                     {"platform": each.platform, "code": each.code, "count": each.recipients}
                     for each in details.reasons
@@ -214,17 +335,19 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "received_count": found.received_count,
                 "clicked_count": found.clicked_count,
                 "dismissed_count": found.dismissed_count,
+                "actions_clicked": details.actions_clicked,
             }
         ).data
     )
 
 
 def _audience(notification: Notification) -> dict[str, Any]:
-    kind = "segment" if notification.segment_id else "channel"
     return {
-        "kind": "subscription" if notification.is_test else kind,
+        "kind": notification.audience_kind,
         "segment_id": notification.segment_id,
-        "subscription_id": notification.only_subscription_id,
+        "category": notification.category or None,
+        "rule": notification.rule,
+        "subscription_id": notification.test_subscription_id,
     }
 
 

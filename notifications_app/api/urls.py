@@ -1,6 +1,9 @@
 from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
+from notifications_app.api.person_views import PersonExportView, PersonView
 from notifications_app.api.segment_views import SegmentListView, SegmentSizeView, SegmentView
+from notifications_app.api.target_views import NotificationTargetsView
+from notifications_app.api.template_views import TemplateListView, TemplateView
 from notifications_app.api.views import (
     CancelView,
     NotificationDetailsView,
@@ -16,12 +19,17 @@ urlpatterns = [
     endpoint("notifications/<id:channel_id>", NotificationListView),
     endpoint("notification/<id:notification_id>", NotificationView),
     endpoint("notification/<id:notification_id>/details", NotificationDetailsView),
+    endpoint("notification/<id:notification_id>/targets", NotificationTargetsView),
     endpoint("notification/<id:notification_id>/pause", PauseView),
     endpoint("notification/<id:notification_id>/resume", ResumeView),
     endpoint("notification/<id:notification_id>/stop", StopView),
     endpoint("channel/<id:channel_id>/segments", SegmentListView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>", SegmentView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>/size", SegmentSizeView),
+    endpoint("channel/<id:channel_id>/templates", TemplateListView),
+    endpoint("channel/<id:channel_id>/templates/<id:template_id>", TemplateView),
+    endpoint("channel/<id:channel_id>/person", PersonView),
+    endpoint("channel/<id:channel_id>/person/export", PersonExportView),
     endpoint("events", EventsView),
     endpoint("c/<token>", ClickView),
 ]

@@ -1,11 +1,10 @@
 """Views of notifications, for programs with an API key: send, cancel, list, read."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import override
@@ -22,7 +21,7 @@ from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app import selectors
 from notifications_app.api import examples
-from notifications_app.api.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
+from notifications_app.api.idempotency_header import IDEMPOTENCY_PARAMETER, idempotency_key
 from notifications_app.api.serializers import (
     CancelOutput,
     DryRunOutput,
@@ -30,11 +29,13 @@ from notifications_app.api.serializers import (
     NotificationListedOutput,
     NotificationOutput,
     SendOutput,
+    dry_run_output,
     notification_details,
 )
+from notifications_app.dry_run import DryRun
 from notifications_app.editing import notification_edit
 from notifications_app.errors import (
-    IDEMPOTENCY_HEADER,
+    CategoryRequired,
     IdempotencyKeyInFlight,
     IdempotencyKeyInvalid,
     IdempotencyKeyReused,
@@ -44,24 +45,20 @@ from notifications_app.errors import (
     PayloadTooLarge,
     SegmentNotFound,
     StillSending,
+    TemplateNotFound,
 )
-from notifications_app.idempotency import checked_key
 from notifications_app.reporting.details import details_of
-from notifications_app.send_schema import EditInput, SendInput, read_send
-from notifications_app.services import (
-    Acceptance,
-    DryRun,
-    notification_accept,
-    notification_cancel,
-    notification_dry_run,
-)
+from notifications_app.send_schema import EditInput, SendInput
+from notifications_app.sending import send
+from notifications_app.services import Acceptance, notification_cancel
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
+from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 from pushsvc.common.http.ratelimit import Limit
 from pushsvc.common.platforms import Platform
 from pushsvc.common.timestamps import format_timestamp
-from subscriptions_app.errors import PlatformNotEnabled
+from subscriptions_app.errors import CategoryUnknown, PlatformNotEnabled
 
 _TAG: Final = "notifications"
 
@@ -79,15 +76,7 @@ class SendView(KeyedView):
         summary="Send a notification, now or later",
         description="202 means that the notification is stored and will be sent.",
         tags=[_TAG],
-        parameters=[
-            OpenApiParameter(
-                IDEMPOTENCY_HEADER,
-                {"type": "string", "minLength": 1, "maxLength": 255},
-                OpenApiParameter.HEADER,
-                description="For safe retries: within 24 hours, the same key and body return the"
-                " first answer again.",
-            )
-        ],
+        parameters=[IDEMPOTENCY_PARAMETER],
         request=SendInput,
         extensions=follow_ups(
             202,
@@ -98,16 +87,28 @@ class SendView(KeyedView):
             "notification_stop",
             notification_id="$response.body#/notification_id",
         ),
-        examples=[examples.SEND, examples.SEND_LATER],
+        examples=[
+            examples.SEND,
+            examples.SEND_LATER,
+            examples.SEND_DIRECT,
+            examples.SEND_RULE,
+            examples.SEND_TEMPLATE,
+        ],
         responses={
             202: OpenApiResponse(SendOutput, "Stored.", [examples.SENT]),
             200: OpenApiResponse(
-                DryRunOutput, "With `dry_run`: nothing was stored.", [examples.DRY_RUN]
+                DryRunOutput,
+                "With `dry_run`: nothing was stored.",
+                [examples.DRY_RUN, examples.DRY_RUN_DIRECT],
             ),
             **problem_responses(
                 400,
                 PlatformNotEnabled("target_platforms", Platform.IOS),
                 SegmentNotFound(),
+                TemplateNotFound(),
+                CategoryUnknown("category"),
+                CategoryRequired(),
+                NotCombinable("rule", "A send has one audience. This one names `segment_id`, too."),
                 PayloadTooLarge(Platform.WEB, 4100, 3993),
                 IdempotencyKeyInvalid(),
                 401,
@@ -122,15 +123,14 @@ class SendView(KeyedView):
         },
     )
     def post(self, request: Request) -> Response:
-        channel = key_of(request).channel
-        key = _idempotency_key(request)
-        asked, is_dry_run = read_send(request.data)
-        if is_dry_run:
-            return Response(_dry_run(notification_dry_run(channel=channel, request=asked)))
-        acceptance = notification_accept(
-            channel=channel, request=asked, body=request.data, idempotency_key=key
+        answer = send(
+            channel=key_of(request).channel,
+            body=request.data,
+            idempotency_key=idempotency_key(request),
         )
-        return Response(_accepted(acceptance), status=202)
+        if isinstance(answer, DryRun):
+            return Response(dry_run_output(answer))
+        return Response(_accepted(answer), status=202)
 
 
 class CancelView(KeyedView):
@@ -228,8 +228,8 @@ class NotificationView(ReadingView):
         operation_id="notification_edit",
         summary="Change a notification before it is sent, or while it is paused",
         description="A field that is missing stays as it is; null takes its default. A `pending`"
-        " notification can be changed as a whole, but a send to a segment stays one, and so does a"
-        " send to the whole channel. A notification that is `processing` and paused can be changed"
+        " notification can be changed as a whole, but the kind of its audience stays: a send to a"
+        " segment stays one. A notification that is `processing` and paused can be changed"
         " in its content and `expires_at`, as soon as the calls under way have ended. If every"
         " field is as it was, nothing changes. Safe to repeat.",
         tags=[_TAG],
@@ -241,6 +241,8 @@ class NotificationView(ReadingView):
                 400,
                 PlatformNotEnabled("target_platforms", Platform.IOS),
                 SegmentNotFound(),
+                CategoryUnknown("category"),
+                CategoryRequired(),
                 PayloadTooLarge(Platform.WEB, 4100, 3993),
                 NotCombinable("segment_id", "A send to a segment stays one."),
                 401,
@@ -290,21 +292,3 @@ def _accepted(acceptance: Acceptance) -> dict[str, Any]:
         "scheduled_at": format_timestamp(acceptance.scheduled_at),
         "status": NotificationStatus.PENDING.value,
     }
-
-
-def _dry_run(platforms: Mapping[Platform, DryRun]) -> dict[str, Any]:
-    return {
-        "platforms": {
-            platform: {
-                "payload_bytes": each.payload_bytes,
-                "audience": each.audience.size,
-                "estimated": each.audience.estimated,
-            }
-            for platform, each in platforms.items()
-        }
-    }
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get(IDEMPOTENCY_HEADER)
-    return None if key is None else checked_key(key)

@@ -2,23 +2,25 @@
 the outcome of a call that got no answer."""
 
 import json
-import logging
 import socket
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+
+import structlog
 
 from notifications_app.delivery.types import Deferred, Message, Outcome, Rejected, Target
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 TargetT = TypeVar("TargetT", bound=Target, contravariant=True)
 KeysT = TypeVar("KeysT", contravariant=True)
 
-# How many messages a transport caches. A batch has one; web processes judge several at once.
-CACHED_MESSAGES: Final = 8
+# How many messages a transport caches. A batch has one for each language of its content; web
+# processes judge several contents at once.
+CACHED_MESSAGES: Final = 64
 # An idle connection is kept long enough for the next batch to use it.
 KEEPALIVE: Final = 30.0
 
@@ -30,6 +32,21 @@ class Request:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connecting:
+    """How an installation reaches the push services. Seconds limit a whole call."""
+
+    trusted_origins: frozenset[str]
+    allowed_hosts: tuple[str, ...]
+    ca_file: str
+    fcm_api_base: str
+    google_token_uri: str
+    apns_server: str
+    call_seconds: float
+    unknown_host_call_seconds: float
+    calls_in_flight: int
 
 
 class PayloadTooLargeError(ValueError):
@@ -47,6 +64,13 @@ class Client(ABC, Generic[TargetT, KeysT]):
     unexpected_event: ClassVar[str]
     # Seconds to wait after a call without an answer. None leaves it to the pipeline.
     outage_wait: ClassVar[float | None] = None
+    # Of the bodies of all calls.
+    sent_bytes: int = 0
+
+    @classmethod
+    @abstractmethod
+    def connecting(cls, how: Connecting) -> Self:
+        """Call it in the event loop that will use the client."""
 
     async def send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome:
         """One attempt, one outcome. `keys` is what the push service wants to see from the channel.
@@ -83,7 +107,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
             case _:
                 # Neither text nor traceback is logged: both may contain the address.
                 name = type(error).__name__
-                logger.error(self.unexpected_event, extra={"error": name})
+                logger.error(self.unexpected_event, error=name)
                 return Deferred("unexpected_error", name)
 
     def _outage(self, code: str, detail: str = "") -> Deferred:

@@ -6,18 +6,18 @@ The pass limits how many calls are in flight and how many outcomes are unwritten
 """
 
 import asyncio
-import logging
 import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+import structlog
 from typing_extensions import override
 
 from notifications_app.delivery.types import INTERNAL_ERROR, Outcome, Rejected
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,7 +74,7 @@ class Engine:
 
 
 class Pass(Generic[T]):
-    """Calls `call(target)` once for each target, in order, until `may_start()` says no.
+    """Calls `call(target)` once for each target, in order, until `may_start(target)` says no.
 
     `call` returns an Outcome. If it raises, which is a bug of ours, that recipient is Rejected as
     `internal_error` and the others go on.
@@ -86,7 +86,7 @@ class Pass(Generic[T]):
         call: Callable[[T], Awaitable[Outcome]],
         targets: Sequence[T],
         *,
-        may_start: Callable[[], bool],
+        may_start: Callable[[T], bool],
         most_in_flight: int,
         most_unwritten: int,
     ) -> None:
@@ -136,7 +136,7 @@ class Pass(Generic[T]):
     async def _run(self) -> None:
         try:
             for target in self._targets:
-                if not await self._has_room():
+                if not await self._has_room(target):
                     break
                 self._begin(target)
             if self._in_flight:
@@ -144,9 +144,9 @@ class Pass(Generic[T]):
         finally:
             self._results.put(None)
 
-    async def _has_room(self) -> bool:
+    async def _has_room(self, target: T) -> bool:
         """Waits for room. False if no further call may start."""
-        while self._may_start() and not self._stopped:
+        while self._may_start(target) and not self._stopped:
             if (
                 len(self._in_flight) < self._most_in_flight
                 and self._unwritten < self._most_unwritten
@@ -170,7 +170,7 @@ class Pass(Generic[T]):
         try:
             outcome = await self._call(target)
         except Exception as error:  # noqa: BLE001 (one recipient must not stop its batch)
-            logger.error("delivery.internal_error", extra={"error": type(error).__name__})
+            logger.error("delivery.internal_error", error=type(error).__name__)
             outcome = Rejected(INTERNAL_ERROR, type(error).__name__)
         self._results.put((target, outcome))
 

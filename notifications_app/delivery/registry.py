@@ -1,21 +1,27 @@
 """The transports by platform: what each states of its push services, and how its client is made.
 
-Other packages learn of push services here, and import no transport.
+Other packages learn of push services here, and import no transport. Importing this module loads no
+library of a push service. `load_transport` does, for one platform.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
 
+from notifications_app.content import Content
 from notifications_app.delivery.apns import answers as apns_answers
-from notifications_app.delivery.apns import transport as apns
+from notifications_app.delivery.apns import app_key
+from notifications_app.delivery.apns import payload as apns_payload
+from notifications_app.delivery.apns.app_key import AppKey
 from notifications_app.delivery.client import Client as BaseClient
+from notifications_app.delivery.client import Connecting
 from notifications_app.delivery.fcm import answers as fcm_answers
-from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.fcm.access_token import ServiceAccount
+from notifications_app.delivery.fcm import payload as fcm_payload
+from notifications_app.delivery.fcm import service_account
+from notifications_app.delivery.fcm.service_account import ServiceAccount
 from notifications_app.delivery.types import BrowserTarget, Message, Target
 from notifications_app.delivery.webpush import answers as webpush_answers
-from notifications_app.delivery.webpush import transport as webpush
+from notifications_app.delivery.webpush import payload as webpush_payload
 from notifications_app.delivery.webpush.vapid import VapidKey, VapidKeys
 from pushsvc.common.endpoints import (
     TOKEN_SERVICES,
@@ -35,6 +41,7 @@ __all__ = [
     "VapidKey",
     "VapidKeys",
     "is_at",
+    "load_transport",
     "make_client",
     "parse_credentials",
     "services_with_breaker",
@@ -42,10 +49,10 @@ __all__ = [
 
 # Of some platform. Its `send` takes that platform's targets and credentials, VAPID keys on the web.
 Client: TypeAlias = BaseClient[Any, Any]
-Credentials: TypeAlias = ServiceAccount | apns.AppKey
+Credentials: TypeAlias = ServiceAccount | AppKey
 
 
-def _no_names(_data: Mapping[str, str]) -> list[str]:
+def _no_names(_content: Content) -> list[str]:
     return []
 
 
@@ -54,7 +61,7 @@ class Transport:
     """What a transport states of itself and of its push services.
 
     `payload` is the body that a device gets, of a message and a tracking token; `max_payload` is in
-    bytes. `unusable_data_names`: those names in a sender's `data` that the platform reserves.
+    bytes. `unusable_data_names`: those names in the content's `data` that the platform reserves.
     `codes`: every code of an outcome, with its meaning. `suspect_codes`: those that come with a
     Gone that is `suspect`. `never_asked_codes`: those that say nothing of the push service.
     `refusal_events`: those that blame the channel's keys where many recipients get them, with the
@@ -63,7 +70,7 @@ class Transport:
 
     payload: Callable[[Message, str], bytes]
     max_payload: int
-    unusable_data_names: Callable[[Mapping[str, str]], list[str]] = _no_names
+    unusable_data_names: Callable[[Content], list[str]] = _no_names
     codes: Mapping[str, str]
     suspect_codes: frozenset[str]
     never_asked_codes: frozenset[str]
@@ -74,31 +81,31 @@ class Transport:
 # The entries look alike on purpose: each states the same fields in the same order.
 TRANSPORTS: Final[Mapping[Platform, Transport]] = {
     Platform.WEB: Transport(
-        payload=webpush.payload,
-        max_payload=webpush.MAX_PAYLOAD,
+        payload=webpush_payload.payload,
+        max_payload=webpush_payload.MAX_PAYLOAD,
         codes=webpush_answers.CODES,
         suspect_codes=webpush_answers.SUSPECT_CODES,
         never_asked_codes=webpush_answers.NEVER_ASKED_CODES,
         refusal_events=webpush_answers.REFUSAL_EVENTS,
     ),
     Platform.ANDROID: Transport(
-        payload=fcm.payload,
-        max_payload=fcm.MAX_PAYLOAD,
-        unusable_data_names=fcm.unusable_data_names,
+        payload=fcm_payload.payload,
+        max_payload=fcm_payload.MAX_PAYLOAD,
+        unusable_data_names=fcm_payload.unusable_data_names,
         codes=fcm_answers.CODES,
         suspect_codes=fcm_answers.SUSPECT_CODES,
         never_asked_codes=fcm_answers.NEVER_ASKED_CODES,
         refusal_events=fcm_answers.REFUSAL_EVENTS,
-        no_device=fcm.NO_DEVICE,
+        no_device=service_account.NO_DEVICE,
     ),
     Platform.IOS: Transport(
-        payload=apns.payload,
-        max_payload=apns.MAX_PAYLOAD,
+        payload=apns_payload.payload,
+        max_payload=apns_payload.MAX_PAYLOAD,
         codes=apns_answers.CODES,
         suspect_codes=apns_answers.SUSPECT_CODES,
         never_asked_codes=apns_answers.NEVER_ASKED_CODES,
         refusal_events={},
-        no_device=apns.NO_DEVICE,
+        no_device=app_key.NO_DEVICE,
     ),
 }
 
@@ -109,52 +116,34 @@ def parse_credentials(platform: Platform, secret: str, version: int) -> Credenti
         case Platform.ANDROID:
             return ServiceAccount.parse(secret, version)
         case Platform.IOS:
-            return apns.AppKey.parse(secret, version)
+            return AppKey.parse(secret, version)
         case _:
             raise ValueError("web push has VAPID keys instead")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Connecting:
-    """How an installation reaches the push services. Seconds limit a whole call."""
+def load_transport(platform: Platform) -> type[Client]:
+    """The platform's transport. The first call imports it with its libraries, which take memory and
+    time in every process that has them."""
+    match platform:
+        case Platform.WEB:
+            from notifications_app.delivery.webpush import transport as webpush
 
-    trusted_origins: frozenset[str]
-    allowed_hosts: tuple[str, ...]
-    ca_file: str
-    fcm_api_base: str
-    google_token_uri: str
-    apns_server: str
-    call_seconds: float
-    unknown_host_call_seconds: float
-    calls_in_flight: int
+            return webpush.Client
+        case Platform.ANDROID:
+            from notifications_app.delivery.fcm import transport as fcm
+
+            return fcm.Client
+        case Platform.IOS:
+            from notifications_app.delivery.apns import transport as apns
+
+            return apns.Client
+        case _:
+            assert_never(platform)
 
 
 def make_client(platform: Platform, how: Connecting) -> Client:
     """Call it in the event loop that will use the client."""
-    match platform:
-        case Platform.WEB:
-            return webpush.Client(
-                trusted_origins=how.trusted_origins,
-                allowed_hosts=how.allowed_hosts,
-                ca_file=how.ca_file,
-                call_timeout=how.call_seconds,
-                unknown_host_timeout=how.unknown_host_call_seconds,
-                connections_per_origin=how.calls_in_flight,
-            )
-        case Platform.ANDROID:
-            return fcm.Client(
-                api_base=how.fcm_api_base,
-                token_uri=how.google_token_uri,
-                ca_file=how.ca_file,
-                call_timeout=how.call_seconds,
-                connections_per_origin=how.calls_in_flight,
-            )
-        case Platform.IOS:
-            return apns.Client(
-                server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds
-            )
-        case _:
-            assert_never(platform)
+    return load_transport(platform).connecting(how)
 
 
 def services_with_breaker(platform: Platform, trusted_origins: frozenset[str]) -> list[str]:

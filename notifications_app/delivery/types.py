@@ -74,15 +74,17 @@ Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One notification for all its recipients.
+    """One notification for all its recipients, or for one of them.
 
     `expires_at` is its deadline on this process's monotonic clock. Messages compare by identity, so
-    that transports can cache what they make of one for all recipients of a batch.
+    that transports can cache what they make of one for all recipients of a batch. `common`: of a
+    message for one recipient, that for all, which differs in texts alone.
     """
 
     notification_id: UUID
     content: Content
     expires_at: float
+    common: "Message | None" = None
 
     def time_to_live(self, now: float) -> int:
         """Whole seconds that are left, at least one; 0 if the content's ttl is 0. `now` is on the

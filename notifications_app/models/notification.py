@@ -1,6 +1,7 @@
 """A notification, a draft of one, and the answer that its sender got."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import models
@@ -9,11 +10,13 @@ from django.db.models.functions import Now
 from typing_extensions import override
 
 from channels_app.models import Channel
-from notifications_app.content import CONTENT_FIELDS, Content
+from notifications_app.content import COLUMN_FIELDS, NO_SUBSCRIPTION, AudienceKind, Content
 from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
 from notifications_app.states import UNFINISHED, NotificationStatus
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.trail import MOST_REQUEST_ID, Trail, trail_of
+from subscriptions_app.models import MAX_CATEGORY_KEY
 
 
 class Urgency(models.TextChoices):
@@ -41,16 +44,46 @@ class Notification(models.Model):
         blank=True,
         help_text="The names of `data` in the sender's order, which jsonb does not keep.",
     )
+    extras: Any = models.JSONField(
+        null=True, blank=True, help_text="The fields of the content that have no column."
+    )
+    vars: Any = models.JSONField(
+        null=True, blank=True, help_text="The send's values for its placeholders."
+    )
     ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver at once or drop.")
     urgency = models.CharField(max_length=8, choices=Urgency.choices, default=Urgency.NORMAL)
     topic = models.CharField(max_length=32, blank=True, default="")
     target_platforms: Any = models.JSONField()
     segment_id = models.UUIDField(null=True, blank=True)
+    category = models.CharField(
+        max_length=MAX_CATEGORY_KEY,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who refuses it does not get the notification. Empty: nobody can refuse it.",
+    )
     only_subscription_id = models.UUIDField(
-        null=True, blank=True, help_text="A test: this subscription gets it and no other."
+        null=True,
+        blank=True,
+        help_text="A test: this subscription gets it and no other. Or NO_SUBSCRIPTION.",
+    )
+    rule: Any = models.JSONField(null=True, blank=True, help_text="Of this send alone.")
+    has_targets = models.BooleanField(
+        default=False, db_default=False, help_text="It is for the rows of Target, and nobody else."
+    )
+    template_id = models.UUIDField(
+        null=True,
+        blank=True,
+        help_text="Its content was copied from it. The template may be deleted since.",
     )
     status = models.CharField(
         max_length=10, choices=NotificationStatus.choices, default=NotificationStatus.PENDING
+    )
+    request_id = models.CharField(  # noqa: DJ001 - older rows have none
+        max_length=MOST_REQUEST_ID, null=True, editable=False, help_text="Of the send's request."
+    )
+    traceparent = models.CharField(  # noqa: DJ001 - most have none, and null takes no room
+        max_length=55, null=True, editable=False, help_text="The span that made it, if it has one."
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     scheduled_at = models.DateTimeField(db_default=Now())
@@ -100,6 +133,12 @@ class Notification(models.Model):
             models.Index(
                 fields=["scheduled_at"], condition=Q(status="pending"), name="notification_due"
             ),
+            # For starts by turns of the channels.
+            models.Index(
+                fields=["channel", "scheduled_at"],
+                condition=Q(status="pending"),
+                name="notification_due_of_channel",
+            ),
             models.Index(
                 fields=["id"], condition=Q(status="processing"), name="notification_running"
             ),
@@ -116,8 +155,24 @@ class Notification(models.Model):
         return self.title or self.body[:60]
 
     @property
+    def test_subscription_id(self) -> UUID | None:
+        """Of a test: who gets it."""
+        only = self.only_subscription_id
+        return None if only == NO_SUBSCRIPTION else only
+
+    @property
     def is_test(self) -> bool:
-        return self.only_subscription_id is not None
+        return self.test_subscription_id is not None
+
+    @property
+    def audience_kind(self) -> AudienceKind:
+        kinds = {
+            AudienceKind.SUBSCRIPTION: self.is_test,
+            AudienceKind.SEGMENT: self.segment_id is not None,
+            AudienceKind.RULE: self.rule is not None,
+            AudienceKind.TARGETS: self.has_targets,
+        }
+        return next((kind for kind, is_it in kinds.items() if is_it), AudienceKind.CHANNEL)
 
     @property
     def is_unfinished(self) -> bool:
@@ -138,8 +193,20 @@ class Notification(models.Model):
 
     @property
     def content(self) -> Content:
-        values = {name: getattr(self, name) for name in CONTENT_FIELDS}
-        return Content(**values | {"data": self.ordered_data})
+        values = {name: getattr(self, name) for name in COLUMN_FIELDS}
+        own = {"data": self.ordered_data, "vars": self.vars or {}}
+        return Content(**values | own | (self.extras or {}))
+
+    @staticmethod
+    def values_of(content: Content) -> dict[str, Any]:
+        """What the columns hold of the content."""
+        values = {name: getattr(content, name) for name in COLUMN_FIELDS}
+        own = {"data_names": list(content.data), "vars": content.vars or None}
+        return values | own | {"extras": content.extras}
+
+    @property
+    def trail(self) -> Trail:
+        return trail_of(self.pk, self.request_id, self.traceparent)
 
     @property
     def ordered_data(self) -> dict[str, str]:

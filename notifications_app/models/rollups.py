@@ -62,3 +62,52 @@ class OutcomeMinute(models.Model):
     def __str__(self) -> str:
         outcome = self.code or "delivered"
         return f"{self.notification_id} {self.platform} {self.minute:%H:%M} {outcome}"
+
+
+class ActionCount(models.Model):
+    """How many of a notification's recipients clicked a button first, by the button's id.
+
+    Written by the statement that adds the click to the notification's counts. It stays when
+    deliveries are purged.
+    """
+
+    pk = models.CompositePrimaryKey("notification_id", "action")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    action = models.CharField(max_length=32)
+    count = models.BigIntegerField()
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} {self.action}"
+
+
+class EventHour(models.Model):
+    """How many of a notification's recipients reported something first in an hour (UTC).
+
+    Written by the statement that adds the same to the notification's counts, so that the rows add
+    up to them; only events of before this table existed are missing. It stays when deliveries are
+    purged. A notification has at most TOKEN_DAYS of hours, because later events do not count.
+    """
+
+    pk = models.CompositePrimaryKey("notification_id", "hour", "platform")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    hour = models.DateTimeField()
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    received = models.BigIntegerField(default=0, db_default=0)
+    clicked = models.BigIntegerField(default=0, db_default=0)
+    dismissed = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(platform__in=PLATFORM_VALUES), name="event_hour_platform"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} {self.platform} {self.hour:%Y-%m-%d %H:00}"

@@ -19,13 +19,34 @@ from notifications_app.states import (
 from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 
+class Driver(models.TextChoices):
+    """Where the windows of a plan find devices."""
+
+    SCAN = "scan", "The channel's active subscriptions"
+    IDS = "ids", "The notification's targets"
+
+
 class Plan(models.Model):
-    """Where the planner stands with one platform of a notification."""
+    """One part of a notification's audience on one platform, with its own time, and where the
+    planner stands with it. A device that several parts reach is a recipient of the first that finds
+    it."""
 
     id = models.BigAutoField(primary_key=True)
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="plans")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    # Not a PositiveSmallIntegerField, whose check would read the whole table when it is added.
+    part = models.SmallIntegerField(
+        default=0, db_default=0, help_text="Counts the parts of a platform, from 0."
+    )
+    release_at = models.DateTimeField(
+        null=True,
+        help_text="Nobody is planned before. Null: a planner of an older version made the plan.",
+    )
+    deadline_at = models.DateTimeField(
+        null=True,
+        help_text="When the time to live ends, pauses included. Null: with the notification's.",
+    )
     status = models.CharField(
         max_length=10,
         choices=PlanStatus.choices,
@@ -39,7 +60,18 @@ class Plan(models.Model):
     only_subscription_id = models.UUIDField(
         null=True, help_text="Of a test; null: all that the rule reaches."
     )
+    driver = models.CharField(
+        max_length=7,
+        choices=Driver.choices,
+        default=Driver.SCAN,
+        db_default=Driver.SCAN,
+        help_text="Where its windows find devices.",
+    )
     recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
+    # Not a PositiveBigIntegerField, whose check would read the whole table when it is added.
+    opted_out_count = models.BigIntegerField(
+        default=0, db_default=0, help_text="Of the audience: left out, because they refuse it."
+    )
     attempt = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Fencing number of the lease."
     )
@@ -55,14 +87,27 @@ class Plan(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["notification", "platform"], name="plan_once_per_platform"
+                fields=["notification", "platform", "part"], name="plan_part_once"
             ),
             models.CheckConstraint(condition=Q(platform__in=PLATFORM_VALUES), name="plan_platform"),
             models.CheckConstraint(condition=Q(status__in=PlanStatus.values), name="plan_status"),
         ]
         indexes = [
+            # For processes of the version before. The next release removes it.
             models.Index(fields=["platform", "id"], condition=~Q(status="done"), name="plan_open"),
-            models.Index(fields=["id"], condition=Q(status="planning"), name="plan_planning"),
+            # A part that waits for its release has no recipients, so no claim reads it.
+            models.Index(
+                fields=["platform", "id"],
+                condition=~Q(status="done") & Q(recipient_count__gt=0),
+                name="plan_with_recipients",
+            ),
+            models.Index(fields=["due_at"], condition=Q(status="planning"), name="plan_due"),
+            # For ticks, which end plans. Those that are done are kept, so they become many.
+            models.Index(
+                fields=["id"],
+                condition=Q(status__in=["delivering", "settling"]),
+                name="plan_ending",
+            ),
         ]
 
     @override
@@ -70,6 +115,7 @@ class Plan(models.Model):
         return f"{self.notification_id} {self.platform}"
 
 
+SMALL_BATCH = 500  # recipients, of a batch that is claimed together with others
 BREAKING_BATCH = Q(lease_losses__gte=CAREFUL_AFTER_LEASE_LOSSES) & ~Q(status="done")
 # Since when a batch is due and its notification is not paused.
 WANTED_SINCE = Greatest("due_at", "plan__due_at")
@@ -151,6 +197,12 @@ class Batch(models.Model):
             models.Index(
                 fields=["platform", "due_at"], condition=Q(status="ready"), name="batch_ready_due"
             ),
+            # The batches of a large notification are not in it, because nearly all are full.
+            models.Index(
+                fields=["channel", "platform", "push_service", "due_at", "id"],
+                condition=Q(status="ready", recipient_count__lte=SMALL_BATCH),
+                name="batch_ready_small",
+            ),
             models.Index(fields=["lease_until"], condition=Q(status="leased"), name="batch_leased"),
             models.Index(fields=["parked_at"], condition=Q(status="parked"), name="batch_parked"),
             models.Index(fields=["finished_at"], condition=Q(status="done"), name="batch_finished"),
@@ -187,6 +239,9 @@ class Delivery(models.Model):
     finished_at = models.DateTimeField(null=True)
     received_at = models.DateTimeField(null=True)
     clicked_at = models.DateTimeField(null=True)
+    clicked_action = models.SmallIntegerField(
+        null=True, help_text="Which of the notification's buttons was clicked, from 0."
+    )
     dismissed_at = models.DateTimeField(null=True)
     code = models.CharField(max_length=64, default="", db_default="")
     detail = models.CharField(max_length=200, default="", db_default="")

@@ -14,11 +14,12 @@ from django.db.models import Case, Exists, OuterRef, Q, Value, When
 from django.db.models.functions import Now
 
 from channels_app.selectors import usable_credentials
-from notifications_app.models import Batch, Notification
+from notifications_app.models import SMALL_BATCH, Batch, Plan
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
 from notifications_app.states import STATES, BatchStatus
+from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 
@@ -28,14 +29,17 @@ _PLANS_AT_ONCE = 8
 def claim(
     platform: Platform,
     *,
+    most: int,
     skip: Sequence[str],
     processes: int,
     skip_channels: Sequence[UUID] = (),
-) -> Lease | None:
-    """Leases the next due batch; None if there is none.
+) -> list[Lease]:
+    """Leases the next due batch, or nothing if there is none. If it is small, leases other small
+    ones of the channel at the push service with it, which together have no more recipients left
+    than a full batch.
 
-    `skip`: names of breakers whose batches are not claimed. `processes`: how many serve the
-    platform.
+    `most`: how many batches. `skip`: names of breakers whose batches are not claimed. `processes`:
+    how many serve the platform.
 
     The channel whose last claim is longest ago comes first, and within it the notification that
     has waited longest. So a small send waits for one batch of a large one, not for all of it.
@@ -47,13 +51,18 @@ def claim(
             parameters = {"plan": plan_id, "skip": skipped, "lease": _lease()}
             claimed = sql.rows(_CLAIM, STATES | parameters)
             if claimed:
-                return Lease.of(claimed[0], begun=begun)
-    return None
+                *first, recipients = claimed[0]
+                lease = Lease.of(first, begun=begun)
+                return [lease, *_companions(lease, recipients, most - 1)]
+    return []
 
 
 def free_lost(limit: int = 100) -> int:
     """Makes batches ready whose lease ended without their worker."""
-    return sql.execute(_FREE_LOST, STATES | {"limit": limit})
+    freed = sql.rows(_FREE_LOST, STATES | {"limit": limit})
+    for platform, lost in Counter(platform for (platform,) in freed).items():
+        metrics.LEASE_LOSSES.add(lost, platform, "silent")
+    return len(freed)
 
 
 def unpark(limit: int = 1000) -> int:
@@ -69,8 +78,12 @@ def overdue(limit: int = 20) -> list[tuple[int, str]]:
     the deadline, or parked for too long. A pause gives time."""
     parked_for = timedelta(seconds=settings.PARKED_SECONDS)
     parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
-    # From the notifications whose time is over, so a long queue in time costs nothing.
-    late = Batch.objects.idle().filter(notification__in=Notification.objects.out_of_time())
+    # From the parts whose time is over, so a long queue in time costs nothing. By notification,
+    # too, because the index of batches that are not done has it.
+    over = Plan.objects.out_of_time()
+    late = Batch.objects.idle().filter(
+        notification__in=over.values("notification"), plan__in=over.values("pk")
+    )
     # A batch that was refused not long ago waits, or it would take the others' turn each second.
     may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
     found = Batch.objects.filter(
@@ -113,6 +126,25 @@ def _plans_with_work(
         tried += plans
 
 
+def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
+    """Batches that are claimed with the first, which has so many recipients left. One after a lease
+    loss is served by itself, and so is one of unknown hosts, because the processes that these may
+    occupy are counted by batches."""
+    room = settings.BATCH_SIZE - recipients
+    if first.lease_losses or first.push_service == UNKNOWN_HOSTS or min(room, most) <= 0:
+        return []
+    parameters = {
+        "channel": first.channel_id,
+        "platform": first.platform,
+        "push_service": first.push_service,
+        "room": room,
+        "most": most,
+        "lease": _lease(),
+    }
+    claimed = sql.rows(_CLAIM_COMPANIONS, STATES | parameters)
+    return [Lease.of(row, begun=first.begun) for row in claimed]
+
+
 def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
     """Batches of unknown hosts may occupy a quarter of the web processes, and at least one."""
     if platform != Platform.WEB:
@@ -124,25 +156,35 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
     return [UNKNOWN_HOSTS]
 
 
-# In SQL, because the ORM says a correlated max() only with GROUP BY, for which PostgreSQL reads
-# all batches of a channel; without it, it reads the last entry of an index.
+# In SQL, because the ORM has no LATERAL, and says a correlated max() only with GROUP BY, for which
+# PostgreSQL reads all batches of a channel; without it, it reads the last entry of an index.
+# LATERAL, because for EXISTS it may compare each plan with each due batch. The last claim of a
+# channel is found with its first plan only, so that many plans of a channel cost one look.
 _NEXT_PLANS = """
-SELECT plan.id
-FROM notifications_app_plan plan
-WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s AND plan.halted_at IS NULL
-  AND plan.id <> ALL(%(tried)s)
-  AND plan.channel_id <> ALL(%(channels)s)
-  AND EXISTS (
-    SELECT FROM notifications_app_batch batch
-    WHERE batch.plan_id = plan.id AND batch.status = %(batch_ready)s
-      AND batch.due_at <= statement_timestamp() AND batch.push_service <> ALL(%(skip)s)
-      AND batch.push_service || ' ' || batch.channel_id <> ALL(%(skip)s))
-ORDER BY
-  (SELECT max(claimed_at) FROM notifications_app_batch served
-   WHERE served.channel_id = plan.channel_id AND served.platform = plan.platform) NULLS FIRST,
-  (SELECT max(claimed_at) FROM notifications_app_batch served
-   WHERE served.plan_id = plan.id) NULLS FIRST,
-  plan.id
+SELECT id FROM (
+  SELECT due.id, due.channel_id,
+    CASE WHEN row_number() OVER (PARTITION BY due.channel_id ORDER BY due.id) = 1 THEN
+      (SELECT max(claimed_at) FROM notifications_app_batch served
+       WHERE served.channel_id = due.channel_id AND served.platform = %(platform)s)
+    END AS channel_served,
+    (SELECT max(claimed_at) FROM notifications_app_batch served
+     WHERE served.plan_id = due.id) AS plan_served
+  FROM (
+    SELECT plan.id, plan.channel_id
+    FROM notifications_app_plan plan
+    CROSS JOIN LATERAL (
+      SELECT FROM notifications_app_batch batch
+      WHERE batch.plan_id = plan.id AND batch.status = %(batch_ready)s
+        AND batch.due_at <= statement_timestamp() AND batch.push_service <> ALL(%(skip)s)
+        AND batch.push_service || ' ' || batch.channel_id <> ALL(%(skip)s)
+      ORDER BY batch.due_at LIMIT 1) AS own
+    WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s
+      AND plan.recipient_count > 0 AND plan.halted_at IS NULL
+      AND plan.id <> ALL(%(tried)s)
+      AND plan.channel_id <> ALL(%(channels)s)) AS due
+) AS waiting
+ORDER BY max(channel_served) OVER (PARTITION BY channel_id) NULLS FIRST,
+  plan_served NULLS FIRST, id
 LIMIT %(most)s
 """
 
@@ -159,7 +201,7 @@ CROSS JOIN LATERAL (
     WHERE plan_id = plan.id AND status = %(batch_ready)s AND due_at <= statement_timestamp()
     ORDER BY due_at LIMIT %(most)s) AS own
   WHERE plan.platform = wanted.platform AND plan.status <> %(plan_done)s
-    AND plan.halted_at IS NULL
+    AND plan.recipient_count > 0 AND plan.halted_at IS NULL
   LIMIT %(most)s) AS due
 GROUP BY wanted.platform
 """
@@ -178,8 +220,38 @@ WHERE id = (
   ORDER BY due_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
-  claimed_at
+  claimed_at, recipient_count - delivered_count - bounced_count
 """
+
+# Those that have been due longest, as long as there is room. Read from the index of small batches,
+# so that neither other plans nor the full batches of a large notification cost anything; a plan is
+# looked up for each batch, because a join might read all plans. Each is chosen before any is
+# locked, so that others can claim what is not chosen. ARRAY, because for a set PostgreSQL might
+# choose anew for each batch.
+_CLAIM_COMPANIONS = f"""
+WITH small AS (
+  SELECT id, sum(recipients) OVER (ORDER BY due_at, id) AS recipients FROM (
+    SELECT id, due_at, recipient_count - delivered_count - bounced_count AS recipients
+    FROM notifications_app_batch batch
+    WHERE channel_id = %(channel)s AND platform = %(platform)s
+      AND push_service = %(push_service)s AND status = %(batch_ready)s
+      AND recipient_count <= {SMALL_BATCH} AND due_at <= statement_timestamp() AND lapses = 0
+      AND recipient_count - delivered_count - bounced_count <= %(room)s
+      AND (SELECT halted_at IS NULL FROM notifications_app_plan WHERE id = batch.plan_id)
+    ORDER BY due_at, id LIMIT %(most)s) AS own
+)
+UPDATE notifications_app_batch
+SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
+    lease_until = clock_timestamp() + %(lease)s
+WHERE id IN (
+  SELECT id FROM notifications_app_batch
+  WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
+    AND status = %(batch_ready)s
+  ORDER BY id
+  FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
+  claimed_at
+"""  # noqa: S608 - a number of our own
 
 # Both in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
 # every tick. Rows are locked by id, as everywhere. SKIP LOCKED: a flush that is late but still
@@ -193,6 +265,7 @@ WHERE id IN (
   WHERE status = %(batch_leased)s AND lease_until < statement_timestamp()
   ORDER BY id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING platform
 """
 
 _UNPARK = """

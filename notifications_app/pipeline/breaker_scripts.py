@@ -27,6 +27,23 @@ return held
 """
 )
 
+# KEYS: open, then levels. ARGV: the names of the breakers of these levels. Returns the names of all
+# open breakers, and of those of ARGV that are half-open.
+STATES: Final = (
+    _CLOCK
+    + """
+local open = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%d', now), '+inf')
+local half_open = {}
+for i, name in ipairs(ARGV) do
+  local till = tonumber(redis.call('ZSCORE', KEYS[1], name) or 0)
+  if redis.call('EXISTS', KEYS[i + 1]) == 1 and till <= now then
+    table.insert(half_open, name)
+  end
+end
+return {open, half_open}
+"""
+)
+
 # KEYS: open, then levels. ARGV: the names of the breakers of these levels.
 IS_HALF_OPEN: Final = (
     _CLOCK

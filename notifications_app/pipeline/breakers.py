@@ -14,17 +14,19 @@ breaker.
 While Redis is away every breaker counts as closed.
 """
 
-import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
 from uuid import UUID
 
 import redis
+import structlog
 
 from notifications_app.pipeline import breaker_scripts as scripts
 from pushsvc.common.endpoints import OTHER
 from pushsvc.common.store.redis_client import redis_client
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 UNKNOWN_HOSTS = OTHER  # have no breaker: they are many services, which fail one by one
 WINDOW_SECONDS = 10
@@ -38,6 +40,24 @@ _PROBE_SECONDS = 30
 _MEMORY_SECONDS = 600
 _OPEN = "pushsvc:breaker:open"
 _PROBES = "pushsvc:breaker:probes"
+
+
+class States(NamedTuple):
+    """Push services whose breaker is open or half-open, and how many channels' breakers are open
+    at each."""
+
+    open: Set[str]
+    half_open: Set[str]
+    channels: Mapping[str, int]
+
+    def of(self, service: str) -> Mapping[str, bool]:
+        """Which state the service's own breaker is in."""
+        is_open, is_half_open = service in self.open, service in self.half_open
+        return {
+            "open": is_open,
+            "half_open": is_half_open,
+            "closed": not (is_open or is_half_open),
+        }
 
 
 def of_channel(service: str, channel_id: UUID) -> str:
@@ -58,6 +78,21 @@ def held() -> list[str]:
         return list(redis_client().eval(scripts.HELD, 2, _OPEN, _PROBES))
     except redis.RedisError:
         return []
+
+
+def states(services: Sequence[str]) -> States | None:
+    """None while Redis is away."""
+    keys = (_OPEN, *map(_level, services))
+    try:
+        found, half_open = redis_client().eval(scripts.STATES, len(keys), *keys, *services)
+    except redis.RedisError:
+        return None
+    own = [parts_of(name) for name in found]
+    return States(
+        open={service for service, channel_id in own if channel_id is None},
+        half_open=set(half_open),
+        channels=Counter(service for service, channel_id in own if channel_id),
+    )
 
 
 def is_half_open(service: str, channel_id: UUID) -> bool:
@@ -120,7 +155,7 @@ def _record(
     try:
         wait, *events = redis_client().eval(scripts.RECORD, len(keys), *keys, *map(str, arguments))
     except redis.RedisError:
-        logger.debug("breaker.unrecorded", extra={"service": service})
+        logger.debug("breaker.unrecorded", service=service)
         return 0.0
     _log(service, channel_id, events)
     return int(wait) / 1000
@@ -130,11 +165,10 @@ def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:
     """`events`: of the channel's breaker and of the service's: the seconds for which it was opened,
     -1 if it was closed, or else 0."""
     for event, whose in zip(events, [{"channel": channel_id}, {}], strict=True):
-        extra: dict[str, object] = {"service": service, **whose}
         if event > 0:
-            logger.warning("breaker.opened", extra=extra | {"seconds": event})
+            logger.warning("breaker.opened", service=service, **whose, seconds=event)
         elif event < 0:
-            logger.info("breaker.closed", extra=extra)
+            logger.info("breaker.closed", service=service, **whose)
 
 
 def _level(name: str) -> str:

@@ -6,12 +6,19 @@ ends.
 
 import functools
 import os
+from collections.abc import Iterable
 
 from django.conf import settings
 
 from notifications_app.delivery.engine import Engine
-from notifications_app.delivery.registry import Client, Connecting, make_client
+from notifications_app.delivery.registry import Client, Connecting, load_transport, make_client
 from pushsvc.common.platforms import Platform
+
+
+def load(platforms: Iterable[Platform]) -> None:
+    """Imports the platforms' transports. Before a fork, so that processes share the memory."""
+    for platform in platforms:
+        load_transport(platform)
 
 
 def engine() -> Engine:

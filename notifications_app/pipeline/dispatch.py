@@ -1,32 +1,38 @@
 """Takes a worker through batches: claim → read → calls → outcomes, which are written as they come.
 
+A claim is one batch, or several small ones of one channel at one push service. They are served in
+one pass, as one batch is.
+
 A worker that dies repeats only the calls that were in flight or whose outcome was not yet written.
-Its parts: `lease` holds the batch, `caller` lives in the event loop, `recording` writes.
+Its parts: `lease` holds the batches, `caller` lives in the event loop, `recording` writes.
 """
 
-import logging
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from uuid import UUID
 
+import structlog
 from django.conf import settings
+from structlog.contextvars import bound_contextvars
 
 from notifications_app.delivery.engine import Pass
 from notifications_app.delivery.registry import ServiceAccount
-from notifications_app.delivery.types import Misconfigured, Target
+from notifications_app.delivery.types import Misconfigured
 from notifications_app.pipeline import batches, breakers, connections, fcm_rate
 from notifications_app.pipeline.caller import Caller
 from notifications_app.pipeline.evidence import sample
-from notifications_app.pipeline.lease import HeldLease, Lease, LeaseLost
-from notifications_app.pipeline.reading import BatchRead, Halted, read
+from notifications_app.pipeline.lease import HeldLeases, Lease, LeaseLost
+from notifications_app.pipeline.reading import Halted, PassRead, Recipient, read
 from notifications_app.pipeline.recording import Recorder, pause
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common import worker
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
+from pushsvc.common.telemetry import spans
+from pushsvc.common.trail import Trail, following, named
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 _UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
@@ -41,46 +47,94 @@ def deliver(platform: Platform, *, seconds: float) -> bool:
     the worker is to stop. Safe to run any number of times, anywhere, at once."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
-        lease = batches.claim(
+        leases = batches.claim(
             platform,
+            most=settings.CLAIM_BATCHES,
             skip=breakers.held(),
             processes=worker.live_processes(platform),
             skip_channels=_channels_over_quota(platform),
         )
-        if lease is None:
+        if not leases:
             return False
-        deliver_batch(lease)
+        deliver_batches(leases)
     return True
 
 
-def deliver_batch(lease: Lease) -> None:
-    """Serves a claimed batch as far as it goes now, and gives it back if recipients are left. If
-    the database stays away, the lease is lost."""
-    held = HeldLease(lease)
+def deliver_batches(leases: Sequence[Lease]) -> None:
+    """Serves the batches of a claim as far as they go now, and gives back those that have
+    recipients left. If the database stays away, the leases are lost."""
+    about = {
+        **named("batch", "batches", [lease.batch_id for lease in leases]),
+        **named("notification", "notifications", {lease.notification_id for lease in leases}),
+    }
+    with bound_contextvars(channel=leases[0].channel_id, **about):
+        _serve(leases)
+
+
+def _serve(leases: Sequence[Lease]) -> None:
+    held = HeldLeases(leases)
     try:
-        _BatchPass(held, read(lease)).run()
+        work = read(leases)
+        with _following(leases, work):
+            _log_begin(leases[0], work)
+            _Pass(held, work).run()
     except LeaseLost:
-        logger.warning("batch.lease_lost", extra={"batch": lease.batch_id})
-    except Halted:
+        held.log_loss()
+    except Halted as halted:
         # A planner of a version before pauses may have planned it: then the plan is not halted.
         with suppress(LeaseLost):
-            held.hand_back(finished_pass=False, wait=_HALTED_WAIT)
+            held.split(halted.batch_ids).hand_back(finished_pass=False, wait=_HALTED_WAIT)
+            held.hand_back(finished_pass=False)
     except CredentialsMissing:
         with suppress(LeaseLost):
             held.park()
     except CredentialsUnreadable as error:
         version = error.version
         with suppress(LeaseLost):
-            held.persistently(lambda: pause(lease, version, _UNREADABLE))
+            held.persistently(lambda: pause(leases[0], version, _UNREADABLE))
             held.park()
     except SecretUnreadable:
-        logger.error("credentials.unreadable", extra={"remedy": _REMEDY})
+        logger.error("credentials.unreadable", remedy=_REMEDY)
         with suppress(LeaseLost):
             held.hand_back(finished_pass=False, wait=_UNREADABLE_WAIT)
     except Exception:
         with suppress(LeaseLost):
             held.hand_back_failed()
         raise
+
+
+@contextmanager
+def _following(leases: Sequence[Lease], work: PassRead) -> Iterator[None]:
+    """Each batch has a span in its notification's trace. If the batches are of one notification,
+    lines and flushes follow its trail."""
+    with ExitStack() as stack:
+        begun = [stack.enter_context(_batch_span(each, work)) for each in leases]
+        is_one = len(set(work.trails.values())) == 1
+        stack.enter_context(following(begun[0].trail if is_one else Trail()))
+        yield
+
+
+def _batch_span(lease: Lease, work: PassRead) -> AbstractContextManager[spans.Span]:
+    return spans.span(
+        "deliver batch",
+        work.trails[lease.batch_id],
+        notification=lease.notification_id,
+        channel=lease.channel_id,
+        platform=lease.platform,
+        push_service=lease.push_service,
+        batch=lease.batch_id,
+        attempt=lease.attempt,
+    )
+
+
+def _log_begin(lease: Lease, work: PassRead) -> None:
+    logger.info(
+        "batches.begun",
+        platform=lease.platform,
+        push_service=lease.push_service,
+        recipients=len(work.recipients),
+        withdrawn=len(work.withdrawn),
+    )
 
 
 # (platform, channel) whose project has used up its calls for now, and until when on the monotonic
@@ -95,35 +149,35 @@ def _channels_over_quota(platform: Platform) -> list[UUID]:
     return [channel_id for of, channel_id in _over_quota if of == platform]
 
 
-class _BatchPass:
-    """One pass of a worker over a batch, from what was read to handing back."""
+class _Pass:
+    """One pass of a worker over the batches of a claim, from what was read to handing back."""
 
-    def __init__(self, held: HeldLease, batch: BatchRead) -> None:
+    def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held
-        self._lease = held.lease
-        self._batch = batch
-        self._recorder = Recorder(held, batch)
-        self._caller = Caller(connections.client(self._lease.platform), batch, self._lease)
+        self._lease = held.open[0]  # any: they share channel, platform, push service and clock
+        self._credentials = work.credentials
+        self._recorder = Recorder(held, work)
+        self._caller = Caller(connections.client(self._lease.platform), work, self._lease)
 
     def run(self) -> None:
-        targets = self._recorder.callable_targets()
+        recipients = self._recorder.callable_recipients()
         if self._recorder.must_stop:
             self._give_back(finished_pass=False, wait=0.0)
             return
-        self._call_callable(targets)
+        self._call_callable(recipients)
 
-    def _call_callable(self, targets: list[Target]) -> None:
-        is_probe = bool(targets) and breakers.is_half_open(*self._breaker)
+    def _call_callable(self, recipients: list[Recipient]) -> None:
+        is_probe = bool(recipients) and breakers.is_half_open(*self._breaker)
         if is_probe:
-            targets = sample(targets, breakers.PROBE_CALLS, is_first=self._is_first)
-        granted, quota_wait = self._within_quota(targets)
+            recipients = sample(recipients, breakers.PROBE_CALLS)
+        granted, quota_wait = self._within_quota(recipients)
         if is_probe and granted:
             if not breakers.take_probe(*self._breaker):
                 self._give_back(finished_pass=False, wait=1.0)
                 return
             self._recorder.begin_probe()
         call = self._call_one_by_one if self._lease.is_careful else self._call
-        is_whole = call(granted) and granted == targets
+        is_whole = call(granted) and granted == recipients
         if is_probe and granted:
             self._recorder.end_probe()
         outage_wait = _OUTAGE_WAIT if self._caller.ended_with_outage else 0.0
@@ -134,48 +188,43 @@ class _BatchPass:
     def _breaker(self) -> tuple[str, UUID]:
         return self._lease.push_service, self._lease.channel_id
 
-    def _is_first(self, target: Target) -> bool:
-        return not self._batch.due[target.subscription_id].attempts
-
-    def _within_quota(self, targets: list[Target]) -> tuple[list[Target], float]:
-        """The targets that may be called now, and how many seconds the others have to wait."""
-        credentials = self._batch.targets.credentials
-        if not targets or not isinstance(credentials, ServiceAccount):
-            return targets, 0.0
-        grant = fcm_rate.take(self._lease.channel_id, credentials, len(targets))
+    def _within_quota(self, recipients: list[Recipient]) -> tuple[list[Recipient], float]:
+        """Those that may be called now, and how many seconds the others have to wait."""
+        if not recipients or not isinstance(self._credentials, ServiceAccount):
+            return recipients, 0.0
+        grant = fcm_rate.take(self._lease.channel_id, self._credentials, len(recipients))
         if grant.wait_seconds:
             key = (self._lease.platform, self._lease.channel_id)
             _over_quota[key] = time.monotonic() + grant.wait_seconds
-        return targets[: grant.granted], grant.wait_seconds
+        return recipients[: grant.granted], grant.wait_seconds
 
     def _give_back(self, *, finished_pass: bool, wait: float) -> None:
-        """Parks the batch if the credentials were refused. If others were stored meanwhile, the
-        next tick makes it ready again."""
+        """Parks the batches if the credentials were refused. If others were stored meanwhile, the
+        next tick makes them ready again."""
         if self._recorder.is_refused:
             self._held.park()
-        elif self._recorder.has_refused_rows:
-            self._held.hand_back_failed(careful=True)
-        else:
-            self._held.hand_back(finished_pass=finished_pass, wait=wait)
+            return
+        self._held.split(self._recorder.refused_batches).hand_back_failed(careful=True)
+        self._held.hand_back(finished_pass=finished_pass, wait=wait)
 
-    def _call_one_by_one(self, targets: Sequence[Target]) -> bool:
+    def _call_one_by_one(self, recipients: Sequence[Recipient]) -> bool:
         """Notes each attempt before its call, to know which recipient crashes workers."""
-        for target in targets:
-            if self._recorder.must_stop or not self._caller.may_start():
+        for recipient in recipients:
+            if self._recorder.must_stop or not self._caller.may_start(recipient):
                 return False
-            if self._recorder.begin_alone(target) and not self._call([target]):
+            if self._recorder.begin_alone(recipient) and not self._call([recipient]):
                 return False
         return True
 
-    def _call(self, targets: Sequence[Target]) -> bool:
-        """Calls all targets and writes their outcomes as they come; True if all were called."""
+    def _call(self, recipients: Sequence[Recipient]) -> bool:
+        """Calls all and writes their outcomes as they come; True if all were called."""
         engine = connections.engine()
         most_unwritten = self._at_once(settings.UNWRITTEN_OUTCOMES)
         most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # or a full window would wait in vain
         calls = Pass(
             engine,
             self._caller.call,
-            targets,
+            recipients,
             may_start=self._caller.may_start,
             most_in_flight=self._at_once(settings.CALLS_IN_FLIGHT),
             most_unwritten=most_unwritten,
@@ -193,6 +242,7 @@ class _BatchPass:
                 calls.written(len(answers))
         finally:
             calls.stop()
+            self._caller.count()
         return calls.is_whole
 
     def _at_once(self, most: int) -> int:

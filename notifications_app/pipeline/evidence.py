@@ -1,8 +1,8 @@
-"""What a batch's outcomes say about the push service and about the channel's keys. Pure."""
+"""What the outcomes of a pass say about the push service and about the channel's keys. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from notifications_app.delivery.registry import TRANSPORTS, is_at
 from notifications_app.delivery.types import INTERNAL_ERROR, Accepted, Deferred, Outcome, Target
@@ -17,6 +17,19 @@ _REFUSAL_EVENTS: Final = {
 }
 
 
+class Called(Protocol):
+    """A recipient, of which evidence needs no more."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def is_first_attempt(self) -> bool: ...
+
+
+R = TypeVar("R", bound=Called)
+
+
 class Evidence(NamedTuple):
     """How many calls the push service answered in any way, and how many met an outage."""
 
@@ -28,35 +41,29 @@ def is_outage(outcome: Outcome) -> bool:
     return isinstance(outcome, Deferred) and outcome.outage
 
 
-def sample(
-    targets: Sequence[Target], most: int, *, is_first: Callable[[Target], bool]
-) -> list[Target]:
-    """The targets of a probe: first attempts, and retries only if nothing else is left. A retry
+def sample(recipients: Sequence[R], most: int) -> list[R]:
+    """The recipients of a probe: first attempts, and retries only if nothing else is left. A retry
     that is answered is evidence, too."""
-    first = [target for target in targets if is_first(target)]
-    return list(first or targets)[:most]
+    first = [each for each in recipients if each.is_first_attempt]
+    return list(first or recipients)[:most]
 
 
 def evidence_of(
-    answers: Iterable[tuple[Target, Outcome]],
-    *,
-    service: str,
-    trusted_origins: frozenset[str],
-    is_first: Callable[[Target], bool],
+    answers: Iterable[tuple[Called, Outcome]], *, service: str, trusted_origins: frozenset[str]
 ) -> Evidence:
-    """The evidence in the calls for a batch of the service. `is_first` recognises first attempts.
+    """The evidence in the calls for batches of the service.
 
     Three kinds of calls are no evidence: retries that fail, because they are the service's worst
     recipients and not a sample of it; calls to hosts that are not the service's, which old rows may
     name; and calls that were never made.
     """
     answered = outages = 0
-    for target, outcome in answers:
-        if _was_never_asked(outcome) or not is_at(target, service, trusted_origins):
+    for called, outcome in answers:
+        if _was_never_asked(outcome) or not is_at(called.target, service, trusted_origins):
             continue
         if not is_outage(outcome):
             answered += 1
-        elif is_first(target):
+        elif called.is_first_attempt:
             outages += 1
     return Evidence(answered, outages)
 

@@ -1,26 +1,27 @@
-"""The end of a plan: what happens when all batches of its platform are done.
+"""The end of a plan: what happens when all batches of its part, and then of its platform, are done.
 
 Some answers say that a device is dead, but may also mean that the channel's configuration is wrong:
 a foreign project, the other environment, another VAPID key. Such recipients, the suspects, bounced
 at once. Whether their subscriptions expire is decided here, when it is known how many there are.
 """
 
-import logging
 from datetime import datetime
 from typing import Any
 
+import structlog
 from django.db.models import Exists, F, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.models import Batch, Delivery, OutcomeMinute, Plan
 from notifications_app.pipeline.transitions import UNCALLED
+from notifications_app.querysets import PlanQuerySet
 from notifications_app.states import STATES, DeliveryStatus, PlanStatus
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import unchanged_since
 from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 MASS_FAILURE_SHARE = 5  # from a fifth of the platform's answers on, no subscription expires
 _STEP = 500
@@ -33,35 +34,45 @@ def close_delivered_plans(limit: int = 1000) -> int:
 
 
 def decide_next() -> bool:
-    """Decides held expiries of one plan, at most 500; True if there may be more to decide."""
+    """Decides held expiries of one platform of a notification, at most 500; True if there may be
+    more to decide."""
     with sql.brief_transaction():
         plan = _next_settling()
         if plan is None:
             return False
-        if plan.suspects * MASS_FAILURE_SHARE >= plan.recipient_count - plan.uncalled:
-            extra = {
-                "notification": plan.notification_id,
-                "platform": plan.platform,
-                "devices": plan.suspects,
-            }
-            logger.warning("expiry.withheld", extra=extra)
+        if plan.suspects * MASS_FAILURE_SHARE >= plan.recipients - plan.uncalled:
+            logger.warning(
+                "expiry.withheld",
+                notification=plan.notification_id,
+                platform=plan.platform,
+                devices=plan.suspects,
+            )
             held: list[GoneSubscription] = []
         else:
             held = _held(plan, plan.started_at)
             subscriptions_expire(channel_id=plan.channel_id, gone=held)
         if len(held) < _STEP:
-            Plan.objects.filter(pk=plan.pk).become(PlanStatus.DONE)
+            _parts(plan.notification_id, plan.platform).become(PlanStatus.DONE)
         return True
 
 
 def _next_settling() -> Any:
-    """A plan with its notification's `started_at` and how many `suspects` and `uncalled` recipients
-    it has, locked. Two ticks at once get different plans."""
-    batches = Batch.objects.filter(plan=OuterRef("pk")).order_by().values("plan")
+    """The first plan of a platform of which each part has all its outcomes, locked. With its
+    notification's `started_at`, and how many `recipients`, `suspects` and `uncalled` recipients all
+    parts have. Two ticks at once get different platforms."""
+    parts = _parts(OuterRef("notification"), OuterRef("platform"))
+    unended = parts.filter(status__in=[PlanStatus.PLANNING, PlanStatus.DELIVERING])
+    before = parts.filter(status=PlanStatus.SETTLING, pk__lt=OuterRef("pk"))
+    batches = Batch.objects.filter(
+        notification=OuterRef("notification"), platform=OuterRef("platform")
+    ).values("platform")
     ended = OutcomeMinute.objects.filter(
         notification=OuterRef("notification"), platform=OuterRef("platform"), code__in=UNCALLED
     )
-    settling = Plan.objects.filter(status=PlanStatus.SETTLING).annotate(
+    settling = Plan.objects.filter(
+        ~Exists(unended), ~Exists(before), status=PlanStatus.SETTLING
+    ).annotate(
+        recipients=Subquery(parts.values("platform").values(sum=Sum("recipient_count"))),
         suspects=Coalesce(Subquery(batches.values(sum=Sum("suspect_count"))), 0),
         uncalled=Coalesce(Subquery(ended.values("platform").values(sum=Sum("count"))), 0),
         started_at=F("notification__started_at"),
@@ -70,10 +81,16 @@ def _next_settling() -> Any:
     return locked.order_by("pk").first()
 
 
+def _parts(notification: Any, platform: Any) -> PlanQuerySet[Plan]:
+    return Plan.objects.filter(notification=notification, platform=platform)
+
+
 def _held(plan: Plan, started_at: datetime) -> list[GoneSubscription]:
     """Only of subscriptions that are still active and have not registered since the start. So each
     step finds fewer."""
-    batches = Batch.objects.filter(plan=plan, suspect_count__gt=0)
+    batches = Batch.objects.filter(
+        notification_id=plan.notification_id, platform=plan.platform, suspect_count__gt=0
+    )
     suspects = Delivery.objects.filter(
         Exists(unchanged_since(started_at).filter(pk=OuterRef("subscription_id"))),
         notification_id=plan.notification_id,

@@ -6,25 +6,28 @@ worker that is in the middle of a batch learns it with its next flush or renewal
 at most, and then begins no further call.
 """
 
-import logging
 import math
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
+import structlog
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Least, Now
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Max, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce, Greatest, Least, Now
 
 from channels_app import audit
+from channels_app.counters import counter_add
 from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import wakeup
-from notifications_app.pipeline.outcomes import finish_if_complete
+from notifications_app.pipeline.counting import finish_complete
 from notifications_app.querysets import NotificationQuerySet, PlanQuerySet
 from notifications_app.states import NotificationStatus, PlanStatus
 from pushsvc.common.store import sql
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 _LONGEST_PAUSE = timedelta(days=7)
 
@@ -35,7 +38,7 @@ def pause(own: Notifications) -> None:
     """Pauses the only notification of `own`, unless it is finished or stopped. If it is paused
     already, this halts the plans that a planner of a version before pauses made since."""
     with sql.brief_transaction():
-        found = _locked(own)
+        found = locked(own)
         if found is None or found.was.is_stopped or not found.was.is_unfinished:
             return
         found.plans.unhalted().update(halted_at=Now())
@@ -50,17 +53,16 @@ def resume(own: Notifications) -> None:
     was being sent counts neither for its deadline nor for any other limit of its recipients. Its
     batches count as late from now on, so that no report calls them late because of the pause."""
     with sql.brief_transaction():
-        found = _locked(own, prolongs_parking=True)
+        found = locked(own, prolongs_parking=True)
         if found is None or not found.was.is_paused or found.was.paused_at is None:
             return
-        found.plans.update(halted_at=None, due_at=Now())
+        found.plans.update(halted_at=None, due_at=Greatest(Now(), "release_at"))
         found.row.update(paused_at=None)
         if found.was.status == NotificationStatus.PROCESSING:
-            passed = sql.now() - found.was.paused_at
-            found.row.update(
-                deadline_at=Least(F("deadline_at") + passed, "expires_at"),
-                paused_seconds=F("paused_seconds") + math.ceil(passed.total_seconds()),
-            )
+            now = sql.now()
+            passed = now - found.was.paused_at
+            found.row.update(paused_seconds=F("paused_seconds") + math.ceil(passed.total_seconds()))
+            found.move_deadlines(_passed_since_release(found.was.paused_at, now))
         found.record_change()
         transaction.on_commit(lambda: wakeup.wake("plan"))
 
@@ -72,7 +74,7 @@ def stop(own: Notifications) -> bool:
     recipient yet, it ends as cancelled.
     """
     with sql.brief_transaction():
-        found = _locked(own)
+        found = locked(own)
         if found is None or found.was.status != NotificationStatus.PROCESSING:
             return False
         if found.was.is_stopped:
@@ -81,7 +83,8 @@ def stop(own: Notifications) -> bool:
         found.plans.become(PlanStatus.DELIVERING, lease_until=None)
         found.row.update(stopped_at=Now(), paused_at=None)
         if found.was.recipient_count:
-            finish_if_complete(found.was.pk)
+            sent = finish_complete({found.was.pk})
+            counter_add(found.was.channel_id, notifications_sent=sent.total())
         else:
             found.row.become(NotificationStatus.CANCELLED, finished_at=Now())
         found.record_change()
@@ -97,11 +100,11 @@ def long_paused(limit: int = 100) -> list[UUID]:
 def stop_long_paused(pk: UUID) -> None:
     """Stops one of them, if nobody resumed it meanwhile."""
     if stop(Notification.objects.paused_for(_LONGEST_PAUSE).filter(pk=pk)):
-        logger.warning("notification.stopped", extra={"notification": pk, "reason": "long_paused"})
+        logger.warning("notification.stopped", notification=pk, reason="long_paused")
 
 
 @dataclass(frozen=True)
-class _Locked:
+class Locked:
     """A notification as it `was` when its `row` and those of its unfinished `plans` were locked."""
 
     was: Notification
@@ -111,22 +114,50 @@ class _Locked:
     def row(self) -> Notifications:
         return Notification.objects.filter(pk=self.was.pk)
 
+    def move_deadlines(self, by: timedelta | Combinable) -> None:
+        """Moves those of the parts. The notification's is the latest of them, or its expiry."""
+        before = Value(self._ttl_ended_at, DateTimeField())  # of a plan that has no own
+        self.plans.update(deadline_at=Coalesce("deadline_at", before) + by)
+        latest = self.plans.aggregate(latest=Max("deadline_at", default=before))["latest"]
+        self.row.update(deadline_at=Least(Value(latest, DateTimeField()), "expires_at"))
+
+    @property
+    def _ttl_ended_at(self) -> datetime | None:
+        """When the time to live ended, earlier pauses included. Not the notification's deadline,
+        which may be its expiry, and an edit may set a later one."""
+        if self.was.started_at is None:
+            return None
+        pauses = timedelta(seconds=self.was.paused_seconds)
+        return self.was.started_at + time_to_live(self.was.ttl) + pauses
+
     def record_change(self) -> None:
         """Enters what is different now into the audit log."""
         now = self.row.get()
         audit.record(now, audit.Action.UPDATE, audit.fields_of(self.was), audit.fields_of(now))
 
 
-def _locked(own: Notifications, *, prolongs_parking: bool = False) -> _Locked | None:
+def time_to_live(ttl: int) -> timedelta:
+    """How long after a part's release its calls may begin."""
+    return timedelta(seconds=ttl or settings.TTL_ZERO_SECONDS)
+
+
+def locked(own: Notifications, *, prolongs_parking: bool = False) -> Locked | None:
     """Locks as all code does: plans, batches, notification. A pending one has no plans. While the
-    plans are locked, nobody else pauses or resumes."""
+    plans are locked, nobody else pauses, resumes or edits."""
     pending = own.filter(status=NotificationStatus.PENDING).locked()
     if pending is not None:
-        return _Locked(pending, Plan.objects.none())
+        return Locked(pending, Plan.objects.none())
     unfinished = Plan.objects.filter(notification__in=own).exclude(status=PlanStatus.DONE)
     locked = unfinished.select_for_update(no_key=True, of=("self",)).order_by("pk")
     plans = Plan.objects.filter(pk__in=[plan.pk for plan in locked])
     if prolongs_parking:
         Batch.objects.filter(plan__in=plans.values("pk")).prolong_parking()
     found = own.locked()
-    return None if found is None else _Locked(found, plans)
+    return None if found is None else Locked(found, plans)
+
+
+def _passed_since_release(paused_at: datetime, now: datetime) -> Greatest:
+    """How much of its time the pause took from a part: nothing, if it waits for its release."""
+    begun = Greatest(Value(paused_at), "release_at")
+    passed = ExpressionWrapper(Value(now) - begun, DurationField())
+    return Greatest(passed, Value(timedelta()))

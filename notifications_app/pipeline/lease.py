@@ -1,22 +1,24 @@
-"""A worker's claim of a batch: how long it lasts by this process's clock, and how it ends."""
+"""A worker's claim of batches: how long it lasts by this process's clock, and how it ends."""
 
-import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from notifications_app.models import Batch, Delivery
-from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES, STATES
+from notifications_app.querysets import BatchQuerySet
+from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
+from pushsvc.common import metrics
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store import sql
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -25,7 +27,7 @@ _LONGEST_RETRY_WAIT = 2.0
 
 
 class LeaseLost(Exception):
-    """Another worker has the batch, or it is done. What this worker learned comes too late."""
+    """Others have the batches, or they are done. What this worker learned comes too late."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,36 @@ class Lease:
         return self.lease_losses >= CAREFUL_AFTER_LEASE_LOSSES
 
 
-class HeldLease:
-    """The lease of the batch that this worker serves. Only the task's thread uses it.
+@dataclass(frozen=True)
+class Renewal:
+    """What a write found that renews leases: ids of batches that it ended (`done`), and of batches
+    that this worker no longer has (`lost`). `is_halted`: a notification is paused or stopped."""
 
-    Every write is repeated while the database is away, until the lease is over. Then it raises
-    LeaseLost, as it does when another worker has the batch.
+    done: Set[int]
+    lost: Set[int]
+    is_halted: bool
+
+
+class HeldLeases:
+    """The leases of the batches that a worker serves in one pass. They are of one claim, so of one
+    channel at one push service. Only the task's thread uses it.
+
+    Every write is repeated while the database is away, until the leases are over. Then it raises
+    LeaseLost, as it does when others have all the batches.
     """
 
-    def __init__(self, lease: Lease) -> None:
-        self.lease = lease
-        self.until = lease.begun + settings.LEASE_SECONDS  # on the monotonic clock
-        self.is_halted = False  # whether the notification is paused or stopped
+    def __init__(self, leases: Sequence[Lease]) -> None:
+        self.open = list(leases)
+        self.until = leases[0].begun + settings.LEASE_SECONDS  # on the monotonic clock
+        self.must_stop = False  # whether a notification is halted or a batch lost
+
+    def split(self, batch_ids: Set[int]) -> Self:
+        """Moves the leases of these batches to a new object, so that they can end in another
+        way."""
+        apart = copy(self)
+        apart.open = [lease for lease in self.open if lease.batch_id in batch_ids]
+        self.open = [lease for lease in self.open if lease.batch_id not in batch_ids]
+        return apart
 
     def persistently(self, write: Callable[[], T]) -> T:
         """What `write()` returns."""
@@ -86,60 +107,53 @@ class HeldLease:
                 connection.close()
                 if time.monotonic() + wait >= self.until:
                     raise LeaseLost from error
-                logger.warning("outcomes.unwritten", extra={"error": type(error).__name__})
+                logger.warning("outcomes.unwritten", error=type(error).__name__)
                 time.sleep(wait)
                 wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 
-    def write_and_renew(self, write: Callable[[], bool]) -> None:
-        """For a write that renews the lease in the database and returns whether the notification is
-        halted. If it raises, the lease is not taken for renewed: perhaps nothing was written."""
+    def write_and_renew(self, write: Callable[[Sequence[Lease]], Renewal]) -> None:
+        """For a write that renews the open leases in the database. If it raises, they are not taken
+        for renewed: perhaps nothing was written."""
         begun = time.monotonic()
-        self.is_halted = self.persistently(write)
+        renewal = self.persistently(lambda: write(self.open))
         self.until = begun + settings.LEASE_SECONDS
+        self.split(renewal.done)
+        lost = self.split(renewal.lost)
+        lost.log_loss()
+        self.must_stop |= renewal.is_halted or bool(lost.open)
 
-    def renew_if_due(self) -> None:
-        """Renews a lease that was not renewed in the last ten seconds."""
-        if time.monotonic() >= self.until - settings.LEASE_SECONDS + _RENEW_SECONDS:
-            self.write_and_renew(self.renew)
+    @property
+    def is_renewal_due(self) -> bool:
+        """Whether leases are open that were not renewed in the last ten seconds."""
+        renewed_at = self.until - settings.LEASE_SECONDS
+        return bool(self.open) and time.monotonic() >= renewed_at + _RENEW_SECONDS
+
+    def log_loss(self) -> None:
+        for lease in self.open:
+            logger.warning("batch.lease_lost", batch=lease.batch_id)
 
     def park(self) -> None:
-        """Sets the batch aside until the platform's credentials are replaced."""
-        self.persistently(lambda: Batch.objects.leased_by(self.lease).park())
+        """Sets the batches aside until the platform's credentials are replaced."""
+        self._end(lambda batches: batches.park())
 
     def hand_back(self, *, finished_pass: bool, wait: float = 0.0) -> None:
-        """Ends the lease of a batch with recipients left. It is due when the first of them is, and
-        not before `wait` seconds. Nothing happens if the batch is done."""
+        """Ends the leases of batches with recipients left. Each is due when the first of them is,
+        and not before `wait` seconds."""
         waiting = Delivery.objects.waiting()
-        self.persistently(
-            lambda: Batch.objects.leased_by(self.lease).hand_back(
+        self._end(
+            lambda batches: batches.hand_back(
                 waiting, finished_pass=finished_pass, wait=timedelta(seconds=wait)
             )
         )
 
     def hand_back_failed(self, *, careful: bool = False) -> None:
         """The same after a pass that broke. `careful`: the next pass calls one by one."""
-        self.persistently(
-            lambda: Batch.objects.leased_by(self.lease).hand_back_failed(careful=careful)
-        )
+        lost = self._end(lambda batches: batches.hand_back_failed(careful=careful))
+        if lost:
+            metrics.LEASE_LOSSES.add(lost, self.open[0].platform, "broken")
 
-    def renew(self) -> bool:
-        """Returns whether the notification is halted."""
-        parameters = {
-            "batch": self.lease.batch_id,
-            "attempt": self.lease.attempt,
-            "lease": timedelta(seconds=settings.LEASE_SECONDS),
-        }
-        renewed = sql.rows(_RENEW, STATES | parameters)
-        if not renewed:
-            raise LeaseLost
-        return bool(renewed[0][0])
-
-
-# In SQL, because an update of the ORM does not return rows.
-_RENEW = """
-UPDATE notifications_app_batch batch
-SET lease_until = clock_timestamp() + %(lease)s
-WHERE id = %(batch)s AND attempt = %(attempt)s AND status = %(batch_leased)s
-RETURNING (SELECT paused_at IS NOT NULL OR stopped_at IS NOT NULL
-           FROM notifications_app_notification WHERE id = batch.notification_id)
-"""
+    def _end(self, end: Callable[[BatchQuerySet[Batch]], int]) -> int:
+        """How many leases it ended. Does nothing to batches that are done or that others have."""
+        if not self.open:
+            return 0
+        return self.persistently(lambda: end(Batch.objects.leased_by(*self.open)))

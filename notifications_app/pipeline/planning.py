@@ -1,77 +1,50 @@
 """Turns due notifications into delivery rows and batches.
 
-A notification starts by one conditional update, which also copies the segment's rule. The database
-writes the rows itself, for a window of subscription ids at a time. Each window is one transaction:
-it locks the plan, checks the attempt and moves the cursor. So a planner may die at any point, and
-the next one continues at the cursor.
+A notification starts by one conditional update, which also copies the segment's rule and makes the
+parts of its audience. The database writes the rows itself, for a window of subscription ids at a
+time. A transaction locks the plan, checks the attempt, writes a window and moves the cursor. So a
+planner may die at any point, and the next one continues at the cursor. New plans are planned
+together, whichever channels they are of, so that many small ones cost few statements.
 """
 
-import json
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, Self
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from channels_app.counters import counter_add
-from notifications_app.models import Notification, Plan
+from channels_app.counters import counters_add
+from notifications_app.models import Driver, Notification, Plan
 from notifications_app.pipeline import wakeup
-from notifications_app.pipeline.outcomes import finish_if_complete, hourly_add
+from notifications_app.pipeline.counting import finish_complete, hourly_add, notifications_add
+from notifications_app.pipeline.recipients import PlanLease, Window
+from notifications_app.pipeline.turns import PLAN_LEASE, Turns, claim_plans, start_due
+from notifications_app.pipeline.windows import write_whole, write_window
 from notifications_app.states import STATES
 from pushsvc.common import worker
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
-from subscriptions_app.segments.rules import NOBODY
-from subscriptions_app.selectors import rule_part, window_part
+from pushsvc.common.telemetry import spans
+from pushsvc.common.trail import Trail, following, named
 
-_PLAN_LEASE = timedelta(seconds=60)
+logger = structlog.stdlib.get_logger(__name__)
+
 _FAILED_PLAN_WAIT = timedelta(seconds=5)
 _GRID_SECONDS = 0.1
 _STARTS = 1_000
+_TRANSACTION_SECONDS = 0.1  # in which windows of several plans are written
 
 
-@dataclass(frozen=True)
-class PlanLease:
-    """A claimed plan. `attempt` fences: only the newest one may plan."""
-
-    plan_id: int
-    attempt: int
-    notification_id: UUID
-    channel_id: UUID
-    platform: Platform
-    rule: str | None
-    started_at: datetime
-
-    @classmethod
-    def of(cls, row: Sequence[Any]) -> Self:
-        """From a row with the columns in this order."""
-        lease = cls(*row)
-        return replace(lease, platform=Platform(lease.platform))
-
-    @property
-    def audience(self) -> Condition:
-        """The same for every window, whoever plans it and when."""
-        if self.rule is None:
-            return EVERYBODY
-        return compiled(json.loads(self.rule), now=self.started_at)
-
-
-@dataclass(frozen=True)
-class Window:
-    """`scanned` subscriptions were read, up to `last_id`; `recipients` of them match the rule."""
-
-    scanned: int
-    last_id: UUID | None
-    recipients: int
-    batches: int
+_turns = Turns()  # of this process
 
 
 def work(*, seconds: float) -> bool:
@@ -79,62 +52,159 @@ def work(*, seconds: float) -> bool:
     is over or the worker is to stop."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
-        started = start_due()
-        lease = claim_plan()
-        if lease is not None:
-            run_slice(lease, until=until)
+        started = start_due(turns=_turns)
+        leases = claim_plans(most=settings.CLAIM_PLANS, turns=_turns)
+        if leases:
+            run_slice(leases, until=until)
         elif not started:
             return False
     return True
 
 
-def start_due(limit: int = 100) -> int:
-    """Starts notifications whose time has come; each is started by one planner only. Returns how
-    many."""
-    parameters = {
-        "limit": limit,
-        "ttl_zero": settings.TTL_ZERO_SECONDS,
-        "nobody": json.dumps(NOBODY),
-    }
-    started = sql.rows(_START, STATES | parameters)
-    return len({row[0] for row in started})
-
-
-def claim_plan() -> PlanLease | None:
-    """Leases the plan that has waited longest for its next slice."""
-    claimed = sql.rows(_CLAIM_PLAN, STATES | {"lease": _PLAN_LEASE})
-    return PlanLease.of(claimed[0]) if claimed else None
-
-
-def run_slice(lease: PlanLease, *, until: float = math.inf) -> None:
-    """Plans one window, and more until the slice is over, at latest at the monotonic second
-    `until`. Then gives the plan back, so that other plans get their turn."""
+def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
+    """Plans windows of the plans in turn until the slice is over, at latest at the monotonic second
+    `until`. Then gives back those that have windows left, so that other plans get their turn. Those
+    that were not begun are as new as before."""
     until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
+    left = leases
     try:
-        while plan_window(lease) and time.monotonic() < until and not worker.is_stopping():
-            pass
+        while left := plan_windows(left):
+            if time.monotonic() >= until or worker.is_stopping():
+                break
     except Exception:
-        _release(lease, wait=_FAILED_PLAN_WAIT)
+        # Of several, nobody knows whose fault it was. They are not new any more, so from now on
+        # each is planned alone.
+        wait = _FAILED_PLAN_WAIT if len(leases) == 1 else timedelta()
+        _end(lambda: Plan.objects.leased_by(*leases).release(wait=wait))
         raise
-    _release(lease, wait=timedelta())
+    _end(lambda: Plan.objects.leased_by(*leases).give_back())
 
 
-def plan_window(lease: PlanLease) -> bool:
-    """Plans the next window of subscriptions; True if there may be more.
+def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
+    """Plans the next window of subscriptions of each plan, in one transaction, which ends early
+    when a window is not its plan's last, or when it takes too long. Returns the leases of plans
+    that have windows left.
 
     A subscription that is active throughout is planned exactly once: ids are read in order, and
     the transaction that writes the rows also moves the cursor.
     """
+    began = time.time_ns()
+    until = time.monotonic() + _TRANSACTION_SECONDS
+    planned: list[_Planned] = []
     with sql.brief_transaction():
-        plan = Plan.objects.leased_by(lease).unhalted().locked()
-        if plan is None:
-            return False
-        window = _write_window(lease, cursor=plan.cursor, only=plan.only_subscription_id)
-        is_last = window.scanned < settings.PLAN_WINDOW
-        _count_window(plan, window, is_last=is_last)
-    if window.batches:
-        wakeup.wake(lease.platform, window.batches)
-    return not is_last
+        plans = {plan.pk: plan for plan in Plan.objects.leased_by(*leases).unhalted().all_locked()}
+        held = [lease for lease in leases if lease.plan_id in plans]
+        for written in _written(held, plans):
+            planned += written
+            if not _may_go_on(written) or time.monotonic() >= until:
+                break
+        if planned:
+            _count_windows(planned)
+    _tell(planned, began)
+    done = {each.plan.pk for each in planned}
+    left = [lease for lease in held if lease.plan_id not in done]
+    return left + [each.lease for each in planned if not each.window.is_last]
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A window that was written."""
+
+    lease: PlanLease
+    plan: Plan
+    window: Window
+
+    @property
+    def is_empty_end(self) -> bool:
+        """Whether nothing is left to do for the plan, unless it has batches of earlier windows."""
+        return self.window.is_last and not self.window.batches
+
+
+def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator[list[_Planned]]:
+    """Writes the next windows, step by step: first the small audiences together, then that of each
+    other plan."""
+    done: set[int] = set()
+    for driver in Driver:
+        group = [each for each in leases if _may_be_small(each, plans[each.plan_id], driver)]
+        if len(group) > 1:
+            windows = write_whole(group, most=settings.PLAN_WINDOW // settings.CLAIM_PLANS)
+            done |= windows.keys()
+            small = [each for each in group if each.plan_id in windows]
+            if small:
+                yield [_Planned(each, plans[each.plan_id], windows[each.plan_id]) for each in small]
+    for lease in leases:
+        if lease.plan_id not in done:
+            plan = plans[lease.plan_id]
+            window = write_window(lease, cursor=plan.cursor, only=plan.only_subscription_id)
+            yield [_Planned(lease, plan, window)]
+
+
+def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
+    """Whether it may be planned together with others of the driver. A rule is not, because it may
+    have to read many subscriptions for few recipients."""
+    if lease.driver != driver or lease.is_shared or plan.cursor is not None:
+        return False
+    is_test = lease.driver == Driver.SCAN and plan.only_subscription_id is not None
+    return lease.rule_json is None and not is_test
+
+
+def _may_go_on(written: Sequence[_Planned]) -> bool:
+    """In the same transaction. It ends after a statement that locked targets, or that may wait for
+    another part's devices, because each statement does so in one order, and two would not."""
+    are_last = all(each.window.is_last for each in written)
+    return are_last and not any(
+        each.lease.driver == Driver.IDS or each.lease.is_shared for each in written
+    )
+
+
+def _tell(planned: Sequence[_Planned], began: int) -> None:
+    """Logs what was planned and wakes its workers up. Both follow the notification's trail if it
+    was one. `began`: in nanoseconds of Unix time."""
+    for each in planned:
+        _record_span(each, began)
+    if not planned:
+        return
+    trails = {each.lease.notification_id: each.lease.trail for each in planned}
+    about = {
+        **named("channel", "channels", {each.lease.channel_id for each in planned}),
+        **named("notification", "notifications", trails),
+        **named("plan", "plans", [each.lease.plan_id for each in planned]),
+    }
+    with following(next(iter(trails.values())) if len(trails) == 1 else Trail()):
+        logger.info(
+            "windows.planned",
+            **about,
+            recipients=sum(each.window.recipients for each in planned),
+            batches=sum(each.window.batches for each in planned),
+        )
+        _wake_platforms(planned)
+
+
+def _record_span(planned: _Planned, began: int) -> None:
+    lease = planned.lease
+    span = spans.begin(
+        "plan window",
+        lease.trail,
+        began=began,
+        notification=lease.notification_id,
+        channel=lease.channel_id,
+        platform=lease.platform,
+        plan=lease.plan_id,
+    )
+    span.end(recipients=planned.window.recipients, batches=planned.window.batches)
+
+
+def _wake_platforms(planned: Sequence[_Planned]) -> None:
+    """As many workers as there is work for: one claim may take many small batches."""
+    for platform, recipients in _recipients_by_platform(planned).items():
+        wakeup.wake(platform, math.ceil(recipients / settings.BATCH_SIZE))
+
+
+def _recipients_by_platform(planned: Sequence[_Planned]) -> Counter[Platform]:
+    recipients: Counter[Platform] = Counter()
+    for each in planned:
+        recipients[each.lease.platform] += each.window.recipients
+    return +recipients
 
 
 def anything_to_plan() -> bool:
@@ -153,124 +223,63 @@ def starts_within(seconds: float) -> list[float]:
     return [step * _GRID_SECONDS for step in sorted(grid)]
 
 
-def _write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
-    audience = lease.audience
+def _count_windows(planned: Sequence[_Planned]) -> None:
+    windows = [each.window for each in planned]
     parameters = {
-        **audience.parameters,
-        "plan": lease.plan_id,
-        "notification": lease.notification_id,
-        "channel": lease.channel_id,
-        "platform": lease.platform,
-        "cursor": cursor or UUID(int=0),
-        "only": only,
-        "window": settings.PLAN_WINDOW,
-        "size": settings.BATCH_SIZE,
+        "ids": [each.plan.pk for each in planned],
+        "cursors": [each.window.last_id or each.plan.cursor for each in planned],
+        "is_last": [window.is_last for window in windows],
+        "recipients": [window.recipients for window in windows],
+        "opted_out": [window.opted_out for window in windows],
+        "lease": PLAN_LEASE,
     }
-    return Window(*sql.rows(_WINDOW.format(scanned=window_part(audience)), parameters)[0])
+    sql.execute(_COUNT_WINDOWS, STATES | parameters)
+    sums: dict[UUID, Counter[str]] = defaultdict(Counter)
+    for each in planned:
+        if each.window.recipients or each.is_empty_end:
+            sums[each.plan.notification_id]["recipients"] += each.window.recipients
+    if sums:
+        notifications_add(sums)
+    sent = finish_complete({each.plan.notification_id for each in planned if each.is_empty_end})
+    _count_channels(planned, sent)
 
 
-def _count_window(plan: Plan, window: Window, *, is_last: bool) -> None:
-    own = Plan.objects.filter(pk=plan.pk)
-    cursor, recipients = window.last_id or plan.cursor, window.recipients
-    if is_last:
-        own.end(cursor=cursor, recipients=recipients)
-    else:
-        own.advance(cursor=cursor, recipients=recipients, lease=_PLAN_LEASE)
-    if recipients:
-        Notification.objects.filter(pk=plan.notification_id).count_recipients(recipients)
-    if is_last:
-        finish_if_complete(plan.notification_id)
-    if recipients:
-        counter_add(plan.channel_id, recipients=recipients)
-        hourly_add(plan.channel_id, Platform(plan.platform), recipients=recipients)
+def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, int]) -> None:
+    """`sent`: how many notifications that ended are sent, by channel."""
+    hours: dict[tuple[UUID, Platform], Counter[str]] = defaultdict(Counter)
+    totals: dict[UUID, Counter[str]] = defaultdict(Counter)
+    for each in planned:
+        channel_id, recipients = each.lease.channel_id, each.window.recipients
+        hours[channel_id, each.lease.platform]["recipients"] += recipients
+        totals[channel_id]["recipients"] += recipients
+    for channel_id, count in sent.items():
+        totals[channel_id]["notifications_sent"] += count
+    counters_add(totals)
+    hourly_add(hours)
 
 
-def _release(lease: PlanLease, *, wait: timedelta) -> None:
-    """Ends the lease, over a new connection if this one broke. While the database is away, the
-    lease ends by itself."""
+def _end(write: Callable[[], object]) -> None:
+    """Ends leases by `write`, over a new connection if this one broke. While the database is away,
+    they end by themselves."""
     for _ in range(2):
         try:
-            Plan.objects.leased_by(lease).release(wait=wait)
+            write()
             return
         except (OperationalError, InterfaceError):
             connection.close()
 
 
-# In SQL, because the ORM cannot insert what an update returns. One statement, so a notification
-# that is processing always has its plans. A segment that is missing has no recipients; its
-# notification never goes to the whole channel.
-_START = """
-WITH due AS (
-  SELECT id FROM notifications_app_notification
-  WHERE status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
-    AND paused_at IS NULL
-  ORDER BY scheduled_at, id LIMIT %(limit)s
-  FOR NO KEY UPDATE SKIP LOCKED
-), started AS (
-  UPDATE notifications_app_notification notification
-  SET status = %(notification_processing)s, started_at = statement_timestamp(),
-      deadline_at = least(expires_at, statement_timestamp()
-        + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END))
-  FROM due WHERE notification.id = due.id
-  RETURNING notification.id, notification.channel_id, notification.segment_id,
-    notification.only_subscription_id, notification.target_platforms
-)
-INSERT INTO notifications_app_plan
-  (notification_id, channel_id, platform, only_subscription_id, rule)
-SELECT started.id, started.channel_id, targets.platform, started.only_subscription_id,
-  CASE WHEN segment_id IS NOT NULL THEN coalesce({rule}, %(nobody)s::jsonb) END
-FROM started
-CROSS JOIN jsonb_array_elements_text(target_platforms) AS targets (platform)
-RETURNING notification_id
-""".format(rule=rule_part("started.segment_id", "started.channel_id"))  # noqa: S608 - names of our own
-
-# In SQL, because an update of the ORM does not return rows. SKIP LOCKED: planners that claim at the
-# same time get different plans.
-_CLAIM_PLAN = """
+# In SQL, because the ORM cannot join an update with values. The plans are locked. Those that are at
+# their end wait for their batches.
+_COUNT_WINDOWS: Final = """
 UPDATE notifications_app_plan plan
-SET attempt = attempt + 1, sliced_at = clock_timestamp(),
-    lease_until = clock_timestamp() + %(lease)s
-WHERE id = (
-  SELECT id FROM notifications_app_plan
-  WHERE status = %(plan_planning)s AND due_at <= statement_timestamp() AND halted_at IS NULL
-    AND (lease_until IS NULL OR lease_until < statement_timestamp())
-  ORDER BY sliced_at NULLS FIRST, id LIMIT 1
-  FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, attempt, notification_id, channel_id, platform, rule,
-  (SELECT started_at FROM notifications_app_notification
-   WHERE id = plan.notification_id)
-"""
-
-# In SQL, because the ORM has no INSERT … SELECT. A window counts the subscriptions that are read,
-# so a window without recipients costs no more than others. MATERIALIZED: it is read once. Ids of
-# batches are drawn before the batches are written, because each delivery row contains one.
-_WINDOW = """
-WITH scanned AS MATERIALIZED (
-  {scanned}
-), recipients AS (
-  SELECT id, push_service FROM scanned WHERE is_recipient
-), placed AS (
-  SELECT id, push_service,
-    (row_number() OVER (PARTITION BY push_service ORDER BY id) - 1) / %(size)s AS slot
-  FROM recipients
-), slots AS MATERIALIZED (
-  SELECT push_service, slot, count(*) AS recipient_count,
-    nextval(pg_get_serial_sequence('notifications_app_batch', 'id')) AS batch_id
-  FROM placed GROUP BY push_service, slot
-), batches AS (
-  INSERT INTO notifications_app_batch
-    (id, plan_id, notification_id, channel_id, platform, push_service, recipient_count)
-  SELECT batch_id, %(plan)s, %(notification)s, %(channel)s, %(platform)s, push_service,
-    recipient_count
-  FROM slots
-), deliveries AS (
-  INSERT INTO notifications_app_delivery (notification_id, subscription_id, batch_id)
-  SELECT %(notification)s, placed.id, slots.batch_id
-  FROM placed JOIN slots USING (push_service, slot)
-  ORDER BY placed.id
-)
-SELECT (SELECT count(*) FROM scanned),
-  (SELECT id FROM scanned ORDER BY id DESC LIMIT 1),
-  (SELECT count(*) FROM recipients),
-  (SELECT count(*) FROM slots)
+SET cursor = written.cursor,
+    recipient_count = recipient_count + written.recipients,
+    opted_out_count = opted_out_count + written.opted_out,
+    status = CASE WHEN written.is_last THEN %(plan_delivering)s ELSE status END,
+    lease_until = CASE WHEN NOT written.is_last THEN clock_timestamp() + %(lease)s END
+FROM unnest(%(ids)s::bigint[], %(cursors)s::uuid[], %(is_last)s::bool[], %(recipients)s::int[],
+            %(opted_out)s::int[])
+  AS written (id, cursor, is_last, recipients, opted_out)
+WHERE plan.id = written.id
 """

@@ -1,66 +1,246 @@
-"""Reads what a worker needs to serve a batch: the message, who is due, addresses and keys."""
+"""Reads what a worker needs to serve batches: the messages, who is due, addresses and keys."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
-from notifications_app.delivery.types import Message
-from notifications_app.models import Delivery, Notification
+from notifications_app.delivery.content import Messages, Unsendable
+from notifications_app.delivery.registry import Credentials, VapidKeys
+from notifications_app.delivery.types import Message, Target
+from notifications_app.models import Delivery, Notification, Plan
+from notifications_app.personal import values_of
 from notifications_app.pipeline.lease import Lease
-from notifications_app.pipeline.targets import BatchTargets, message_of, read_targets
-from notifications_app.pipeline.transitions import DueDelivery, Limits
+from notifications_app.pipeline.targets import messages_of, read_targets, target_of
+from notifications_app.pipeline.transitions import (
+    OPTED_OUT,
+    PERSON_CHANGED,
+    UNSUBSCRIBED,
+    DueDelivery,
+    Limits,
+)
+from notifications_app.placeholders import Values
+from notifications_app.selectors import NamedNow, no_longer_named, still_named
+from pushsvc.common.platforms import Platform
+from pushsvc.common.trail import Trail
+from subscriptions_app.consent import refusing
+from subscriptions_app.selectors import DeliveryTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One to serve now, whose subscription is active. `unsendable`: why it cannot get its message,
+    if it cannot; then `message` is not its own."""
+
+    delivery: DueDelivery
+    message: Message
+    limits: Limits
+    device: DeliveryTarget
+    target: Target
+    unsendable: Unsendable | None = None
+
+    @property
+    def is_first_attempt(self) -> bool:
+        return not self.delivery.attempts
 
 
 @dataclass(frozen=True)
-class BatchRead:
-    """A batch as it was read. `due`: the recipients to serve now, in the order of serving."""
+class PassRead:
+    """The batches of a pass, as they were read. `recipients`: those to serve now, in the order of
+    serving. `withdrawn`: those that must not get it any more, with the code of their bounce.
+    `credential_version`: what a refusal of the credentials is about; 0 if they cannot be paused.
+    `trails`: of the batches' notifications."""
 
-    message: Message
-    limits: Limits
-    due: Mapping[UUID, DueDelivery]
-    targets: BatchTargets
+    recipients: Sequence[Recipient]
+    withdrawn: Sequence[tuple[DueDelivery, str]]
+    credentials: Credentials | VapidKeys
+    credential_version: int
+    trails: Mapping[int, Trail]
 
 
 class Halted(Exception):
-    """The notification is paused or stopped, so no call may be made."""
+    """Notifications are paused or stopped, so no call may be made for these batches."""
+
+    def __init__(self, batch_ids: Set[int]) -> None:
+        super().__init__(batch_ids)
+        self.batch_ids = batch_ids
 
 
-def read(lease: Lease) -> BatchRead:
+@dataclass(frozen=True)
+class _Terms:
+    """What is the same for all recipients of a batch."""
+
+    notification_id: UUID
+    messages: Messages
+    limits: Limits
+    wanted_at: datetime
+    category: str
+    has_targets: bool
+    sent_vars: Mapping[str, Any]
+    notification_text: str
+    trail: Trail
+
+    @property
+    def has_own_values(self) -> bool:
+        """Whether a target decides what its device gets."""
+        return self.has_targets and not self.messages.asks.isdisjoint(("vars", "external_id"))
+
+
+def read(leases: Sequence[Lease]) -> PassRead:
     """Raises Halted, and what `read_targets` raises if the credentials cannot be used."""
-    notification = Notification.objects.get(pk=lease.notification_id)
-    if notification.is_halted:
-        raise Halted
-    limits = _limits(notification)
-    due = _due_deliveries(lease.batch_id)
-    return BatchRead(
-        message=message_of(notification, expires_at=lease.local(limits.deadline)),
-        limits=limits,
-        due={each.subscription_id: each for each in due},
-        targets=read_targets(
-            lease.platform,
-            lease.channel_id,
-            lease.notification_id,
-            [each.subscription_id for each in due],
-        ),
+    platform, channel_id = leases[0].platform, leases[0].channel_id
+    terms = _terms(leases)
+    due = _due_deliveries(terms)
+    ids = {each.subscription_id for each in due}
+    asked = frozenset().union(*(own.messages.asks for own in terms.values()))
+    reachable = read_targets(platform, channel_id, ids, asked=asked)
+    refused = _refused(channel_id, terms, due)
+    strangers, named = _strangers(terms, due), _named(terms, due)
+    recipients, withdrawn = [], []
+    for delivery in due:
+        own, device = terms[delivery.batch_id], reachable.devices.get(delivery.subscription_id)
+        pair = own.notification_id, delivery.subscription_id
+        if device is None:
+            withdrawn.append((delivery, UNSUBSCRIBED))
+        elif pair in strangers or (own.has_own_values and pair not in named):
+            withdrawn.append((delivery, PERSON_CHANGED))
+        elif delivery.subscription_id in refused[own.category]:
+            withdrawn.append((delivery, OPTED_OUT))
+        else:
+            recipients.append(_recipient(platform, own, delivery, device, named.get(pair)))
+    return PassRead(
+        recipients,
+        withdrawn,
+        reachable.credentials,
+        reachable.credential_version,
+        {batch_id: own.trail for batch_id, own in terms.items()},
     )
 
 
-def _due_deliveries(batch_id: int) -> list[DueDelivery]:
+def _recipient(
+    platform: Platform,
+    own: _Terms,
+    delivery: DueDelivery,
+    device: DeliveryTarget,
+    named: NamedNow | None,
+) -> Recipient:
+    message, unsendable = own.messages.of(device.language), None
+    if own.messages.is_personal:
+        found = own.messages.for_recipient(device.language, _values(platform, own, device, named))
+        if isinstance(found, Unsendable):
+            unsendable = found
+        else:
+            message = found
+    target = target_of(platform, own.notification_id, device)
+    return Recipient(delivery, message, own.limits, device, target, unsendable)
+
+
+def _values(
+    platform: Platform, own: _Terms, device: DeliveryTarget, named: NamedNow | None
+) -> Values:
+    return values_of(
+        platform=platform,
+        notification_id=own.notification_text,
+        attributes=device.attributes,
+        sent_vars={**own.sent_vars, **named.vars} if named and named.vars else own.sent_vars,
+        external_id=named.external_id if named else device.external_id,
+        language=device.language,
+        timezone=device.timezone,
+    )
+
+
+def _refused(
+    channel_id: UUID, terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
+) -> Mapping[str, Set[UUID]]:
+    """The subscriptions that refuse each category now, for it may have changed since they were
+    planned."""
+    asked = defaultdict(list)
+    for delivery in due:
+        asked[terms[delivery.batch_id].category].append(delivery.subscription_id)
+    return {
+        category: refusing(channel_id, category, ids) if category else frozenset()
+        for category, ids in asked.items()
+    }
+
+
+def _strangers(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:
+    """The notifications to targets, each with a subscription whose person it does not name now. To
+    be asked after the addresses were read, or somebody could sign in between."""
+    of_targets = [
+        (terms[delivery.batch_id].notification_id, delivery.subscription_id)
+        for delivery in due
+        if terms[delivery.batch_id].has_targets and not terms[delivery.batch_id].has_own_values
+    ]
+    return no_longer_named(of_targets) if of_targets else frozenset()
+
+
+def _named(
+    terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
+) -> Mapping[tuple[UUID, UUID], NamedNow]:
+    """How targets that decide what their devices get name them. Also to be asked after the
+    addresses were read. Who is missing is a stranger."""
+    of_targets = [
+        (terms[delivery.batch_id].notification_id, delivery.subscription_id)
+        for delivery in due
+        if terms[delivery.batch_id].has_own_values
+    ]
+    return still_named(of_targets) if of_targets else {}
+
+
+def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
+    """By batch. Raises Halted."""
+    # In one statement, so that an edit of text and deadline is read as a whole or not at all.
+    found = Plan.objects.with_deadline().select_related("notification")
+    plans: dict[int, Any] = found.in_bulk({lease.plan_id for lease in leases})
+    halted = {each.batch_id for each in leases if plans[each.plan_id].notification.is_halted}
+    if halted:
+        raise Halted(halted)
+    of_plans = {pk: _terms_of(plan, leases[0]) for pk, plan in plans.items()}
+    return {lease.batch_id: of_plans[lease.plan_id] for lease in leases}
+
+
+def _terms_of(plan: Any, lease: Lease) -> _Terms:
+    notification, limits = plan.notification, _limits(plan.notification, plan.call_until)
+    expires_at = lease.local(limits.deadline)
+    messages = messages_of(notification, lease.platform, expires_at=expires_at)
+    return _Terms(
+        notification_id=notification.pk,
+        messages=messages,
+        limits=limits,
+        wanted_at=_wanted_at(plan),
+        category=notification.category,
+        has_targets=notification.has_targets,
+        sent_vars=notification.vars or {},
+        notification_text=str(notification.pk),
+        trail=notification.trail,
+    )
+
+
+def _wanted_at(plan: Plan) -> datetime:
+    """Since when its recipients are to get it, if there had been no pause."""
+    notification = plan.notification
+    asked_at = max(notification.scheduled_at, notification.created_at)
+    released_at = plan.release_at if plan.part and plan.release_at else asked_at
+    return released_at + timedelta(seconds=notification.paused_seconds)
+
+
+def _due_deliveries(terms: Mapping[int, _Terms]) -> list[DueDelivery]:
     """Those with the fewest attempts first. So a recipient that crashes workers, or that fails
     again and again while few calls may be made, does not hold up the others."""
-    due = Delivery.objects.due().filter(batch_id=batch_id)
+    due = Delivery.objects.due().filter(batch_id__in=terms)
     ordered = due.order_by("solo_attempts", "attempts", "subscription_id")
-    fields = ("subscription_id", "attempts", "first_attempt_at", "solo_attempts")
-    return [DueDelivery(*row) for row in ordered.values_list(*fields)]
+    fields = ("batch_id", "subscription_id", "attempts", "first_attempt_at", "solo_attempts")
+    rows = ordered.values_list(*fields)
+    return [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in rows]
 
 
-def _limits(notification: Notification) -> Limits:
-    if notification.deadline_at is None:
-        raise ValueError("a notification that was not started has no limits")
+def _limits(notification: Notification, deadline: datetime) -> Limits:
     return Limits(
-        deadline=notification.deadline_at,
+        deadline=deadline,
         attempts=settings.HAND_OVER_ATTEMPTS if notification.ttl else 1,
         seconds=settings.HAND_OVER_SECONDS + notification.paused_seconds,
     )

@@ -1,28 +1,30 @@
-"""What a worker makes of the outcomes of one batch: rows, pauses, and what breakers and FCM's rate
+"""What a worker makes of the outcomes of one pass: rows, pauses, and what breakers and FCM's rate
 learn. Only the task's thread uses it.
 """
 
-import logging
+from collections import Counter
 from collections.abc import Sequence
-from uuid import UUID
 
+import structlog
 from django.conf import settings
 
 from channels_app.services import platform_pause
 from notifications_app.delivery.registry import ServiceAccount
-from notifications_app.delivery.types import Misconfigured, Outcome, Target
+from notifications_app.delivery.types import Misconfigured, Outcome
 from notifications_app.pipeline import breakers, fcm_rate, outcomes, transitions
 from notifications_app.pipeline.evidence import Evidence, evidence_of, refused_by_many
-from notifications_app.pipeline.lease import HeldLease, Lease
+from notifications_app.pipeline.lease import HeldLeases, Lease
 from notifications_app.pipeline.outcomes import RowsRefused
-from notifications_app.pipeline.reading import BatchRead
+from notifications_app.pipeline.reading import PassRead, Recipient
 from notifications_app.pipeline.transitions import Transition
+from pushsvc.common import trail
+from pushsvc.common.telemetry import spans
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 MOST_SOLO_ATTEMPTS = 3
 
-Answers = Sequence[tuple[Target, Outcome]]
+Answers = Sequence[tuple[Recipient, Outcome]]
 
 
 def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
@@ -39,46 +41,46 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
 
 class Recorder:
     """`service_waits`: for how many seconds a breaker of the push service is open. `is_refused`:
-    the credentials were. `has_refused_rows`: the database refuses to change some rows."""
+    the credentials were. `refused_batches`: those of which the database refuses to change rows."""
 
-    def __init__(self, held: HeldLease, batch: BatchRead) -> None:
+    def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held
-        self._lease = held.lease
-        self._batch = batch
-        self._probed: list[tuple[Target, Outcome]] | None = None
+        self._lease = held.open[0]  # any: they share channel, platform, push service and clock
+        self._work = work
+        self._probed: list[tuple[Recipient, Outcome]] | None = None
         self.service_waits = 0.0
         self.is_refused = False
-        self.has_refused_rows = False
+        self.refused_batches: set[int] = set()
 
     @property
     def must_stop(self) -> bool:
         """Whether no further call is to be made."""
-        return self.is_refused or self.service_waits > 0 or self._held.is_halted
+        return self.is_refused or self.service_waits > 0 or self._held.must_stop
 
-    def callable_targets(self) -> list[Target]:
-        """The targets to call. Writes the bounces of all other recipients: whose subscription is
-        not active, whose time is over, and who crashed worker after worker alone."""
-        bounces, targets = [], []
-        for delivery in self._batch.due.values():
-            target = self._batch.targets.by_id.get(delivery.subscription_id)
-            code = transitions.UNSUBSCRIBED if target is None else self._code_of(delivery)
-            if target is None or code:
-                bounces.append(transitions.bounce(delivery, code))
+    def callable_recipients(self) -> list[Recipient]:
+        """The recipients to call. Writes the bounces of all others: who must not get it any more,
+        whose time is over, who crashed worker after worker alone, and for whom it has no text."""
+        bounces = [transitions.bounce(*each) for each in self._work.withdrawn]
+        recipients = []
+        for recipient in self._work.recipients:
+            code, detail = self._reason_of(recipient)
+            if code:
+                bounces.append(transitions.bounce(recipient.delivery, code, detail=detail))
             else:
-                targets.append(target)
+                recipients.append(recipient)
         if bounces:
             self._write(bounces)
-        return targets
+        return recipients
 
-    def begin_alone(self, target: Target) -> bool:
+    def begin_alone(self, recipient: Recipient) -> bool:
         """Notes a solo attempt before its call. False if its outcome could not be written; then no
         call is to be made, or the recipient would be called without end."""
         try:
             self._held.persistently(
-                lambda: outcomes.begin_alone(self._lease, target.subscription_id)
+                lambda: outcomes.begin_alone(self._lease, recipient.delivery.subscription_id)
             )
-        except RowsRefused:
-            self.has_refused_rows = True
+        except RowsRefused as refused:
+            self.refused_batches |= refused.batch_ids
             return False
         return True
 
@@ -95,56 +97,57 @@ class Recorder:
         )
 
     def take(self, answers: Answers) -> None:
-        """Writes outcomes. If there are none, renews the lease when that is due."""
+        """Writes outcomes. If there are none, renews the leases when that is due."""
         if not answers:
-            self._held.renew_if_due()
+            if self._held.is_renewal_due:
+                self._write([])
             return
         for _, outcome in answers:
             if isinstance(outcome, Misconfigured) and not self.is_refused:
                 self._pause(outcome)
-        self._write(
-            [self._transition(target.subscription_id, outcome) for target, outcome in answers]
-        )
+        self._write([self._transition(*answer) for answer in answers])
         self._tell_breaker(answers)
         self._tell_rate(answers)
         self._warn_of_refused_keys(answers)
 
-    def _code_of(self, delivery: transitions.DueDelivery) -> str:
-        """Why the recipient is not called; "" if it is."""
-        limits = self._batch.limits
+    def _reason_of(self, recipient: Recipient) -> tuple[str, str]:
+        """Why the recipient is not called, as code and detail; "" if it is."""
+        delivery, limits = recipient.delivery, recipient.limits
         if transitions.out_of_time(delivery, now=self._lease.now(), limits=limits):
-            return transitions.EXPIRED
+            return transitions.EXPIRED, ""
         if delivery.solo_attempts >= MOST_SOLO_ATTEMPTS:
-            return transitions.INTERNAL_ERROR
-        return ""
+            return transitions.INTERNAL_ERROR, ""
+        unsendable = recipient.unsendable
+        return (unsendable.code, unsendable.detail) if unsendable else ("", "")
 
-    def _transition(self, subscription_id: UUID, outcome: Outcome) -> Transition:
+    def _transition(self, recipient: Recipient, outcome: Outcome) -> Transition:
         """An outcome that cannot be evaluated must not cost the other recipients theirs: an outcome
         that is not written is a message that is sent again."""
-        delivery = self._batch.due[subscription_id]
-        targets = self._batch.targets
         try:
             return transitions.transition_of(
-                delivery,
+                recipient.delivery,
                 outcome,
-                registered_at=targets.registered_at[subscription_id],
+                registered_at=recipient.device.registered_at,
                 now=self._lease.now(),
-                limits=self._batch.limits,
-                is_unproven=subscription_id in targets.unproven,
+                limits=recipient.limits,
+                is_unproven=not recipient.device.is_proven,
             )
         except Exception as error:  # noqa: BLE001 (a fault of ours, whatever it is)
-            logger.error("delivery.internal_error", extra={"error": type(error).__name__})
-            return transitions.bounce(delivery, transitions.INTERNAL_ERROR, attempts=1)
+            logger.error("delivery.internal_error", error=type(error).__name__)
+            return transitions.bounce(recipient.delivery, transitions.INTERNAL_ERROR, attempts=1)
 
     def _write(self, changes: Sequence[Transition]) -> None:
         try:
-            self._held.write_and_renew(lambda: outcomes.record(self._lease, changes))
-        except RowsRefused:
-            self.has_refused_rows = True
+            with spans.span("flush", trail.current(), outcomes=len(changes)):
+                self._held.write_and_renew(lambda leases: outcomes.record(leases, changes))
+        except RowsRefused as refused:
+            self.refused_batches |= refused.batch_ids
+        if changes:
+            logger.info("outcomes.recorded", **_counts(changes))
 
     def _pause(self, refusal: Misconfigured) -> None:
         self.is_refused = True
-        version = self._batch.targets.credential_version
+        version = self._work.credential_version
         self._held.persistently(lambda: pause(self._lease, version, refusal))
 
     def _tell_breaker(self, answers: Answers) -> None:
@@ -160,15 +163,21 @@ class Recorder:
             answers,
             service=self._lease.push_service,
             trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
-            is_first=lambda target: not self._batch.due[target.subscription_id].attempts,
         )
 
     def _tell_rate(self, answers: Answers) -> None:
-        credentials = self._batch.targets.credentials
+        credentials = self._work.credentials
         if isinstance(credentials, ServiceAccount):
             fcm_rate.learn(self._lease.channel_id, credentials, (outcome for _, outcome in answers))
 
     def _warn_of_refused_keys(self, answers: Answers) -> None:
         for event, refused in refused_by_many(outcome for _, outcome in answers):
-            extra = {"channel": self._lease.channel_id, "refused": refused, "of": len(answers)}
-            logger.warning(event, extra=extra)
+            channel_id = self._lease.channel_id
+            logger.warning(event, channel=channel_id, refused=refused, of=len(answers))
+
+
+def _counts(changes: Sequence[Transition]) -> dict[str, object]:
+    """How many recipients were delivered, bounced and left waiting, and the codes of the latter
+    two."""
+    statuses = Counter(change.status.name.lower() for change in changes)
+    return {**statuses, "codes": dict(Counter(change.code for change in changes if change.code))}

@@ -1,26 +1,27 @@
-"""What a transport needs of a batch's recipients: targets and credentials, as plain values."""
+"""What a transport needs of recipients: targets and credentials, as plain values."""
 
-import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
+import structlog
+
 from channels_app.selectors import DecryptedCredentials, credential_for, vapid_private_keys
+from notifications_app.delivery.content import Messages
 from notifications_app.delivery.registry import (
     Credentials,
     VapidKey,
     VapidKeys,
     parse_credentials,
 )
-from notifications_app.delivery.types import BrowserTarget, Message, Target
+from notifications_app.delivery.types import BrowserTarget, Target
 from notifications_app.models import Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from subscriptions_app.selectors import DeliveryTarget, delivery_targets
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 
 class CredentialsMissing(Exception):
@@ -36,40 +37,43 @@ class CredentialsUnreadable(Exception):
 
 
 @dataclass(frozen=True)
-class BatchTargets:
-    """`by_id`: the targets of the active subscriptions. `registered_at`: when each last registered.
-    `unproven`: those that never took a message. `credential_version`: the version that a refusal of
-    the credentials is about; 0 if the platform cannot be paused."""
+class Reachable:
+    """`devices`: those whose subscription is active, by its id. `credential_version`: the version
+    that a refusal of the credentials is about; 0 if the platform cannot be paused."""
 
-    by_id: Mapping[UUID, Target]
-    registered_at: Mapping[UUID, datetime]
-    unproven: Set[UUID]
+    devices: Mapping[UUID, DeliveryTarget]
     credentials: Credentials | VapidKeys
     credential_version: int = 0
 
 
 def read_targets(
-    platform: Platform, channel_id: UUID, notification_id: UUID, subscription_ids: Sequence[UUID]
-) -> BatchTargets:
-    """Reads subscriptions and credentials as they are now. A subscription that is missing or
-    inactive has no target. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if
-    CREDENTIAL_KEYS lacks a key.
+    platform: Platform,
+    channel_id: UUID,
+    subscription_ids: Collection[UUID],
+    *,
+    asked: Collection[str],
+) -> Reachable:
+    """Reads subscriptions, with what is asked of them, and credentials as they are now. Raises
+    CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key.
     """
-    active = [device for device in delivery_targets(subscription_ids) if device.active]
-    registered_at = {device.id: device.registered_at for device in active}
-    unproven = {device.id for device in active if not device.is_proven}
+    found = delivery_targets(subscription_ids, asked=asked)
+    devices = {each.id: each for each in found if each.active}
     if platform == Platform.WEB:
-        browsers = {device.id: _browser(notification_id, device) for device in active}
-        keys = _vapid_keys({target.vapid_key_id for target in browsers.values()})
-        return BatchTargets(browsers, registered_at, unproven, keys)
+        key_ids = {each.vapid_key_id for each in devices.values() if each.vapid_key_id}
+        return Reachable(devices, _vapid_keys(key_ids))
     credentials = _usable_credentials(platform, channel_id)
-    phones = {device.id: _phone(notification_id, device) for device in active}
-    return BatchTargets(phones, registered_at, unproven, credentials, credentials.version)
+    return Reachable(devices, credentials, credentials.version)
 
 
-def message_of(notification: Notification, *, expires_at: float) -> Message:
+def target_of(platform: Platform, notification_id: UUID, device: DeliveryTarget) -> Target:
+    """The device as transports know it, to send it this notification."""
+    make = _browser if platform == Platform.WEB else _phone
+    return make(notification_id, device)
+
+
+def messages_of(notification: Notification, platform: Platform, *, expires_at: float) -> Messages:
     """The notification as transports know it. `expires_at`: its deadline on the monotonic clock."""
-    return Message(notification.id, notification.content, expires_at)
+    return Messages(notification.id, notification.content, platform, expires_at=expires_at)
 
 
 def _vapid_keys(ids: set[UUID]) -> VapidKeys:
@@ -78,9 +82,7 @@ def _vapid_keys(ids: set[UUID]) -> VapidKeys:
     try:
         keys = vapid_private_keys(ids)
     except SecretUnreadable:
-        logger.error(
-            "credentials.unreadable", extra={"remedy": "restore the key in CREDENTIAL_KEYS"}
-        )
+        logger.error("credentials.unreadable", remedy="restore the key in CREDENTIAL_KEYS")
         return {}
     return {id_: VapidKey(*key) for id_, key in keys.items()}
 

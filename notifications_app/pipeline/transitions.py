@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 from uuid import UUID
 
+from notifications_app.delivery.content import NOT_PERSONALIZABLE, PAYLOAD_TOO_LARGE
 from notifications_app.delivery.types import (
     Accepted,
     Deferred,
@@ -22,9 +23,20 @@ UNSUBSCRIBED = "unsubscribed"
 CREDENTIALS_REFUSED = "credentials_refused"
 INTERNAL_ERROR = "internal_error"
 STOPPED = "stopped"
+OPTED_OUT = "opted_out"
+PERSON_CHANGED = "person_changed"
 # Codes of bounces that say nothing of what the push service thinks of the device: most of these
 # recipients were never called.
-UNCALLED = (EXPIRED, UNSUBSCRIBED, CREDENTIALS_REFUSED, STOPPED)
+UNCALLED = (
+    EXPIRED,
+    UNSUBSCRIBED,
+    CREDENTIALS_REFUSED,
+    STOPPED,
+    OPTED_OUT,
+    PERSON_CHANGED,
+    NOT_PERSONALIZABLE,
+    PAYLOAD_TOO_LARGE,
+)
 
 _SHORTEST_WAIT = 1.0
 _FIRST_WAIT = 5.0
@@ -33,12 +45,15 @@ _LONGEST_BACKOFF = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:
-    """A delivery row, as it was when its batch was read."""
+    """A delivery row, as it was when its batch was read. `wanted_at`: since when the recipient was
+    to get it, pauses left out."""
 
+    batch_id: int
     subscription_id: UUID
     attempts: int
     first_attempt_at: datetime | None
     solo_attempts: int
+    wanted_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,8 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Transition:
     """What to write into a delivery row. `attempts`: how many to add. `expires_as_of`: the
-    subscription expires unless it has registered since. `proves`: it took its first message."""
+    subscription expires unless it has registered since. `proves`: it took its first message.
+    `outcome`: of the call; None if there was none."""
 
     delivery: DueDelivery
     status: DeliveryStatus
@@ -64,14 +80,24 @@ class Transition:
     expires_as_of: datetime | None = None
     is_suspect: bool = False
     proves: bool = False
+    outcome: Outcome | None = None
 
     @property
     def subscription_id(self) -> UUID:
         return self.delivery.subscription_id
 
 
-def bounce(delivery: DueDelivery, code: str, *, attempts: int = 0, detail: str = "") -> Transition:
-    return Transition(delivery, DeliveryStatus.BOUNCED, code, detail, attempts=attempts)
+def bounce(
+    delivery: DueDelivery,
+    code: str,
+    *,
+    attempts: int = 0,
+    detail: str = "",
+    outcome: Outcome | None = None,
+) -> Transition:
+    return Transition(
+        delivery, DeliveryStatus.BOUNCED, code, detail, attempts=attempts, outcome=outcome
+    )
 
 
 def transition_of(
@@ -89,15 +115,21 @@ def transition_of(
     """
     match outcome:
         case Accepted():
-            return Transition(delivery, DeliveryStatus.DELIVERED, attempts=1, proves=is_unproven)
+            return Transition(
+                delivery,
+                DeliveryStatus.DELIVERED,
+                attempts=1,
+                proves=is_unproven,
+                outcome=outcome,
+            )
         case Rejected(code=code, detail=detail):
-            return bounce(delivery, code, attempts=1, detail=detail)
+            return bounce(delivery, code, attempts=1, detail=detail, outcome=outcome)
         case Gone():
             return _expire(delivery, outcome, registered_at)
         case Deferred():
             return _defer(delivery, outcome, now, limits)
         case Misconfigured(code=code, detail=detail):
-            return Transition(delivery, DeliveryStatus.WAITING, code, detail)
+            return Transition(delivery, DeliveryStatus.WAITING, code, detail, outcome=outcome)
         case _:
             assert_never(outcome)
 
@@ -117,6 +149,7 @@ def _expire(delivery: DueDelivery, gone: Gone, registered_at: datetime) -> Trans
         attempts=1,
         expires_as_of=None if gone.suspect else as_of,
         is_suspect=gone.suspect,
+        outcome=gone,
     )
 
 
@@ -125,7 +158,7 @@ def _defer(delivery: DueDelivery, outcome: Deferred, now: datetime, limits: Limi
     due_at = _rounded_up(now + timedelta(seconds=_wait(attempts, outcome.retry_after)), now)
     if attempts >= limits.attempts or due_at >= _last_moment(delivery, now, limits):
         detail = f"{outcome.code} {outcome.detail}".strip()
-        return bounce(delivery, EXPIRED, attempts=1, detail=detail)
+        return bounce(delivery, EXPIRED, attempts=1, detail=detail, outcome=outcome)
     return Transition(
         delivery,
         DeliveryStatus.WAITING,
@@ -133,6 +166,7 @@ def _defer(delivery: DueDelivery, outcome: Deferred, now: datetime, limits: Limi
         outcome.detail,
         due_at=due_at,
         attempts=1,
+        outcome=outcome,
     )
 
 

@@ -2,25 +2,27 @@
 for the next tick, at most about a second.
 
 A wakeup never raises and takes at most about a second, because its sender has committed already.
+Its headers have the sender's trail.
 """
 
 import functools
-import logging
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import structlog
 from celery import current_app
 from kombu import Connection, pools
 from kombu.exceptions import ChannelError
 from kombu.transport import redis
 from typing_extensions import override
 
+from pushsvc.common import trail
 from pushsvc.common.platforms import Platform
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 MOST_WAITING = 16  # wakeups in a queue; each worker that gets one works until it finds nothing
 _SILENCE_SECONDS = 1.0  # after a broker that did not answer
@@ -33,18 +35,26 @@ def wake(queue: str, count: int = 1, *, after: float | None = None) -> None:
 
     `after`: the worker that gets one keeps it for so many seconds. Only for a second or two.
     """
+    _send(_TASKS[queue], queue, count, after)
+
+
+def have_credentials_checked(platform: Platform) -> None:
+    """Says to the platform's worker that there are new credentials."""
+    _send(_CHECKS[platform], platform, 1, None)
+
+
+def _send(task: str, queue: str, count: int, after: float | None) -> None:
     global _silent_until
     if time.monotonic() < _silent_until:
         return
-    task = _TASKS[queue]
     try:
         _publish(task, queue, count, after)
     except Exception as error:  # noqa: BLE001 (each broker has errors of its own, not all wrapped)
         _silent_until = time.monotonic() + _SILENCE_SECONDS
-        logger.warning("doorbell.unheard", extra={"queue": queue, "error": type(error).__name__})
+        logger.warning("doorbell.unheard", queue=queue, error=type(error).__name__)
 
 
-class _Channel(redis.Channel):
+class _BrokerChannel(redis.Channel):
     """Keeps one Redis client, because making one costs several times its command. kombu makes a
     new one for each command. Uses private parts of kombu."""
 
@@ -66,16 +76,22 @@ class _Channel(redis.Channel):
         return self._create_client()  # type: ignore[attr-defined]  # kombu's, and not in its stubs
 
 
-class _Transport(redis.Transport):
-    Channel = _Channel
+class _BrokerTransport(redis.Transport):
+    Channel = _BrokerChannel
 
 
 def _publish(task: str, queue: str, count: int, after: float | None) -> None:
     with pools.producers[_connection(os.getpid())].acquire(block=True, timeout=1) as producer:
+        headers = trail.current().headers
         free = MOST_WAITING - _waiting(producer.channel, queue)
         for _ in range(min(count, free)):
             current_app.send_task(
-                task, queue=queue, producer=producer, retry=False, countdown=after
+                task,
+                queue=queue,
+                producer=producer,
+                retry=False,
+                countdown=after,
+                headers=headers,
             )
 
 
@@ -98,7 +114,7 @@ def _connection(_pid: int) -> Connection:
     }
     connection = current_app.connection_for_write(connect_timeout=1, transport_options=quick)
     if connection.get_transport_cls() is redis.Transport:
-        connection.transport_cls = f"{__name__}:{_Transport.__name__}"
+        connection.transport_cls = f"{__name__}:{_BrokerTransport.__name__}"
     return connection
 
 
@@ -107,4 +123,8 @@ _TASKS = {
     Platform.WEB: "notifications_app.tasks.deliver_web",
     Platform.ANDROID: "notifications_app.tasks.deliver_android",
     Platform.IOS: "notifications_app.tasks.deliver_ios",
+}
+_CHECKS = {
+    Platform.ANDROID: "notifications_app.tasks.check_android_credentials",
+    Platform.IOS: "notifications_app.tasks.check_ios_credentials",
 }

@@ -30,6 +30,9 @@ _PIPELINE: Final[Mapping[str, str]] = {
     "credentials_refused": "It waited for an hour, but nobody stored accepted credentials.",
     "expired": "Its time to live, or an hour of attempts, ended before it was accepted.",
     "internal_error": "A fault of the service: its outcome could not be evaluated or stored.",
+    "not_personalizable": "It had no value for a placeholder, or no text was left.",
+    "opted_out": "Its category was refused while the notification waited to be sent.",
+    "person_changed": "Its device was another person's, or nobody's, when its turn came.",
     "stopped": "The notification was stopped before its turn came.",
     "unsubscribed": "The subscription was missing or inactive when its turn came.",
 }
@@ -65,7 +68,16 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "internal_error": ("Fault of the service", _SEE_LOG),
     "invalid_argument": ("Field refused by Google", "The log of recipients names the field."),
     "malformed_token": ("Not a device token", "Check that the app sends its device token in hex."),
+    "not_personalizable": (
+        "No value for a placeholder",
+        "Give the placeholder a default. The log of recipients names it.",
+    ),
+    "opted_out": ("Category refused", ""),
     "payload_too_large": ("Message too large", "Shorten the text, or send less data."),
+    "person_changed": (
+        "Another person's device",
+        "Nothing needs to be done: somebody signed out or in before the message was sent.",
+    ),
     "redirected": ("Answered with a redirect", ""),
     "refused": ("Refused by the push service", "The log of recipients holds its answer."),
     "sender_id_mismatch": (

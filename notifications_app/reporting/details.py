@@ -3,7 +3,10 @@
 One statement sees one snapshot, so the platforms' counts add up to the notification's at any time.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,23 +14,40 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, OuterRef, QuerySet, Sum
 from django.db.models.functions import JSONObject
 
-from notifications_app.models import Notification, OutcomeMinute, Plan
+from notifications_app.models import ActionCount, Notification, OutcomeMinute, Plan
 from notifications_app.reporting.progress import (
     PlatformCounts,
     Reason,
     bounce_reasons,
     platform_counts,
 )
+from notifications_app.states import PlanStatus
 from pushsvc.common.errors import NotFound
+from pushsvc.common.platforms import Platform
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Parts of the audience that are sent from one moment on. `recipients` grows until all are
+    `is_planned`."""
+
+    release_at: datetime
+    platforms: tuple[Platform, ...]
+    is_planned: bool
+    recipients: int
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """`platforms`: only those with a plan, which a notification gets when it starts."""
+    """`platforms`: only those with a plan, which a notification gets when it starts. `releases`:
+    the earliest first. `opted_out`: how many were left out because they refuse its category."""
 
     notification: Notification
     platforms: tuple[PlatformCounts, ...]
+    releases: tuple[Release, ...]
     reasons: tuple[Reason, ...]
+    opted_out: int
+    actions_clicked: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +55,12 @@ class _Plan:
     platform: str
     status: str
     recipient_count: int
+    opted_out_count: int
+    release_at: str | None  # ISO 8601, as JSON has it
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _EndedCount:
     """How many recipients ended with the code on the platform."""
 
     platform: str
@@ -49,14 +71,56 @@ class _Ended:
 def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     """Raises NotFound, also for a notification of another channel."""
     own: QuerySet[Any] = Notification.objects.filter(id=notification_id, channel_id=channel_id)
-    found = own.annotate(plan_rows=ArraySubquery(_PLANS), ended_rows=ArraySubquery(_ENDED)).first()
+    found = own.annotate(
+        plan_rows=ArraySubquery(_PLANS),
+        ended_rows=ArraySubquery(_ENDED),
+        action_rows=ArraySubquery(_ACTIONS),
+    ).first()
     if found is None:
         raise NotFound("There is no such notification.")
-    ended = [_Ended(**row) for row in found.ended_rows]
+    ended = [_EndedCount(**row) for row in found.ended_rows]
+    plans = [_Plan(**row) for row in found.plan_rows]
     return Details(
         notification=found,
-        platforms=platform_counts([_Plan(**row) for row in found.plan_rows], ended),
+        platforms=platform_counts(plans, ended),
+        releases=_releases(plans, found.started_at),
         reasons=bounce_reasons(found, ended),
+        opted_out=sum(plan.opted_out_count for plan in plans),
+        actions_clicked=_actions_clicked(found),
+    )
+
+
+def clicks_of_buttons(notification: Notification) -> list[tuple[str, int]]:
+    """(title, recipients whose first click was on it), in the order of the buttons."""
+    actions = notification.content.actions
+    if not actions:
+        return []
+    rows = ActionCount.objects.filter(notification=notification).values_list("action", "count")
+    counts = dict(rows)
+    return [(each["title"], counts.get(each["id"], 0)) for each in actions]
+
+
+def _actions_clicked(notification: Any) -> dict[str, int]:
+    """In the order of the buttons."""
+    counts = {row["action"]: row["count"] for row in notification.action_rows}
+    return {each["id"]: counts.get(each["id"], 0) for each in notification.content.actions}
+
+
+def _releases(plans: Iterable[_Plan], started_at: datetime) -> tuple[Release, ...]:
+    """A plan that a planner of an older version made was released at the start."""
+    parts: dict[datetime, list[_Plan]] = defaultdict(list)
+    for plan in plans:
+        moment = datetime.fromisoformat(plan.release_at) if plan.release_at else started_at
+        parts[moment].append(plan)
+    return tuple(_release(moment, parts[moment]) for moment in sorted(parts))
+
+
+def _release(release_at: datetime, parts: list[_Plan]) -> Release:
+    return Release(
+        release_at=release_at,
+        platforms=tuple(dict.fromkeys(Platform(part.platform) for part in parts)),
+        is_planned=all(part.status != PlanStatus.PLANNING for part in parts),
+        recipients=sum(part.recipient_count for part in parts),
     )
 
 
@@ -64,6 +128,9 @@ _PLANS = (
     Plan.objects.filter(notification_id=OuterRef("pk"))
     .order_by("id")
     .values(row=JSONObject(**{each.name: each.name for each in fields(_Plan)}))
+)
+_ACTIONS = ActionCount.objects.filter(notification_id=OuterRef("pk")).values(
+    row=JSONObject(action="action", count="count")
 )
 _ENDED = (
     OutcomeMinute.objects.filter(notification_id=OuterRef("pk"))

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min, Q, Sum
 from django.db.models.functions import Now
 
-from notifications_app.models import WANTED_SINCE, Batch, Notification
+from notifications_app.models import RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
 from notifications_app.states import BatchStatus, NotificationStatus
 
 
@@ -27,9 +27,10 @@ class OpenNotifications:
 class OpenBatches:
     """`lateness`: how long ago the first of them became due; negative if none is due. Those of a
     paused or stopped notification are counted, but are not late. After a pause, lateness begins
-    with its end."""
+    with its end. `recipients`: how many of them wait."""
 
     count: int
+    recipients: int
     lateness: timedelta
 
 
@@ -58,8 +59,12 @@ def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     """By platform and status; a pair without batches is missing."""
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
     first = Min(WANTED_SINCE, filter=Q(plan__halted_at__isnull=True))
-    counted = groups.annotate(count=Count("pk"), lateness=Now() - first)
+    counted = groups.annotate(
+        count=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), lateness=Now() - first
+    )
     return {
-        (row["platform"], row["status"]): OpenBatches(row["count"], row["lateness"] or timedelta())
+        (row["platform"], row["status"]): OpenBatches(
+            row["count"], row["recipients"], row["lateness"] or timedelta()
+        )
         for row in counted
     }

@@ -25,7 +25,7 @@ _RATE_OVER: Final = timedelta(minutes=2)
 
 
 class PlanCounts(Protocol):
-    """What a plan counts; Plan is one."""
+    """What a part counts; Plan is one."""
 
     @property
     def platform(self) -> str: ...
@@ -140,19 +140,23 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
 def platform_counts(
     plans: Sequence[PlanCounts], ended: Sequence[OutcomeCount]
 ) -> tuple[PlatformCounts, ...]:
-    """In the order of the plans."""
+    """In the order of the plans. All parts of a platform together."""
     counts: Counter[tuple[str, bool]] = Counter()
     for row in ended:
         counts[row.platform, row.code == ""] += row.count
+    recipients: Counter[str] = Counter()
+    for plan in plans:
+        recipients[plan.platform] += plan.recipient_count
+    planning = {plan.platform for plan in plans if plan.status == PlanStatus.PLANNING}
     return tuple(
         PlatformCounts(
-            platform=Platform(plan.platform),
-            recipients=plan.recipient_count,
-            delivered=counts[plan.platform, True],
-            bounced=counts[plan.platform, False],
-            is_planning=plan.status == PlanStatus.PLANNING,
+            platform=Platform(platform),
+            recipients=count,
+            delivered=counts[platform, True],
+            bounced=counts[platform, False],
+            is_planning=platform in planning,
         )
-        for plan in plans
+        for platform, count in recipients.items()
     )
 
 

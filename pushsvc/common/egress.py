@@ -202,8 +202,14 @@ class SeparateResolver:
 def tls_context(ca_file: str = "") -> ssl.SSLContext:
     """Trusts the system's authorities, and those of the PEM file `ca_file` if given. Raises OSError
     if the file cannot be read."""
-    context = ssl.create_default_context()
+    context = verifying_context(ca_file)
     context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def verifying_context(ca_file: str = "") -> ssl.SSLContext:
+    """The same without ALPN, for protocols other than HTTP."""
+    context = ssl.create_default_context()
     if ca_file:
         context.load_verify_locations(cafile=ca_file)
     return context

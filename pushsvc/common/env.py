@@ -4,11 +4,14 @@ A bad value does not stop the import of the settings. The default is used, the f
 `faults`, and the system check of `channels_app.checks` reports it by name.
 """
 
+import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
 
 T = TypeVar("T")
 
@@ -57,6 +60,15 @@ class Env:
 
         return self.parsed(name, default, parse, f"a whole number from {least} to {most}")
 
+    def share(self, name: str, default: float) -> float:
+        def parse(raw: str) -> float:
+            number = float(raw)
+            if not 0 <= number <= 1:
+                raise ValueError(raw)
+            return number
+
+        return self.parsed(name, default, parse, "a number from 0 to 1")
+
     def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
         def parse(raw: str) -> str:
             return choices[choices.index(raw)]
@@ -69,6 +81,15 @@ class Env:
         if not raw:
             return default
         return tuple(word.strip() for word in raw.split(",") if word.strip())
+
+
+def require_package(package: str, *, for_setting: str) -> None:
+    """Raises ImproperlyConfigured if the package of an optional setting is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise ImproperlyConfigured(
+            f"{for_setting} is set, but {package} is not installed: install"
+            " requirements/telemetry.txt, or remove the setting."
+        )
 
 
 def _shown(name: str, raw: str) -> str:

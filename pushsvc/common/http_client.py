@@ -1,4 +1,5 @@
-"""POST requests over HTTP/1.1, on kept connections. It does only what calls to push services need.
+"""Requests over HTTP/1.1, on kept connections. It does only what calls to push services need, and
+the check of an image.
 
 It follows no redirects, keeps no cookies, unpacks no bodies, and reads no proxies or passwords from
 the environment.
@@ -71,11 +72,22 @@ class HttpClient:
         TimeoutError if no status arrived, and ValueError if the request would be malformed. After
         the status, the body is what arrived of it.
         """
+        length = {"Content-Length": str(len(body))}
+        return await self._ask("POST", url, length | dict(headers), body, until)
+
+    async def get(self, url: str, *, headers: Mapping[str, str], until: float) -> Response:
+        """As `post`, without a body. Of a long answer, only the beginning is read."""
+        return await self._ask("GET", url, headers, b"", until)
+
+    async def _ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, until: float
+    ) -> Response:
         if self._is_closed:
             raise ClientClosedError
         origin, path = split(url)
         place = self._origins.get(origin) or self._add(origin)
-        return await place.post(_encoded(place.authority, path, headers, body), until)
+        request = _encoded(method, place.authority, path, headers, body)
+        return await place.ask(request, until)
 
     async def close(self) -> None:
         """Ends all connections, and the requests in flight with them."""
@@ -145,7 +157,7 @@ class _Origin:
     def is_unused(self) -> bool:
         return not (self._requests or self._connections)
 
-    async def post(self, request: bytes, until: float) -> Response:
+    async def ask(self, request: bytes, until: float) -> Response:
         self._requests += 1
         try:
             if self._room.locked():
@@ -154,7 +166,7 @@ class _Origin:
             else:
                 await self._room.acquire()
             try:
-                return await self._post(request, until)
+                return await self._ask(request, until)
             finally:
                 self._room.release()
         finally:
@@ -177,7 +189,7 @@ class _Origin:
                 self._end(connection)
         self._idle = [each for each in self._idle if each in self._connections]
 
-    async def _post(self, request: bytes, until: float) -> Response:
+    async def _ask(self, request: bytes, until: float) -> Response:
         if self._is_closed:
             raise ClientClosedError
         connection = self._take_idle()
@@ -185,7 +197,7 @@ class _Origin:
             async with asyncio.timeout_at(until):
                 connection = await self._connected()
         try:
-            return await connection.post(request, until)
+            return await connection.ask(request, until)
         finally:
             self._give_back(connection)
 
@@ -260,13 +272,14 @@ def split(url: str) -> tuple[str, str]:
     return (url, "/") if end < 0 else (url[:end], url[end:])
 
 
-def _encoded(authority: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+def _encoded(
+    method: str, authority: str, path: str, headers: Mapping[str, str], body: bytes
+) -> bytes:
     """The whole request. Raises ValueError."""
     lines = [
-        f"POST {path} HTTP/1.1",
+        f"{method} {path} HTTP/1.1",
         f"Host: {authority}",
         "User-Agent: pushsvc",
-        f"Content-Length: {len(body)}",
         *[f"{name}: {value}" for name, value in headers.items()],
     ]
     text = "".join(lines)

@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         return self._is_whole and transport is not None and not transport.is_closing()
 
-    async def post(self, request: bytes, until: float) -> Response:
+    async def ask(self, request: bytes, until: float) -> Response:
         """The answer to a whole request, until a moment on the loop's clock. Needs `is_reusable`.
 
         Raises OSError or TimeoutError if no status arrived. After the status, the body is what

@@ -1,4 +1,5 @@
-"""Identifiers. New ones are UUIDv7 (RFC 9562 section 5.7). Input may have either case."""
+"""Identifiers: UUIDs, whose new ones are of version 7 (RFC 9562 section 5.7) and whose input may
+have either case, numbers, and tags."""
 
 import os
 import re
@@ -7,7 +8,10 @@ from datetime import datetime
 from uuid import UUID
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+TAG_PATTERN = "[A-Za-z0-9_.:-]{1,64}"
 _WHOLE = re.compile(UUID_PATTERN, re.ASCII)
+_TAG = re.compile(TAG_PATTERN, re.ASCII)
+_TAG_START = re.compile(TAG_PATTERN.replace("{1,", "{0,"), re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -40,6 +44,15 @@ def parse_number(text: str) -> int:
     return int(text)
 
 
+def is_tag(text: str) -> bool:
+    return _TAG.fullmatch(text) is not None
+
+
+def is_tag_start(text: str) -> bool:
+    """Whether a tag can begin so; also of the empty text."""
+    return _TAG_START.fullmatch(text) is not None
+
+
 class UUIDConverter:
     """Path converter `id`. Django's own refuses upper case."""
 
@@ -50,3 +63,15 @@ class UUIDConverter:
 
     def to_url(self, value: UUID) -> str:
         return str(value)
+
+
+class TagConverter:
+    """Path converter `tag`: a tag of devices."""
+
+    regex = TAG_PATTERN
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value

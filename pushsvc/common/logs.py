@@ -1,4 +1,7 @@
-"""Formats of the log: one line for each event, with its `extra` as fields.
+"""Formats of the log: one line for each event, with its fields.
+
+structlog passes our events to the standard library's logging, so they are filtered and written like
+those of other packages. Ids of the present context (trail.py) become fields of all lines.
 
 URLs are not logged: a path may contain a token, and a query what people search for. The log names
 a request by its route.
@@ -6,9 +9,11 @@ a request by its route.
 
 import json
 import logging
+import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import structlog
 from django.http import HttpRequest
 from typing_extensions import override
 
@@ -16,7 +21,16 @@ from pushsvc.common.timestamps import format_timestamp
 
 # `taskName` is new in Python 3.12; `data` is Celery's, a whole message.
 _STANDARD: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "data"}
+_QUOTED_ROW: Final = re.compile(r"\n(DETAIL|CONTEXT): .*?(?=\n\n|\Z)", re.DOTALL)
 _QUOTED: Final = frozenset(" =\"'\\")
+
+
+structlog.configure(
+    processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+    wrapper_class=structlog.stdlib.BoundLogger,
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    cache_logger_on_first_use=True,
+)
 
 
 def route_of(request: HttpRequest) -> str:
@@ -37,12 +51,12 @@ class TextFormatter(logging.Formatter):
     @override
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = _event(record.message)
-        fields = (f" {name}={_value(value)}" for name, value in _fields(record).items())
+        fields = (f" {name}={_value(value)}" for name, value in fields_of(record).items())
         return super().formatMessage(record) + "".join(fields)
 
     @override
     def formatException(self, ei: Any) -> str:
-        return _indented(super().formatException(ei))
+        return _indented(_without_rows(super().formatException(ei)))
 
     @override
     def formatStack(self, stack_info: str) -> str:
@@ -60,10 +74,10 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "event": record.getMessage(),
-            "fields": _fields(record),
+            "fields": fields_of(record),
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = _without_rows(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 
@@ -82,14 +96,31 @@ class NoAddresses(logging.Filter):
         return True
 
 
+class WithContext(logging.Filter):
+    """Adds the fields of the present context. What the event itself says holds."""
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        fields = vars(record)
+        for name, value in structlog.contextvars.get_contextvars().items():
+            fields.setdefault(name, value)
+        return True
+
+
 def _without_path(part: object, request: HttpRequest) -> object:
     # Django escapes paths in its messages.
     escaped = request.path.encode("unicode_escape").decode("ascii")
     return "a request" if part in (request.path, escaped) else part
 
 
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What the line says beside the event."""
     return {name: value for name, value in sorted(vars(record).items()) if name not in _STANDARD}
+
+
+def _without_rows(traceback: str) -> str:
+    """Without those lines of a database's message that quote a row."""
+    return _QUOTED_ROW.sub("", traceback)
 
 
 def _event(message: str) -> str:

@@ -5,7 +5,16 @@ from pathlib import PurePath
 
 
 def is_worker() -> bool:
-    """Whether this process was started as `celery … worker`, or as `python -m celery … worker`."""
+    """Whether this process was started as `python -m pushsvc.worker …`, or as a worker by Celery's
+    own command."""
+    return PurePath(sys.argv[0]).parts[-2:] == ("pushsvc", "worker.py") or _is_celery("worker")
+
+
+def is_beat() -> bool:
+    """Whether this process was started as beat, by Celery's own command."""
+    return _is_celery("beat")
+
+
+def _is_celery(command: str) -> bool:
     program = PurePath(sys.argv[0])
-    is_celery = "celery" in (program.name, program.parent.name)
-    return is_celery and "worker" in sys.argv[1:]
+    return "celery" in (program.name, program.parent.name) and command in sys.argv[1:]

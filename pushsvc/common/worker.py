@@ -5,25 +5,33 @@ the flag is a byte of shared memory that is made before the fork.
 """
 
 import gc
-import logging
 import mmap
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import redis
+import structlog
 from celery import bootsteps
 from celery.signals import (
+    task_postrun,
+    task_prerun,
     worker_before_create_process,
     worker_process_init,
+    worker_process_shutdown,
     worker_shutting_down,
 )
 from typing_extensions import override
 
+from pushsvc.common import metrics
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import metric_reports
 from pushsvc.common.store.redis_client import redis_client
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
+
+QUEUES: Final = ("tick", "plan", *Platform)
 
 _STOPPING = mmap.mmap(-1, 1)
 _ANNOUNCE_SECONDS = 5.0
@@ -64,6 +72,32 @@ def _outlive_signals_to_the_group(**_: Any) -> None:
     one would lose its calls in flight. The parent got the signal, too, and ends the child when its
     task is over."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # billiard replaces any other handler
+
+
+@worker_process_init.connect(weak=False)
+def _report_metrics(**_: Any) -> None:
+    reporter = metric_reports.start("worker")
+    worker_process_shutdown.connect(lambda **_: reporter.report_rest(), weak=False)
+
+
+class _Busy:
+    """Counts how long a process spends on tasks, which follow one another."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+
+    def begin(self, **_: Any) -> None:
+        self._began = time.monotonic()
+
+    def end(self, task: Any, **_: Any) -> None:
+        queue = (task.request.delivery_info or {}).get("routing_key", "")
+        if queue in QUEUES:
+            metrics.WORKER_SECONDS.add(time.monotonic() - self._began, queue)
+
+
+_busy = _Busy()
+task_prerun.connect(_busy.begin, weak=False)
+task_postrun.connect(_busy.end, weak=False)
 
 
 class Announce(bootsteps.StartStopStep):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import django.db
 
-from pushsvc.doctor import credentials, database, deployment, public_url, servers, work
+from pushsvc.doctor import credentials, database, deployment, mail, public_url, servers, work
 from pushsvc.doctor.finding import Finding, Tone, is_healthy
 
 __all__ = ["Finding", "Tone", "examine", "is_healthy"]
@@ -23,6 +23,7 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
         is_reachable = is_reachable and finding.title != database.UNREACHABLE
         yield finding
     yield from servers.examine()
+    yield from mail.examine()
     yield from _with_database(is_reachable, call_providers)
     if url:
         yield from public_url.examine(url)
@@ -32,6 +33,7 @@ def _with_database(is_reachable: bool, call_providers: bool) -> Iterator[Finding
     if not is_reachable:
         return
     yield from _guarded(work.examine)
+    yield from _guarded(credentials.secrets)
     if call_providers:
         yield from _guarded(credentials.examine)
 

@@ -1,10 +1,13 @@
-"""Each stored provider credential, tried at its provider with a message that reaches nobody."""
+"""Stored secrets: whether they can be decrypted, and whether each provider credential is accepted.
+
+A credential is tried at its provider with a message that reaches nobody."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from channels_app.models import ProviderCredential
+from channels_app.services import secrets_unreadable
 from notifications_app.credential_check import credentials_check
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -12,6 +15,14 @@ from pushsvc.common.store.crypto import SecretUnreadable
 from pushsvc.doctor.finding import Finding, Tone
 
 _SUBJECT: Final = "credentials"
+_MISSING: Final = "A key is missing from CREDENTIAL_KEYS. Put it back, or store them again."
+
+
+def secrets() -> Iterator[Finding]:
+    """Reads the database alone. A VAPID key or an identity key has no provider to ask."""
+    if unreadable := secrets_unreadable():
+        title = f"{unreadable} stored secrets cannot be decrypted"
+        yield Finding(_SUBJECT, Tone.BAD, title, _MISSING)
 
 
 def examine() -> Iterator[Finding]:
@@ -27,8 +38,7 @@ def _tried(credential: ProviderCredential) -> Finding:
     try:
         checked = credentials_check(channel_id=credential.channel_id, platform=platform)
     except (CredentialsUnreadable, SecretUnreadable):
-        remedy = "A key is missing from CREDENTIAL_KEYS. Put it back, or store them again."
-        return Finding(_SUBJECT, Tone.BAD, f"The {name} cannot be decrypted", remedy)
+        return Finding(_SUBJECT, Tone.BAD, f"The {name} cannot be decrypted", _MISSING)
     if checked.is_good:
         return Finding(_SUBJECT, Tone.OK, f"The {name} are accepted")
     said = f"{checked.code}: {checked.detail}".rstrip(": ")

@@ -19,7 +19,7 @@ WRONG_CLOCK_SECONDS: Final = 60.0  # Google and Apple refuse tokens of such a cl
 _SUBJECT: Final = "database"
 _VERSIONS: Final = range(15, 19)
 _STATEMENT_SECONDS: Final = 3
-_THREADS: Final = 16  # of a web process; each may hold a connection
+_THREADS: Final = 18  # of a web process; each may hold a connection
 _MANY_DEAD: Final = 100_000
 _HARMFUL: Final = {
     "fsync": "A crash of the machine can destroy the database.",
@@ -109,7 +109,10 @@ def _clock() -> Iterator[Finding]:
 
 
 def _connections() -> Iterator[Finding]:
-    """Of what this process's settings ask for; other machines come on top."""
+    """Of what this process's settings ask for; other machines come on top. A pooler opens fewer to
+    PostgreSQL than are opened to it."""
+    if _is_pooled():
+        return
     ((most,),) = _query("SELECT current_setting('max_connections')::int")
     wanted = settings.WEB_CONCURRENCY * _THREADS + 4 * settings.WORKER_CONCURRENCY + 1
     if wanted > most:
@@ -118,6 +121,12 @@ def _connections() -> Iterator[Finding]:
             "max_connections, or put PgBouncer in front."
         )
         yield Finding(_SUBJECT, Tone.WARN, f"max_connections is {most}", remedy)
+
+
+def _is_pooled() -> bool:
+    """PgBouncer gives its client another number than that of PostgreSQL's process."""
+    ((pid,),) = _query("SELECT pg_backend_pid()")
+    return bool(pid != connection.connection.info.backend_pid)
 
 
 def _old_transactions() -> Iterator[Finding]:

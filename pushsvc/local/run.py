@@ -87,6 +87,7 @@ class Supervisor:
         demo = Demo.open(self.home, self.service, database.create_channel)
         database.disconnect()
         demo.subscribe(self._controls)
+        demo.save_environment(self._controls)
         result = self._deliver(demo) if self._controls else ""
         say(screen.banner(demo, password, self.sandbox, result))
 
@@ -133,6 +134,7 @@ class Supervisor:
         os.environ.update(PORT=str(self.service.port), PYTHONUNBUFFERED="1")
         os.environ["DEMO_RECORD"] = str(self.home.root / DEMO_FILE)
         os.environ.setdefault("GRANIAN_HOST", self.service.host)
+        os.environ.setdefault("LOG_FORMAT", "text")
 
     @property
     def _controls(self) -> Mapping[str, Origin]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from pushsvc.sandbox.behaviours import Behaviour, Repertoire
-from pushsvc.sandbox.receipts import Receipt, Totals
+from pushsvc.sandbox.receipts import Receipt, ReceiptCounts
 
 R = TypeVar("R", bound=Receipt)
 
@@ -38,5 +38,5 @@ class Behaving(Generic[R]):
         behaviour.remaining -= 1
         return behaviour
 
-    def totals(self) -> Totals:
-        return Totals.of(self.receipts)
+    def totals(self) -> ReceiptCounts:
+        return ReceiptCounts.of(self.receipts)

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from aiohttp import web
 
 from pushsvc.sandbox.behaving import Behaving
-from pushsvc.sandbox.receipts import Receipt, Totals
+from pushsvc.sandbox.receipts import Receipt, ReceiptCounts
 
 MAX_COUNT = 100_000
 
@@ -57,7 +57,7 @@ def receipt_json(receipt: Receipt) -> dict[str, object]:
     }
 
 
-def all_totals_json(of_each: Mapping[str, Totals]) -> dict[str, object]:
+def all_totals_json(of_each: Mapping[str, ReceiptCounts]) -> dict[str, object]:
     """Of each device by its id, and of them together."""
     return {
         "requests": sum(totals.requests for totals in of_each.values()),
@@ -67,7 +67,7 @@ def all_totals_json(of_each: Mapping[str, Totals]) -> dict[str, object]:
     }
 
 
-def _totals_json(totals: Totals) -> dict[str, object]:
+def _totals_json(totals: ReceiptCounts) -> dict[str, object]:
     statuses = {str(status or "none"): count for status, count in totals.statuses.items()}
     return {
         "requests": totals.requests,

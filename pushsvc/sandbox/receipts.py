@@ -26,7 +26,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ReceiptCounts:
     """How many requests there were, by result. In `statuses`, None means no answer."""
 
     requests: int
@@ -35,7 +35,7 @@ class Totals:
     statuses: Mapping[int | None, int]
 
     @classmethod
-    def of(cls, receipts: Iterable[Receipt]) -> "Totals":
+    def of(cls, receipts: Iterable[Receipt]) -> "ReceiptCounts":
         counted = list(receipts)
         return cls(
             requests=len(counted),

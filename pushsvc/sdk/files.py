@@ -1,10 +1,12 @@
 """The files that browsers load from /sdk/: their names, hashes and compressed forms.
 
-A page names push.js by its hash, so that it may be kept for a year, and with `integrity`, so that
-nothing else runs in its place. Such a page must go on working after an upgrade: texts of push.js
-that were released and replaced since stay in released/.
+push.js is the modules of page/ as one classic script: one after another in one function, without
+their imports and exports. A page names push.js by its hash, so that it may be kept for a year, and
+with `integrity`, so that nothing else runs in its place. Such a page must go on working after an
+upgrade: texts of push.js that were released and replaced since stay in released/.
 """
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,25 @@ from pushsvc.common.http.served_files import ServedFile
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = "text/javascript; charset=utf-8"
+# In the order in which they import each other.
+_MODULES = ("errors", "record", "service", "browser", "client")
+_LINKS = re.compile(r"^import [^;]*;\n|^export ", re.MULTILINE)
+_HEAD = """\
+/*
+ * pushsvc in the page: subscribes this browser to a channel, and keeps the subscription right.
+ *
+ *   const push = pushsvc.init({ channel: "<channel id>", serviceWorker: "/push-sw.js" });
+ *   button.onclick = () => push.subscribe({ attributes: { plan: "pro" } });
+ *
+ * This is a classic script, which sets `pushsvc`; the ES module is /sdk/push.mjs, the types are
+ * /sdk/push.d.ts. One record for each channel in localStorage says what the site wants and what
+ * the service was told last. `#synchronize` makes browser and service agree with it, wherever an
+ * earlier attempt ended. So it is always safe to repeat.
+ */
+(() => {
+"use strict";
+
+"""
 _TYPES = "application/typescript; charset=utf-8"
 
 
@@ -26,7 +47,7 @@ def script() -> tuple[str, ServedFile]:
 def files() -> dict[str, ServedFile]:
     """All of them, by name."""
     exports = (_FOLDER / "push.mjs").read_bytes()
-    current = (_FOLDER / "push.js").read_bytes()
+    current = _page_script()
     texts = [current, *(path.read_bytes() for path in sorted(_FOLDER.glob("released/*.js")))]
     return {
         "push.js": ServedFile(current, _SCRIPT),
@@ -36,6 +57,12 @@ def files() -> dict[str, ServedFile]:
         **dict(_by_hash("js", texts)),
         **dict(_by_hash("mjs", [text + exports for text in texts])),
     }
+
+
+def _page_script() -> bytes:
+    texts = ((_FOLDER / "page" / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
+    body = "".join(_LINKS.sub("", text) for text in texts)
+    return f"{_HEAD}{body}}})();\n".encode()
 
 
 def _by_hash(kind: str, texts: list[bytes]) -> Iterator[tuple[str, ServedFile]]:

@@ -18,14 +18,15 @@
   const NOBODY = {}; // the record before push.js has said anything
 
   /**
-   * @typedef {{ baseUrl?: string, channel?: string, endpoint?: string, id?: string, reports?: Report[] }} Kept
-   * @typedef {{ token: string, event: string }} Report
+   * @typedef {{ baseUrl?: string, channel?: string, endpoint?: string, id?: string,
+   *   auth?: string, reports?: Report[] }} Kept `auth`: the subscription's, which proves its endpoint
+   * @typedef {{ token: string, event: string, action?: string }} Report
    */
 
   /** @param {unknown} value */
   const text = (value) => (typeof value === "string" ? value : undefined);
 
-  // --- the record: { baseUrl, channel, endpoint, id, reports }, one record for each scope ---
+  // --- the record: { baseUrl, channel, endpoint, id, auth, reports }, one record for each scope ---
 
   let memory = NOBODY; // if IndexedDB is blocked
 
@@ -104,12 +105,13 @@
    *
    * @param {string} token
    * @param {string} event
+   * @param {string} [action]
    */
-  const report = (token, event) =>
+  const report = (token, event, action) =>
     reporting(async () => {
       const { baseUrl, reports: kept = [] } = await load();
       if (!text(token) || !baseUrl) return;
-      const left = await sent(baseUrl, [...kept, { token, event }].slice(-REPORTS_KEPT));
+      const left = await sent(baseUrl, [...kept, { token, event, action }].slice(-REPORTS_KEPT));
       if (left.length || kept.length) await change((record) => ({ ...record, reports: left }));
     });
 
@@ -149,9 +151,13 @@
    *
    * @param {string} event
    * @param {any} data
+   * @param {string} [action] the id of the button that was clicked
    */
-  const announce = (event, { token, pushsvc, ...notification }) =>
-    Promise.allSettled([report(token, event), tell(event, notification)]);
+  const announce = (event, { token, pushsvc, actions, ...notification }, action) =>
+    Promise.allSettled([
+      report(token, event, action),
+      tell(event, action ? { ...notification, action } : notification),
+    ]);
 
   // --- showing ---
 
@@ -170,6 +176,14 @@
   };
 
   /**
+   * A message's buttons as browsers want them.
+   *
+   * @param {any} actions
+   */
+  const buttons = (actions = []) =>
+    actions.map((/** @type {any} */ { id, title, icon }) => ({ action: id, title, icon }));
+
+  /**
    * Shows first and reports afterwards. A site whose push shows nothing loses its permission.
    *
    * @param {any} message
@@ -178,7 +192,7 @@
     const title = text(message.title) || location.hostname;
     const body = text(message.body) ?? (text(message.title) ? "" : "You have a new message.");
     /** @type {any} */
-    const data = { pushsvc: true, title, body, data: message.data };
+    const data = { pushsvc: true, title, body, data: message.data, actions: message.actions };
     for (const name of ["notification_id", "url", "token"]) data[name] = text(message[name]);
     const options = { body, data, tag: data.notification_id }; // a repeat replaces itself
     try {
@@ -186,6 +200,10 @@
         ...options,
         icon: text(message.icon),
         image: text(message.image),
+        actions: buttons(message.actions),
+        ...message.options, // the sender's own tag, badge and so on
+        body,
+        data,
       });
     } catch {
       await registration.showNotification(title, options);
@@ -227,7 +245,7 @@
    * @param {PushSubscription | null} before
    */
   const resubscribe = async (before) => {
-    const { baseUrl, channel, endpoint, id } = await load();
+    const { baseUrl, channel, endpoint, id, auth } = await load();
     if (!baseUrl || !channel) return;
     await navigator.locks.request(`pushsvc:${channel}`, async () => {
       const headers = { "X-Channel-ID": channel, "Content-Type": "application/json" };
@@ -244,13 +262,14 @@
           ...subscription.toJSON(),
           vapid_public_key: key,
           previous_endpoint: before?.endpoint ?? endpoint,
-          previous_auth: before?.toJSON().keys?.auth,
+          previous_auth: before?.toJSON().keys?.auth ?? auth,
           previous_subscription_id: id,
         }),
       });
       if (!subscribed.ok) return;
       const known = {
         endpoint: subscription.endpoint,
+        auth: subscription.toJSON().keys?.auth,
         id: (await subscribed.json()).subscriptionId,
       };
       await change((record) => ({ ...record, ...known }));
@@ -268,9 +287,12 @@
   self.addEventListener("notificationclick", (event) => {
     const { data } = event.notification;
     if (!data?.pushsvc) return; // another's, of a worker that does more than push
+    const action = event.action || undefined;
+    const button = data.actions?.find?.((/** @type {any} */ { id }) => id === action);
     clicked.add(data.token);
     event.notification.close();
-    event.waitUntil(Promise.allSettled([open(target(data.url)), announce("clicked", data)]));
+    const opened = open(target(button?.url ?? data.url));
+    event.waitUntil(Promise.allSettled([opened, announce("clicked", data, action)]));
   });
 
   self.addEventListener("notificationclose", (event) => {
@@ -290,7 +312,7 @@
     event.waitUntil(
       change(({ reports, ...reported }) => {
         const own = reported.channel === about.channel ? reported : {};
-        event.ports[0]?.postMessage({ endpoint: own.endpoint, id: own.id });
+        event.ports[0]?.postMessage({ endpoint: own.endpoint, id: own.id, auth: own.auth });
         return { ...own, reports, ...about };
       }),
     );

@@ -7,6 +7,8 @@ export interface Options {
   serviceWorker: string | URL;
   /** Origin of the service; by default the one that the script came from. */
   baseUrl?: string | URL;
+  /** Whether the service learns the browser's time zone and language. */
+  sendLocale?: boolean;
 }
 
 /** At most 10, with names of at most 50 characters and texts of at most 255. */
@@ -16,6 +18,18 @@ export interface Subscribed {
   subscriptionId: string;
   endpoint: string;
 }
+
+/** A kind of message that the visitor may want or not. */
+export interface Category {
+  key: string;
+  name: string;
+  description: string;
+  /** The visitor's choice, or the channel's default. */
+  chosen: boolean;
+}
+
+/** By the category's key; `null` goes back to the channel's default. */
+export type Choices = Record<string, boolean | null>;
 
 export type ErrorCode =
   | "permission_denied"
@@ -56,6 +70,8 @@ export interface Shown {
   body?: string;
   url?: string;
   data?: Record<string, string>;
+  /** Of `clicked`: the id of the button. */
+  action?: string;
 }
 
 export interface Events {
@@ -83,6 +99,21 @@ export interface PushClient extends EventTarget {
   subscribe(options?: { attributes?: Attributes }): Promise<Subscribed>;
   /** Replaces the stored attributes. Rejects with a PushError. */
   setAttributes(attributes: Attributes): Promise<void>;
+  /**
+   * Says who is signed in. `token` is the `identity_token` that your backend made for `externalId`.
+   * Before `subscribe` it is kept and sent with that. A repeat calls the service only if needed, so
+   * call it on every page. Rejects with a PushError.
+   */
+  login(externalId: string, token?: string): Promise<void>;
+  /** Says that nobody is signed in any more. Rejects with a PushError. */
+  logout(): Promise<void>;
+  /** At most 100 for a browser, each of at most 64 of `A-Za-z0-9_.:-`. Rejects with a PushError. */
+  addTags(tags: string | string[]): Promise<void>;
+  removeTags(tags: string | string[]): Promise<void>;
+  /** The channel's categories, and which of them the visitor wants. Rejects with a PushError. */
+  preferences(): Promise<Category[]>;
+  /** Stores choices, of the person if one is signed in, and answers as `preferences`. */
+  setPreferences(choices: Choices): Promise<Category[]>;
   /**
    * Ends the subscription: in the browser at once, at the service as soon as it can be reached.
    * Rejects with a PushError.

@@ -13,6 +13,7 @@ from subscriptions_app.segments.rules import (
     MAX_TEXT,
 )
 
+NOT_A_TAG: Final = "Enter a tag: letters, digits and _ . : - without blanks."
 _DAYS: Final = f"Enter a whole number of days, from 1 to {MAX_DAYS}."
 
 # By the part of the form and the fault's code. A part of the rule that is none of these is a group.
@@ -25,13 +26,15 @@ _WORDS: Final = {
     ("value", "empty"): "Choose at least one platform.",
     ("value", "too_many"): f"Enter at most {MAX_CHOICES} values.",
     ("value", "not_a_timestamp"): "Enter a date and a time.",
+    ("tag", "not_a_tag"): NOT_A_TAG,
+    ("notification", "not_a_uuid"): "Enter the notification's id, as its page shows it.",
     ("days_ago", "not_a_number"): _DAYS,
     ("days_ago", "out_of_range"): _DAYS,
     ("group", "empty"): "Add a condition to this group.",
     ("group", "too_deep"): f"Groups may be nested at most {MAX_DEPTH} levels deep.",
     ("group", "too_many"): f"A segment may have at most {MAX_LEAVES} conditions.",
 }
-_PARTS: Final = ("attribute", "value", "days_ago")
+_PARTS: Final = ("attribute", "value", "tag", "notification", "days_ago")
 
 
 def shown_faults(faults: Iterable[Fault], rule: object) -> list[dict[str, str]]:

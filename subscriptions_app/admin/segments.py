@@ -14,15 +14,18 @@ from channels_app.console.lists import ChannelFilter, ScopedAdmin
 from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
-from pushsvc.common.errors import Invalid, PushsvcError
+from pushsvc.common.errors import Fault, Invalid, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
-from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.platforms import Platform
+from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.admin.segment_faults import shown_faults
+from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import rule_faults
-from subscriptions_app.selectors import attribute_names, audience_size, segment_sample
+from subscriptions_app.selectors import check_notifications
 from subscriptions_app.services import segment_create, segment_update
+from subscriptions_app.sizes import audience_size, segment_sample
 
 _SAMPLES = 10
 _MOST_CHARACTERS = 64 * 1024
@@ -31,6 +34,7 @@ _MOST_CHARACTERS = 64 * 1024
 @admin.register(Segment)
 class SegmentAdmin(ScopedAdmin):
     add_role = Role.EDITOR
+    first_row = "make the first segment"
     list_display = ("name", "channel", "rule_shown", "changed")
     list_display_links = ("name",)
     list_filter = (ChannelFilter,)
@@ -112,13 +116,10 @@ class BuilderPage(ChannelPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs.setdefault("name", "")
         kwargs.setdefault("rule", None)
-        names = [
-            {"name": each.name, "kinds": list(each.kinds)}
-            for each in attribute_names(self.channel.pk)
-        ]
-        known = {"attributes": names, "platforms": PLATFORM_VALUES}
+        offered = builder_context(self.channel.pk)
         return super().get_context_data(
-            known=known | {"rule": kwargs.pop("rule")},
+            known=offered["known"] | {"rule": kwargs.pop("rule")},
+            tags=offered["tags"],
             most_characters=MAX_SEGMENT_NAME,
             may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),
@@ -166,10 +167,18 @@ class PreviewPage(ChannelPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         rule = _parsed(request.POST.get("rule", ""))
-        faults = rule_faults(rule)
+        faults = rule_faults(rule) or _unknown_notifications(self.channel.pk, rule)
         if faults:
             return self.render_to_response({"faults": shown_faults(faults, rule)})
         return self.render_to_response(_shown(self.channel.pk, rule))
+
+
+def _unknown_notifications(channel_id: UUID, rule: Any) -> list[Fault]:
+    try:
+        check_notifications(channel_id, rule)
+    except NotificationNotFound as error:
+        return error.faults
+    return []
 
 
 def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from typing_extensions import override
 
-from channels_app.console.access import channels_of
-from channels_app.console.lists import ChannelFilter, ScopedAdmin, WithinFilter, list_url
+from channels_app.console.lists import ChannelFilter, OneChannelAdmin, WithinFilter, list_url
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.admin import DropdownFilter, badge
@@ -23,13 +22,15 @@ from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.admin.categories import CategoriesPage
 from subscriptions_app.admin.devices import DevicesPage
+from subscriptions_app.admin.identity import IdentityPage
+from subscriptions_app.admin.tags import TagsPage
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_expire, subscription_forget
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)
-_CHANNEL = ChannelFilter.parameter_name
 _SHOWN = 60  # characters of attributes in the list
 _CLOCKS_DIFFER = timedelta(hours=1)  # of the web servers and the database, at most
 
@@ -68,11 +69,10 @@ class ChangedWithinFilter(WithinFilter):
 
 
 @admin.register(Subscription)
-class SubscriptionAdmin(ScopedAdmin):
-    """Always shows one channel, because an index serves that, however many rows there are."""
+class SubscriptionAdmin(OneChannelAdmin):
+    """Of one channel, because an index serves that, however many rows there are."""
 
     list_name = "subscribers"
-    list_always_of = _CHANNEL
     list_before_template = "console/subscribers/channel.html"
     empty_help = "Browsers and phones appear when they subscribe. Add the channel to a site or app."
     list_display = (
@@ -129,17 +129,11 @@ class SubscriptionAdmin(ScopedAdmin):
 
     @override
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        first = None if _CHANNEL in request.GET else channels_of(request.user).first()
-        if first is None:
-            more = {
-                "channel": _chosen_channel(request),
-                "since": WithinFilter.since(request),
-                "is_of_expired": request.GET.get(StateFilter.parameter_name) == "expired",
-            }
-            return super().changelist_view(request, {**(extra_context or {}), **more})
-        query = request.GET.copy()
-        query[_CHANNEL] = str(first.pk)
-        return HttpResponseRedirect(f"?{query.urlencode()}")
+        own = {
+            "since": WithinFilter.since(request),
+            "is_of_expired": request.GET.get(StateFilter.parameter_name) == "expired",
+        }
+        return super().changelist_view(request, {**(extra_context or {}), **own})
 
     @override
     def get_urls(self) -> list[URLPattern]:
@@ -147,6 +141,9 @@ class SubscriptionAdmin(ScopedAdmin):
             self.page("<uuid:subscription_id>/expire/", ExpirePage, "subscription_expire"),
             self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
             self.page("test-devices/<uuid:channel_id>/", DevicesPage, "channel_devices"),
+            self.page("tags/<uuid:channel_id>/", TagsPage, "channel_tags"),
+            self.page("categories/<uuid:channel_id>/", CategoriesPage, "channel_categories"),
+            self.page("identity/<uuid:channel_id>/", IdentityPage, "channel_identity"),
         ]
         return own + super().get_urls()
 
@@ -155,14 +152,6 @@ class SubscriptionAdmin(ScopedAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         return self.show(OverviewPage, request, subscription_id=object_id)
-
-
-def _chosen_channel(request: HttpRequest) -> Channel | None:
-    try:
-        chosen = parse_uuid(request.GET.get(_CHANNEL, ""))
-    except ValueError:
-        return None
-    return channels_of(request.user).filter(pk=chosen).first()
 
 
 def _meant(text: str) -> Q:
@@ -224,6 +213,8 @@ class OverviewPage(SubscriberPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             subscription=self.subscription,
+            person=self.subscription.person,
+            tags=self.subscription.tags.order_by("tag"),
             token_hash=bytes(self.subscription.address_sha256).hex(),
             may_manage=self.may(Role.MANAGER),
             **kwargs,

@@ -1,14 +1,19 @@
 """The inputs of devices, and the answers to them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
-from pushsvc.common.http.fields import Choice, Id, StrictSerializer, Text, refuse
+from pushsvc.common.http.fields import (
+    Choice,
+    Id,
+    StrictSerializer,
+    Text,
+    refuse,
+)
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.addresses import (
     ANDROID_TOKEN,
@@ -17,10 +22,13 @@ from subscriptions_app.addresses import (
     checked_p256dh,
     url_spelling,
 )
+from subscriptions_app.device_fields import Attributes, Tags
+from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.models import MAX_LANGUAGE, Login
+from subscriptions_app.people.identity_tokens import MAX_TOKEN as MAX_IDENTITY_TOKEN
+from subscriptions_app.people.locales import known_language, known_timezone
+from subscriptions_app.tags import TagChange
 
-MAX_ATTRIBUTES: Final = 10
-MAX_ATTRIBUTE_NAME: Final = 50
-MAX_ATTRIBUTE_TEXT: Final = 255
 MAX_KEY: Final = 255
 MAX_TOKEN: Final = 4096
 
@@ -54,6 +62,8 @@ class Auth(WebKey):
 
 
 class KeysInput(StrictSerializer):
+    """The keys of a browser's PushSubscription."""
+
     refuse_unknown = False
 
     p256dh = WebKey(
@@ -65,74 +75,8 @@ class KeysInput(StrictSerializer):
     auth = Auth(help_text="The browser's secret of 16 bytes, base64url.")
 
 
-class AttributeValue(serializers.Field[Any, Any, Any, Any]):
-    """A string or a number. true and false are refused."""
-
-    _text = Text(max_length=MAX_ATTRIBUTE_TEXT)
-
-    @override
-    def to_internal_value(self, data: object) -> object:
-        if isinstance(data, str):
-            return self._text.run_validation(data)
-        if type(data) not in (int, float):
-            refuse("not_a_string_or_number", "Must be a string or a number.")
-        return data
-
-    @override
-    def to_representation(self, value: object) -> object:
-        return value
-
-
-@extend_schema_field(
-    {
-        "title": "Attributes",
-        "type": "object",
-        "maxProperties": MAX_ATTRIBUTES,
-        "description": "What the channel's owner knows of the subscriber. Names have at most"
-        f" {MAX_ATTRIBUTE_NAME} characters.",
-        "additionalProperties": {
-            "title": "AttributeValue",
-            "description": "A text or a number.",
-            "oneOf": [{"type": "string", "maxLength": MAX_ATTRIBUTE_TEXT}, {"type": "number"}],
-        },
-    }
-)
-class Attributes(serializers.DictField):
-    child = AttributeValue()
-
-    @override
-    def to_internal_value(self, data: object) -> dict[str, Any]:
-        if not isinstance(data, dict):
-            refuse("not_an_object", "Must be an object.")
-        if len(data) > MAX_ATTRIBUTES:
-            refuse("too_many", f"Must have at most {MAX_ATTRIBUTES} keys.")
-        return super().to_internal_value(data)
-
-    @override
-    def run_child_validation(self, data: Mapping[str, Any]) -> Any:
-        faults: dict[str, Any] = {
-            name: [_LONG_NAME] for name in data if len(name) > MAX_ATTRIBUTE_NAME
-        }
-        try:
-            values = super().run_child_validation(data)
-        except serializers.ValidationError as error:
-            faults = {**_by_name(error.detail), **faults}
-        if faults:
-            raise serializers.ValidationError(faults)
-        return values
-
-
-_LONG_NAME: Final = serializers.ErrorDetail(
-    f"The name must be at most {MAX_ATTRIBUTE_NAME} characters long.", code="too_long"
-)
-
-
-def _by_name(detail: Any) -> dict[str, Any]:
-    return dict(detail)
-
-
 class DeviceInput(StrictSerializer):
-    """Identifies a device. `address` is a browser's endpoint or a phone's token.
+    """Names a device, by a browser's endpoint or a phone's token.
 
     For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
     counts. The other field is not validated. Undeclared fields are ignored, because browsers add
@@ -191,8 +135,14 @@ class DeviceInput(StrictSerializer):
 
 
 class SubscribeInput(DeviceInput):
+    """A device, and what is known of it. Undeclared fields are ignored, because browsers add their
+    own."""
+
     keys = KeysInput(required=False, help_text="A browser must give them.")
     attributes = Attributes(required=False)
+    tags = Tags(help_text="All tags of the device. They replace the stored ones.")
+    add_tags = Tags(help_text="Tags that the device gets in addition. Not with `tags`.")
+    remove_tags = Tags(help_text="Tags that the device has no more. Not with `tags`.")
     vapid_public_key = Text(
         min_length=1,
         max_length=MAX_KEY,
@@ -220,6 +170,28 @@ class SubscribeInput(DeviceInput):
     previous_subscription_id = Id(
         required=False, help_text="The `subscriptionId` of the previous subscription."
     )
+    external_id = ExternalId(
+        required=False,
+        allow_null=True,
+        help_text="The owner's id of the user whose device it is. null: nobody's (sign-out).",
+    )
+    identity_token = Text(
+        min_length=1,
+        max_length=MAX_IDENTITY_TOKEN,
+        required=False,
+        help_text="A JWT of the owner's backend, which proves `external_id` (docs/identity.md).",
+    )
+    timezone = Text(
+        required=False,
+        allow_null=True,
+        help_text="An IANA name, such as `Europe/Berlin`. An unknown one is stored as none.",
+    )
+    language = Text(
+        required=False,
+        allow_null=True,
+        help_text=f"BCP 47, such as `de-AT`; at most {MAX_LANGUAGE} characters. Another text is"
+        " stored as none.",
+    )
 
     @override
     def narrow(self, name: str, platform: Platform) -> None:
@@ -236,7 +208,41 @@ class SubscribeInput(DeviceInput):
         known = super().to_internal_value(data)
         if "previous_auth" in known:
             known["previous_auth"] = url_spelling(known["previous_auth"])
+        known["tags"] = _tag_change(known)
+        if "timezone" in known:
+            known["timezone"] = known_timezone(known["timezone"])
+        if "language" in known:
+            known["language"] = known_language(known["language"])
+        token = known.pop("identity_token", None)
+        if "external_id" in known:
+            known["login"] = Login(known.pop("external_id"), token)
         return known | known.pop("keys", {})
+
+
+def _tag_change(known: dict[str, Any]) -> TagChange | None:
+    """Takes the three fields of tags out of `known`. None if none of them was sent."""
+    replacing, added, removed = (known.pop(name, None) for name in _TAG_FIELDS)
+    if replacing is None and added is None and removed is None:
+        return None
+    if replacing is None:
+        return _changed(added or [], removed or [])
+    if added is not None or removed is not None:
+        detail = "Send `tags` alone, or `add_tags` and `remove_tags`."
+        _refuse_field("tags", "not_combinable", detail)
+    return TagChange(added=replacing, replaces=True)
+
+
+def _changed(added: list[str], removed: list[str]) -> TagChange:
+    if not set(added).isdisjoint(removed):
+        _refuse_field("remove_tags", "given_twice", "A tag is also in `add_tags`.")
+    return TagChange(added=added, removed=removed)
+
+
+def _refuse_field(name: str, code: str, detail: str) -> NoReturn:
+    raise serializers.ValidationError({name: [serializers.ErrorDetail(detail, code=code)]})
+
+
+_TAG_FIELDS: Final = ("tags", "add_tags", "remove_tags")
 
 
 class TokenRule:

@@ -26,13 +26,17 @@ from subscriptions_app.api.serializers import (
 )
 from subscriptions_app.errors import (
     EndpointRefused,
+    IdentityOff,
+    IdentityRefused,
     PlatformNotEnabled,
     SubscriptionsFull,
+    TooManyDevices,
     VapidKeyUnknown,
 )
-from subscriptions_app.services import subscription_register, subscription_unsubscribe
+from subscriptions_app.registration import subscription_register
+from subscriptions_app.services import subscription_unsubscribe
 
-_BROWSER = {
+BROWSER = {
     "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
     "keys": {
         "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
@@ -40,12 +44,13 @@ _BROWSER = {
         "auth": "BTBZMqHH6r4Tts7J_aSIgg",
     },
     "attributes": {"plan": "pro", "visits": 3},
+    "tags": ["team-7"],
 }
 _PHONE = {"platform": "ios", "provider_token": "00fc13adff785122b4ad28809a3420982341241421348097"}
 _ID = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
 
 
-class _DeviceView(ApiView):
+class DeviceView(ApiView):
     limit_name: ClassVar[str]
 
     @cached_property
@@ -67,7 +72,7 @@ class _DeviceView(ApiView):
         return Limit(self.limit_name, f"{self.channel.id}:{address}", own, 60)
 
 
-class SubscribeView(_DeviceView):
+class SubscribeView(DeviceView):
     limit_name = "subscribes"
 
     @extend_schema(
@@ -75,9 +80,11 @@ class SubscribeView(_DeviceView):
         summary="Create or update a subscription",
         description="Call it at every visit. `attributes`, if given, replace the stored ones. If a"
         " browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it"
-        " was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes"
+        " was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags"
         " and history stay. Without proof, the result is a new subscription. The same is true for a"
-        " known endpoint with another `auth`.",
+        " known endpoint with another `auth`. `external_id` says whose device it is. A channel asks"
+        " for an `identity_token` when that changes, unless its setting `identity` is `trust`;"
+        " see docs/identity.md.",
         tags=["subscriptions"],
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
@@ -89,7 +96,7 @@ class SubscribeView(_DeviceView):
             **{CHANNEL_ID_HEADER.name: f"$request.header.{CHANNEL_ID_HEADER.name}"},
         ),
         examples=[
-            OpenApiExample("A browser", _BROWSER, request_only=True),
+            OpenApiExample("A browser", BROWSER, request_only=True),
             OpenApiExample("A phone", _PHONE, request_only=True),
         ],
         responses={
@@ -117,7 +124,10 @@ class SubscribeView(_DeviceView):
                 PlatformNotEnabled("platform", Platform.IOS),
                 EndpointRefused("The endpoint must be an https URL."),
                 VapidKeyUnknown(),
+                IdentityOff(),
+                IdentityRefused(),
                 ChannelNotFound(),
+                TooManyDevices(),
                 413,
                 415,
                 429,
@@ -127,15 +137,24 @@ class SubscribeView(_DeviceView):
         },
     )
     def post(self, request: Request) -> Response:
-        subscription_id, is_new = subscription_register(
-            channel=self.channel, **SubscribeInput.checked(request.data)
-        )
+        given = SubscribeInput.checked(request.data)
+        try:
+            subscription_id, is_new = subscription_register(channel=self.channel, **given)
+        except IdentityRefused:
+            count_refused(request)
+            raise
         message = "Subscription created." if is_new else "Subscription updated."
         answer = {"message": message, "subscriptionId": str(subscription_id)}
         return Response(answer, status=201 if is_new else 200)
 
 
-class UnsubscribeView(_DeviceView):
+def count_refused(request: Request) -> None:
+    """An address that sent too many tokens that were refused gets 429 instead of 403."""
+    address, quota = counted_address(django_request(request)), settings.REFUSED_TOKENS_PER_MINUTE
+    enforce(Limit("refused-tokens", address, quota, 60))
+
+
+class UnsubscribeView(DeviceView):
     limit_name = "unsubscribes"
 
     @extend_schema(
@@ -147,7 +166,7 @@ class UnsubscribeView(_DeviceView):
         parameters=[CHANNEL_ID_HEADER],
         request=DeviceInput,
         examples=[
-            OpenApiExample("A browser", {"endpoint": _BROWSER["endpoint"]}, request_only=True)
+            OpenApiExample("A browser", {"endpoint": BROWSER["endpoint"]}, request_only=True)
         ],
         responses={
             200: OpenApiResponse(

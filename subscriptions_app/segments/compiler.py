@@ -2,6 +2,9 @@
 
 No expression made here is ever NULL, so `not` negates it. Values and attribute names become
 parameters, and are never part of a statement's text.
+
+Tags and outcomes are probes of a primary key for each row. OFFSET 0 keeps PostgreSQL from reading
+all rows of a tag or a notification instead, whichever way its statistics lead it.
 """
 
 import json
@@ -11,13 +14,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pushsvc.common.timestamps import parse_timestamp
+from subscriptions_app.segments.ledger import outcome_part
 from subscriptions_app.segments.rules import COMPARISONS, Rule
 
 _COLUMNS: Final = {
     "platform": "subscription.platform",
     "created_at": "subscription.created_at",
     "last_seen_at": "subscription.registered_at",
+    "timezone": "subscription.timezone",
 }
+_LANGUAGE: Final = "lower(subscription.language)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,19 @@ def indexed_part(rule: Rule) -> Rule | None:
             return None
 
 
+def required_tags(rule: Rule) -> list[str]:
+    """Tags that each subscription that matches `rule` has, without repetitions."""
+    match rule:
+        case {"tag": tag}:
+            return [tag]
+        case {"all": rules}:
+            return list(dict.fromkeys(tag for each in rules for tag in required_tags(each)))
+        case {"any": [only]}:
+            return required_tags(only)
+        case _:
+            return []
+
+
 class _Writer:
     def __init__(self, now: datetime | None, prefix: str) -> None:
         self._now, self._prefix = now, prefix
@@ -70,8 +89,16 @@ class _Writer:
                 return f"(NOT {self.rule(inner)})"
             case {"attribute": name, "operator": operator, "value": value}:
                 return self._attribute(name, operator, value)
+            case {"field": "language", "operator": operator, "value": value}:
+                return self._language(operator, value)
+            case {"field": "external_id", "value": value}:
+                return f"(subscription.person_id IS {'NOT ' * value}NULL)"
             case {"field": name, "operator": operator, "value": value}:
                 return self._field(name, operator, value)
+            case {"tag": tag}:
+                return _TAGGED.format(tag=self._put(tag))
+            case {"notification": notification, "outcome": outcome}:
+                return outcome_part(self._put(notification), outcome)
         raise ValueError("not a rule")
 
     def _joined(self, rules: Sequence[Rule], word: str, of_none: str) -> str:
@@ -120,6 +147,17 @@ class _Writer:
                 return f"({column} = ANY ({self._put(list(value))}::text[]))"
         return f"({column} {COMPARISONS[operator]} {self._moment(value)})"
 
+    def _language(self, operator: str, value: Any) -> str:
+        """In any case, as RFC 5646 section 2.1.1 compares them."""
+        match operator:
+            case "in":
+                known = self._put([each.lower() for each in value])
+                return f"({_LANGUAGE} = ANY ({known}::text[]))"
+            case "starts_with":
+                return f"starts_with({_LANGUAGE}, {self._put(value.lower())})"
+        sign = "=" if operator == "eq" else "<>"
+        return f"({_LANGUAGE} {sign} {self._put(value.lower())})"
+
     def _moment(self, value: Any) -> str:
         if isinstance(value, str):
             return self._put(parse_timestamp(value))
@@ -132,6 +170,11 @@ class _Writer:
         name = f"{self._prefix}_{len(self.parameters)}"
         self.parameters[name] = value
         return f"%({name})s"
+
+
+_TAGGED: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
+  WHERE tag.channel_id = subscription.channel_id AND tag.platform = subscription.platform
+    AND tag.tag = {tag} AND tag.subscription_id = subscription.id OFFSET 0)"""
 
 
 def _pair(name: str, value: Any) -> str:

@@ -20,6 +20,14 @@ _MOMENTS: Final = {
     "lte": "at or before {}",
 }
 _HAPPENED: Final = {"created_at": "subscribed", "last_seen_at": "last seen"}
+_OUTCOMES: Final = {
+    "delivered": "was delivered",
+    "bounced": "bounced",
+    "received": "was received",
+    "clicked": "was clicked",
+    "not_clicked": "was delivered and not clicked",
+    "not_received": "was delivered and not reported as received",
+}
 
 
 def rule_text(rule: Rule) -> str:
@@ -36,6 +44,14 @@ def rule_text(rule: Rule) -> str:
         case {"field": "platform", "operator": operator, "value": value}:
             names = value if operator == "in" else [value]
             return f"platform is {'not ' * (operator == 'ne')}{' or '.join(names)}"
+        case {"field": "language" | "timezone" as name, "operator": operator, "value": value}:
+            return f"{name} {_of_attribute(operator, value)}"
+        case {"field": "external_id", "value": value}:
+            return "belongs to a person" if value else "belongs to no person"
+        case {"tag": tag}:
+            return f"has the tag {tag}"
+        case {"notification": id_, "outcome": outcome}:
+            return f"notification {id_} {_OUTCOMES[outcome]} (while its deliveries are kept)"
         case {"field": name, "operator": operator, "value": value}:
             return f"{_HAPPENED[name]} {_when(operator, value)}"
     raise ValueError("not a rule")

@@ -2,11 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
+from uuid import UUID
 
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
+from pushsvc.common.ids import is_tag, parse_uuid
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.timestamps import parse_timestamp
 
@@ -17,7 +19,10 @@ MAX_DEPTH: Final = 8
 MAX_CHOICES: Final = 100
 MAX_NAME: Final = 50
 MAX_TEXT: Final = 255
+MAX_LANGUAGE: Final = 35
+MAX_TIMEZONE: Final = 64
 MAX_DAYS: Final = 36_500
+MAX_NOTIFICATIONS: Final = 5
 
 COMPARISONS: Final = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 ATTRIBUTE_OPERATORS: Final = ("eq", "ne", *COMPARISONS, "in", "exists", "contains", "starts_with")
@@ -25,12 +30,23 @@ FIELD_OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {
     "platform": ("eq", "ne", "in"),
     "created_at": tuple(COMPARISONS),
     "last_seen_at": tuple(COMPARISONS),
+    "language": ("eq", "ne", "in", "starts_with"),
+    "timezone": ("eq", "in"),
+    "external_id": ("exists",),
 }
+OUTCOMES: Final = (
+    "delivered",
+    "bounced",
+    "received",
+    "clicked",
+    "not_clicked",
+    "not_received",
+)
 NOBODY: Final[Rule] = {"any": []}  # matches no subscription; clients may not send it
 
 _GROUPS: Final = ("all", "any", "not")
-_LEAVES: Final = ("attribute", "field")
-_KINDS: Final = (*_GROUPS, *_LEAVES)
+_COMPARED: Final = ("attribute", "field")
+_KINDS: Final = (*_GROUPS, *_COMPARED, "tag", "notification")
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 _Check = Callable[[object, str], None]
@@ -48,6 +64,23 @@ def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
     return checker.faults
 
 
+def leaves(rule: Rule) -> Iterator[Rule]:
+    """The conditions of a valid rule, from left to right."""
+    match rule:
+        case {"all": rules} | {"any": rules}:
+            for each in rules:
+                yield from leaves(each)
+        case {"not": inner}:
+            yield from leaves(inner)
+        case _:
+            yield rule
+
+
+def named_notifications(rule: Rule) -> set[UUID]:
+    """The notifications whose outcomes a valid rule asks for."""
+    return {UUID(leaf["notification"]) for leaf in leaves(rule) if "notification" in leaf}
+
+
 class _Enough(Exception):
     """The rule is already refused, so the rest is not validated."""
 
@@ -57,6 +90,16 @@ class _Checker:
         self.faults: list[Fault] = []
         self._root = root
         self._leaves = 0
+        self._notifications: set[UUID] = set()
+        self._checks: Mapping[str | None, _Check] = {
+            None: self._scalar,  # an attribute
+            "platform": self._platform,
+            "created_at": self._moment,
+            "last_seen_at": self._moment,
+            "language": self._language,
+            "timezone": self._timezone,
+            "external_id": self._flag,
+        }
 
     def fault(self, attr: str, code: str, detail: str) -> None:
         self.faults.append(Fault(attr, code, detail))
@@ -74,10 +117,10 @@ class _Checker:
         if len(kinds) != 1:
             detail = f"Must have exactly one of: {', '.join(_KINDS)}."
             self.fault(attr, "not_a_rule", detail)
-        elif kinds[0] in _LEAVES:
-            self._leaf(data, attr, kinds[0])
-        else:
+        elif kinds[0] in _GROUPS:
             self._group(data, attr, kinds[0], depth)
+        else:
+            self._leaf(data, attr, kinds[0])
 
     def _group(self, data: dict[str, Any], attr: str, kind: str, depth: int) -> None:
         self._refuse_others(data, attr, {kind})
@@ -92,16 +135,35 @@ class _Checker:
     def _leaf(self, data: dict[str, Any], attr: str, kind: str) -> None:
         self._leaves += 1
         self._expect_leaves(self._leaves)
+        if kind == "tag":
+            self._refuse_others(data, attr, {kind})
+            self._tag(data[kind], f"{attr}.{kind}")
+        elif kind == "notification":
+            self._retargeting(data, attr)
+        else:
+            self._comparison(data, attr, kind)
+
+    def _retargeting(self, data: dict[str, Any], attr: str) -> None:
+        self._refuse_others(data, attr, {"notification", "outcome"})
+        self._notification(data["notification"], f"{attr}.notification")
+        self._require(data, attr, "outcome")
+        if "outcome" in data:
+            self._is_choice(data["outcome"], f"{attr}.outcome", OUTCOMES)
+
+    def _comparison(self, data: dict[str, Any], attr: str, kind: str) -> None:
         self._refuse_others(data, attr, {kind, "operator", "value"})
-        for name in ("operator", "value"):
-            if name not in data:
-                self.fault(f"{attr}.{name}", "required", "This field is required.")
+        self._require(data, attr, "operator", "value")
         operators = self._operators(data[kind], f"{attr}.{kind}", kind)
         if operators is None or "operator" not in data:
             return
         if self._is_choice(data["operator"], f"{attr}.operator", operators) and "value" in data:
             field = data[kind] if kind == "field" else None
             self._value_check(field, data["operator"])(data["value"], f"{attr}.value")
+
+    def _require(self, data: dict[str, Any], attr: str, *names: str) -> None:
+        for name in names:
+            if name not in data:
+                self.fault(f"{attr}.{name}", "required", "This field is required.")
 
     def _expect_leaves(self, number: int) -> None:
         if number > MAX_LEAVES:
@@ -118,16 +180,12 @@ class _Checker:
         return FIELD_OPERATORS[str(subject)]
 
     def _value_check(self, field: str | None, operator: str) -> _Check:
-        one: _Check = self._scalar
-        if field == "platform":
-            one = self._platform
-        elif field is not None:
-            one = self._moment
+        one = self._checks[field]
         special: dict[str, _Check] = {
             "in": lambda value, attr: self._choices(value, attr, one),
             "exists": self._flag,
             "contains": self._text,
-            "starts_with": self._text,
+            "starts_with": self._language if field == "language" else self._text,
         }
         return special.get(operator, one)
 
@@ -188,6 +246,30 @@ class _Checker:
 
     def _platform(self, data: object, attr: str) -> None:
         self._is_choice(data, attr, tuple(PLATFORM_VALUES))
+
+    def _language(self, data: object, attr: str) -> None:
+        self._text(data, attr, most=MAX_LANGUAGE)
+
+    def _timezone(self, data: object, attr: str) -> None:
+        self._text(data, attr, most=MAX_TIMEZONE)
+
+    def _tag(self, data: object, attr: str) -> None:
+        if not isinstance(data, str):
+            self.fault(attr, "not_a_string", "Must be a string.")
+        elif not is_tag(data):
+            self.fault(attr, "not_a_tag", "Must be 1 to 64 of: A-Z a-z 0-9 _ . : -")
+
+    def _notification(self, data: object, attr: str) -> None:
+        try:
+            id_ = parse_uuid(data if isinstance(data, str) else "")
+        except ValueError:
+            self.fault(attr, "not_a_uuid", "Must be a hyphenated UUID.")
+            return
+        self._notifications.add(id_)
+        if len(self._notifications) > MAX_NOTIFICATIONS:
+            detail = f"Must name at most {MAX_NOTIFICATIONS} notifications."
+            self.fault(self._root, "too_many", detail)
+            raise _Enough
 
     def _moment(self, data: object, attr: str) -> None:
         if isinstance(data, dict):

@@ -31,3 +31,8 @@ def counts(notification):
         notification.clicked_count,
         notification.dismissed_count,
     )
+
+
+def without_id(answer):
+    """The answer's headers, without the id of its request."""
+    return {name: value for name, value in answer.headers.items() if name != "X-Request-ID"}

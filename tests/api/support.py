@@ -52,7 +52,7 @@ class Owner:
         return self.device("/subscribe", body, **headers)
 
 
-def owner_of(channel, scopes=("send", "read", "manage")):
+def owner_of(channel, scopes=("send", "read", "manage", "subscribers")):
     return Owner(channel, make_key(channel, scopes=list(scopes)))
 
 
@@ -70,6 +70,12 @@ def faults(response, status=400):
     problem = response.json()
     assert problem["status"] == status
     return [(fault["attr"], fault["code"]) for fault in problem.get("errors", [])]
+
+
+def anonymous(response):
+    """The problem without the id of its request."""
+    problem = response.json()
+    return {name: value for name, value in problem.items() if name != "request_id"}
 
 
 def code(response, status):

@@ -9,7 +9,7 @@ from axes.models import AccessAttempt
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
-from pushsvc import asgi
+from pushsvc import answering
 from tests.api.support import NOWHERE
 from tests.api.test_streaming import SCOPE
 
@@ -27,7 +27,7 @@ def ask(method="GET", path="/healthz", query=b"", headers=(), body=b""):
         heard.append(message)
 
     with ThreadPoolExecutor(1) as threads:  # one thread, so that its connection can be closed
-        application = asgi.BufferedApplication(get_wsgi_application(), threads)
+        application = answering.BufferedApplication(get_wsgi_application(), threads)
         asyncio.run(application(scope, receive, send))
         threads.submit(connections.close_all).result()
     return heard[0]["status"], b"".join(each.get("body", b"") for each in heard[1:]).decode()

@@ -95,7 +95,12 @@ SCOPES = [
     ("GET", "/notification/{other}", "read"),
     ("GET", "/notification/{other}/details", "read"),
     ("GET", "/channel/{channel}/platforms", "read"),
+    ("GET", "/channel/{channel}/audience", "read"),
     ("PUT", "/channel/{channel}/providers", "manage"),
+    ("GET", "/channel/{channel}/identity-keys", "manage"),
+    ("POST", "/channel/{channel}/identity-keys", "manage"),
+    ("DELETE", "/channel/{channel}/identity-keys/{other}", "manage"),
+    ("POST", "/channel/{channel}/people/devices", "subscribers"),
     ("POST", "/send-notification", "send"),
     ("DELETE", "/cancel-notification/{other}", "send"),
 ]
@@ -104,7 +109,7 @@ SCOPES = [
 @pytest.mark.parametrize(("method", "path", "scope"), SCOPES)
 def test_each_endpoint_needs_its_scope_and_no_other(alice, method, path, scope):
     path = path.format(channel=alice.channel.id, other=uuid4())
-    without = owner_of(alice.channel, scopes={"send", "read", "manage"} - {scope})
+    without = owner_of(alice.channel, scopes={"send", "read", "manage", "subscribers"} - {scope})
     with_only = owner_of(alice.channel, scopes=[scope])
 
     refused = without.call(method, path, {})

@@ -3,22 +3,36 @@
 Over real sockets, with requests that wait for a lock of the database.
 """
 
+import asyncio
 import json
+import re
 import selectors
 import socket
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from threading import Event
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
-from pushsvc.bulkhead import ADDRESS_IN_QUARTER, IN_FLIGHT, QUARTER, QUARTERS
+from pushsvc.bulkhead import (
+    ADDRESS_IN_HEALTH,
+    ADDRESS_IN_QUARTER,
+    IN_FLIGHT,
+    QUARTER,
+    QUARTERS,
+    THREADS,
+    Bulkhead,
+    Busy,
+)
 from tests.api.sockets import sent_in_pieces
 from tests.api.support import owner_of
 from tests.api.test_connections import post
 from tests.api.test_web_process import ask
 from tests.factories import browser, make_channel, make_sent_notification
+from tests.pipeline.processes import running_web
 from tests.pipeline.support import until, waiting_sessions
 
 FULL = sum(QUARTER)  # a quarter of the threads, and as many that wait
@@ -135,23 +149,80 @@ def first_answered(connections):
         return [key.fileobj for key, _ in selector.select(60)]
 
 
-def test_an_address_has_a_limited_number_of_requests_in_flight(web, opened, owner):
+def subscribe_of(owner):
     body = json.dumps(browser())
-    subscribe = (
+    return (
         f"POST /subscribe HTTP/1.1\r\nHost: localhost\r\nX-Channel-ID: {owner.channel.id}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    )
-    with socket.create_connection(("127.0.0.1", web), 60, ("127.0.0.2", 0)) as elsewhere:
+    ).encode()
+
+
+def test_health_is_told_while_all_threads_hang(web, opened, owner):
+    with locked("subscriptions_app_subscription"):
+        held = [one for _ in range(THREADS) for one in opened(1, subscribe_of(owner))]
+        until(lambda: waiting_sessions() == THREADS, seconds=60)
+
+        for path in ("/healthz", "/readyz/"):
+            assert statuses(opened(1, get(path, "X: 1"))) == {200}
+        assert waiting_sessions() == THREADS
+    assert statuses(held) == {201}
+
+
+def test_one_address_leaves_places_for_the_health_checks_of_others():
+    async def flood(path, pool):
+        queue, is_over = Bulkhead(pool).queue("GET", path), Event()
+        flooding = [
+            asyncio.ensure_future(queue.run(is_over.wait, "127.0.0.2"))
+            for _ in range(sum(ADDRESS_IN_HEALTH))
+        ]
+        await asyncio.sleep(0)  # so that all of them wait
+        try:
+            with pytest.raises(Busy):
+                queue.require_room("127.0.0.2")
+            queue.require_room("127.0.0.3")
+        finally:
+            is_over.set()
+            await asyncio.gather(*flooding)
+
+    with ThreadPoolExecutor(1) as pool:
+        for path in ("/healthz", "/readyz/"):
+            asyncio.run(flood(path, pool))
+
+
+def test_a_request_that_waits_too_long_for_a_thread_is_refused(owner, tmp_path):
+    with running_web(tmp_path / "log", WEB_WAIT_SECONDS="1") as address, ExitStack() as stack:
+        port = int(address.rpartition(":")[2])
+
+        def subscribing():
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+            one.sendall(subscribe_of(owner))
+            return one
+
         with locked("subscriptions_app_subscription"):
-            held = opened(IN_FLIGHT + 1, subscribe.encode())
-            (refused,) = first_answered(held)
-            assert statuses([refused]) == {503}
-            long = subscribe.replace(str(len(body)), "60000").encode() + b" " * (60_000 - len(body))
-            assert statuses([sent_in_pieces(one, long, 4) for one in opened(1)]) == {503}
-            elsewhere.sendall(get("/healthz", "X: 1"))
-        held.remove(refused)
-        assert statuses(held) <= {200, 201, 429}
+            held = [subscribing() for _ in range(THREADS)]
+            until(lambda: waiting_sessions() == THREADS, seconds=60)
+            status, headers = status_and_headers(subscribing())
+            assert (status, headers["retry-after"]) == (503, "1")
+        assert statuses(held) == {201}
+
+
+def test_an_address_has_a_limited_number_of_requests_in_flight(web, opened, owner):
+    subscribe = subscribe_of(owner)
+    with locked("subscriptions_app_subscription"):
+        held = opened(IN_FLIGHT + 1, subscribe)
+        (refused,) = first_answered(held)
+        assert statuses([refused]) == {503}
+        head, body = subscribe.split(b"\r\n\r\n")
+        head = re.sub(rb"Length: \d+", b"Length: 60000", head)
+        long = head + b"\r\n\r\n" + body.ljust(60_000)
+        assert statuses([sent_in_pieces(one, long, 4) for one in opened(1)]) == {503}
+        # Not earlier, because a silent connection is closed after a few seconds.
+        elsewhere = socket.create_connection(("127.0.0.1", web), 60, ("127.0.0.2", 0))
+        elsewhere.sendall(get("/healthz", "X: 1"))
+    with elsewhere:
         assert statuses([elsewhere]) == {200}
+    held.remove(refused)
+    assert statuses(held) <= {200, 201, 429}
 
 
 @pytest.mark.parametrize(
@@ -179,5 +250,5 @@ def test_an_address_has_a_limited_number_of_requests_in_flight(web, opened, owne
     ],
 )
 def test_each_path_belongs_to_its_quarter_of_the_threads(method, path, quarter):
-    found = [number for number, fits in enumerate(QUARTERS) if fits(method, path)]
+    found = [number for number, fits in enumerate(QUARTERS.values()) if fits(method, path)]
     assert (found[0] if found else None) == quarter

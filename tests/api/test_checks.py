@@ -1,15 +1,13 @@
 """System checks name each setting that cannot work when a process starts."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from cryptography.fernet import Fernet
-from django.conf import settings as configured
 
 from channels_app.checks import check_deployment, check_settings
 from pushsvc.common.env import Env, EnvFault
+from tests import forked
 
 SECRET = "5ecret-" * 9
 
@@ -100,18 +98,13 @@ def test_a_setting_that_is_unsafe_in_public_is_named_by_the_deployment_check(set
 
 
 def check(**environment):
-    return run("django", "check", "--deploy", "--fail-level", "WARNING", **environment)
+    return run("django check --deploy --fail-level WARNING", **environment)
 
 
-def run(module, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=configured.BASE_DIR,
-        env=os.environ | {"DJANGO_SETTINGS_MODULE": "pushsvc.settings"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def run(module, **environment):
+    """The exit code and the output of a module with its arguments."""
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "pushsvc.settings"} | environment
+    return forked.run(f"python -m {module}", environment, timeout=600)
 
 
 PRODUCTION = {
@@ -123,32 +116,30 @@ PRODUCTION = {
 
 
 def test_a_production_environment_passes_the_deployment_check():
-    result = check(**PRODUCTION)
+    code, said = check(**PRODUCTION)
 
-    assert result.returncode == 0, result.stderr
+    assert code == 0, said
 
 
 def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
-    result = check(**PRODUCTION, WORKER_CONCURRENCY="many", REDIS_URL="nowhere", METRICS_TOKEN="")
+    code, said = check(
+        **PRODUCTION, WORKER_CONCURRENCY="many", REDIS_URL="nowhere", METRICS_TOKEN=""
+    )
 
-    assert result.returncode != 0
-    assert "WORKER_CONCURRENCY" in result.stderr
-    assert "REDIS_URL" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert code != 0
+    assert "WORKER_CONCURRENCY" in said
+    assert "REDIS_URL" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(
     "process",
-    [
-        ("pushsvc.asgi",),
-        ("celery", "-A", "pushsvc", "worker", "-Q", "plan"),
-        ("celery", "-A", "pushsvc", "beat"),
-    ],
+    ["pushsvc.asgi", "pushsvc.worker plan", "celery -A pushsvc beat"],
     ids=["web", "worker", "beat"],
 )
 def test_no_process_starts_with_an_invalid_setting(process):
-    result = run(*process, **PRODUCTION, TRUSTED_PROXIES="two")
+    code, said = run(process, **PRODUCTION, TRUSTED_PROXIES="two")
 
-    assert result.returncode != 0
-    assert "TRUSTED_PROXIES is 'two'" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert code != 0
+    assert "TRUSTED_PROXIES is 'two'" in said
+    assert "Traceback" not in said

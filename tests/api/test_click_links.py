@@ -61,6 +61,44 @@ def test_a_second_click_redirects_and_is_not_counted(sent):
     assert clicks(notification) == 1
 
 
+OWN = "https://shop.example/own"
+
+
+@pytest.mark.parametrize(
+    ("extras", "location"),
+    [
+        ({"web": {"url": OWN}}, OWN),
+        ({"ios": {"url": OWN}}, URL),
+        ({"translations": {"de": {"url": OWN}, "pt": {"url": "https://bob.example"}}}, OWN),
+        ({"translations": {"de-CH": {"url": OWN}, "de": {"title": "Brot"}}}, URL),
+        ({"web": {"url": OWN}, "translations": {"de": {"url": "https://bob.example"}}}, OWN),
+        ({"actions": [{"id": "buy", "title": "Buy", "url": OWN}]}, URL),
+    ],
+)
+def test_the_link_leads_where_the_devices_message_does(alice, extras, location):
+    notification, (token,) = events.reached(alice, 1, url=URL, extras=extras)
+    Subscription.objects.update(language="de-AT")
+
+    assert follow(token).headers["Location"] == location
+    assert clicks(notification) == 1
+
+
+def test_a_platform_may_have_the_only_url_or_none(alice):
+    _, (with_own,) = events.reached(alice, 1, extras={"web": {"url": OWN}})
+    _, (without,) = events.reached(alice, 1, url=URL, extras={"web": {"url": None}})
+
+    assert follow(with_own).headers["Location"] == OWN
+    assert follow(without).status_code == 404
+
+
+def test_the_link_of_a_deleted_device_leads_to_the_common_url(alice):
+    extras = {"web": {"url": OWN}, "android": {"title": "{{ braces"}}
+    _, (token,) = events.reached(alice, 1, url=f"{URL}{{{{", extras=extras)
+    Subscription.objects.all().delete()
+
+    assert follow(token).headers["Location"].startswith(URL)
+
+
 def test_nothing_in_the_request_changes_the_redirect(sent):
     _, token = sent
     path = f"/c/{token}?url=https://evil.example/&next=https://evil.example/"

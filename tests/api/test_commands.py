@@ -35,7 +35,7 @@ def test_the_printed_values_of_a_new_channel_work():
     assert list(made) == ["channel_id", "api_key", "vapid_public_key"]
     assert opens(made["channel_id"], made["api_key"])
     assert len(base64.urlsafe_b64decode(made["vapid_public_key"] + "=")) == 65
-    assert ApiKey.objects.get().scopes == ["send", "read", "manage"]
+    assert ApiKey.objects.get().scopes == ["send", "read", "manage", "subscribers"]
 
 
 def test_without_json_each_value_has_its_own_line():

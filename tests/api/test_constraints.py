@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from notifications_app.models import Batch, HourlyStat, Plan
+from notifications_app.models import Batch, EventHour, HourlyStat, Plan
 from tests.factories import make_channel, make_notification
 
 pytestmark = pytest.mark.django_db
@@ -23,9 +23,11 @@ def test_the_database_refuses_a_plan_batch_or_hour_of_an_unknown_platform(notifi
         plan=plan, notification=notification, channel=notification.channel, platform="fax"
     )
     hour = HourlyStat(channel=notification.channel, platform="fax", hour=Now())
+    events = EventHour(notification=notification, platform="fax", hour=Now())
 
     plan.platform = "fax"
-    for row, constraint in ((plan, "plan"), (batch, "batch"), (hour, "hourly")):
+    rows = (plan, "plan"), (batch, "batch"), (hour, "hourly"), (events, "event_hour")
+    for row, constraint in rows:
         _refused(row.save, f"{constraint}_platform")
 
 

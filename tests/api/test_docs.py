@@ -30,7 +30,7 @@ def listed():
 
 def error_codes():
     for module in (
-        "pushsvc.asgi",
+        "pushsvc.answering",
         "pushsvc.urls",
         "pushsvc.common.http.handlers",
         "notifications_app.services",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 HTML = "text/html; charset=utf-8"
 UNKNOWN = "01a1f9f3-2216-7769-a68e-85b6f059c5c7"
-KEYS_IN_ORDER = ["type", "title", "status", "code", "detail"]
+KEYS_IN_ORDER = ["type", "title", "status", "code", "detail", "request_id"]
 PATHS = [
     ("GET", f"/channel/{UNKNOWN}"),
     ("PUT", f"/channel/{UNKNOWN}/providers"),

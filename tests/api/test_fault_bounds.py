@@ -158,7 +158,7 @@ def faults_of(site, name, body):
     status, answer = site.ask(name, body)
     problem = json.loads(answer)
     assert (status, problem["code"]) == (400, "validation_error")
-    assert list(problem) == ["type", "title", "status", "code", "detail", "errors"]
+    assert list(problem) == ["type", "title", "status", "code", "detail", "errors", "request_id"]
     return problem["detail"], [(each["attr"], each["code"]) for each in problem["errors"]]
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from pushsvc.guides import EXAMPLES, GUIDES
+from pushsvc.guides import EXAMPLES, GUIDES, IDENTITY_EXAMPLES
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r'<a href="([^"]+)"')
@@ -67,5 +67,5 @@ def test_a_guide_renders_tables_and_code_and_escapes_markup():
 def test_the_examples_are_shown_unchanged():
     text = page("/docs/examples")
 
-    assert all(f'id="{name}"' in text for name in EXAMPLES)
+    assert all(f'id="{name}"' in text for name in EXAMPLES | IDENTITY_EXAMPLES)
     assert "Idempotency-Key" in text

@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from django.urls import resolve
 
 from pushsvc.common.logs import JsonFormatter, NoAddresses, TextFormatter
-from tests.pipeline.processes import CHECKOUT
+from tests.forked import CHECKOUT
 
 WARN = """
 import django, logging
@@ -81,7 +81,7 @@ def test_a_json_event_is_one_object_on_one_line():
     }
 
 
-@pytest.mark.parametrize(("chosen", "first"), [("text", "2"), ("json", "{"), ("yaml", "2")])
+@pytest.mark.parametrize(("chosen", "first"), [("text", "2"), ("json", "{"), ("yaml", "{")])
 def test_the_setting_chooses_the_format(chosen, first):
     said = subprocess.run(
         [sys.executable, "-c", WARN],
@@ -129,3 +129,14 @@ def failure(text="of ours"):
 def test_only_a_failure_is_logged_with_a_traceback():
     assert "Traceback" not in refused("django.security.TooManyFieldsSent", exc_info=failure())
     assert "Traceback" in refused("django.request", exc_info=failure())
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter, JsonFormatter])
+def test_a_traceback_quotes_no_row_of_the_database(formatter):
+    quoting = failure("duplicate key\nDETAIL:  Key (external_id)=(user-42\nx) exists.")
+    record = logging.makeLogRecord({"name": "x", "msg": "request.failed", "exc_info": quoting})
+
+    line = formatter().format(record)
+
+    assert "ValueError: duplicate key" in line
+    assert "user-42" not in line

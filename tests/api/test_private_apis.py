@@ -20,12 +20,12 @@ from tests.pipeline.support import waiting
         ("django", "5.2.19", "pushsvc.common.store.sessions.SessionStore.load (_session_key)"),
         ("django", "5.2.19", "channels_app.sign_in.admin.own.SetPasswordView"),
         ("django-otp", "1.7.5", "channels_app.sign_in.console.StaffBackend"),
-        ("asgiref", "3.13.0", "pushsvc.asgi._environ (WsgiToAsgiInstance)"),
+        ("asgiref", "3.13.0", "pushsvc.answering._environ (WsgiToAsgiInstance)"),
         ("drf-spectacular", "0.30.0", "pushsvc.common.http.openapi.StrictSchema"),
         ("firebase-admin", "7.7.0", "notifications_app.delivery.fcm.message (MessageEncoder)"),
         ("granian", "2.8.7", "pushsvc.sockets.end_unread_connections (its listening socket)"),
         ("kombu", "5.7.0", "pushsvc.celery._put_no_messages_back (QoS.restore_at_shutdown)"),
-        ("kombu", "5.7.0", "notifications_app.pipeline.wakeup._Channel (_create_client)"),
+        ("kombu", "5.7.0", "notifications_app.pipeline.wakeup._BrokerChannel (_create_client)"),
     ],
 )
 def test_the_pinned_version_is_the_one_that_was_checked(package, checked, place):

@@ -17,7 +17,7 @@ from schemathesis.openapi import from_dict, from_wsgi
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from tests.api.document import CHECKS
-from tests.factories import make_segment
+from tests.factories import make_segment, make_template
 from tests.segments import attribute
 
 OPERATIONS = [
@@ -33,7 +33,11 @@ def own(alice):
         "channel_id": str(alice.channel.id),
         "notification_id": sent["notification_id"],
         "segment_id": str(make_segment(alice.channel, attribute("a", "eq", 5)).id),
+        "template_id": str(make_template(alice.channel).id),
         "token": make_token(UUID(sent["notification_id"]), uuid7()),
+        "tag": "team-7",
+        "category_key": "offers",
+        "identity_key_id": str(uuid7()),
     }
 
 

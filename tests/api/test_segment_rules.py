@@ -4,22 +4,30 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from django.db.models.functions import Now
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from channels_app.models import ChannelCounter
+from notifications_app.models import Delivery
+from notifications_app.states import DeliveryStatus
 from pushsvc.common.errors import MAX_FAULTS
+from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Person, Subscription
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
-from subscriptions_app.selectors import Size, audience_size, segment_sample
+from subscriptions_app.sizes import Size, audience_size, segment_sample
 from tests import factories, segments
+from tests.api.support import NOWHERE
 from tests.segments import attribute, field
 
 PLAN = attribute("plan", "eq", "pro")
+CLICKED = {"notification": NOWHERE, "outcome": "clicked"}
+SOME_IDS = [str(uuid7()) for _ in range(4)]
+TOO_MANY = [("rule", "too_many")]
 RANDOM = settings(
     deadline=None,
     database=None,
@@ -44,23 +52,63 @@ def reached(channel, rule):
 # --- SQL ------------------------------------------------------------------------------------------
 
 
+_NOTIFICATIONS = [str(uuid7()) for _ in range(2)]
+
+
+@pytest.fixture
+def drawn(db):
+    """What each example draws: hypothesis looks into these strategies once, not in each example."""
+    now = sql.now()
+    rules = st.lists(segments.rules(now, _NOTIFICATIONS), min_size=6, max_size=6)
+    return now, segments.rows(now), rules
+
+
 @settings(RANDOM, max_examples=60)
 @given(data=st.data())
-def test_a_rule_matches_the_same_subscriptions_in_sql_and_in_plain_python(channel, data):
-    now = sql.now()
+def test_a_rule_matches_the_same_subscriptions_in_sql_and_in_plain_python(channel, drawn, data):
+    now, some_rows, some_rules = drawn
     Subscription.objects.all().delete()
     ChannelCounter.objects.all().delete()
-    rows = factories.add_each(channel, data.draw(segments.rows(now)))
+    Delivery.objects.all().delete()
+    rows = factories.add_each(channel, data.draw(some_rows))
+    facts = random_facts(channel, rows, data)
 
-    for rule in data.draw(st.lists(segments.rules(now), min_size=6, max_size=6)):
+    for rule in data.draw(some_rules):
         assert faults(rule) == []
-        expected = {row.id for row in rows if segments.matches(rule, row, now)}
+        expected = {row.id for row in rows if segments.matches(rule, row, now, facts)}
         assert {row.id for row in reached(channel, rule)} == expected
 
     sizes = audience_size(channel.id, rule, segments.PLATFORMS)
     for platform in segments.PLATFORMS:
         count = sum(row.platform == platform for row in rows if row.id in expected)
         assert sizes[platform] == Size(count, estimated=False)
+
+
+_ENDED = st.tuples(st.sampled_from(["delivered", "bounced"]), st.booleans(), st.booleans())
+_SOME_TAGS = st.sets(st.sampled_from(segments.TAGS))
+_SOME_NOTIFICATIONS = st.sets(st.sampled_from(_NOTIFICATIONS))
+
+
+def random_facts(channel, rows, data):
+    """Tags, persons and outcomes of the rows."""
+    facts = segments.Facts()
+    person, _ = Person.objects.get_or_create(channel=channel, external_id="user-42")
+    for row in rows:
+        facts.tags[row.id] |= data.draw(_SOME_TAGS)
+        factories.add_tags([row], *facts.tags[row.id])
+        row.person = data.draw(st.sampled_from([None, person]))
+        row.save(update_fields=["person"])
+        for id_ in data.draw(_SOME_NOTIFICATIONS):
+            status, received, clicked = facts.ledger[id_, row.id] = data.draw(_ENDED)
+            Delivery.objects.create(
+                notification_id=id_,
+                subscription_id=row.id,
+                batch_id=1,
+                status=DeliveryStatus[status.upper()],
+                received_at=Now() if received else None,
+                clicked_at=Now() if clicked else None,
+            )
+    return facts
 
 
 @pytest.mark.parametrize(
@@ -176,6 +224,25 @@ def nested(depth):
             field("last_seen_at", "lt", {"days_ago": 5, "hours_ago": 1}),
             [("rule.value.hours_ago", "unknown_field")],
         ),
+        (field("language", "gt", "de"), [("rule.operator", "not_a_choice")]),
+        (field("language", "eq", ""), [("rule.value", "blank")]),
+        (field("language", "starts_with", "x" * 36), [("rule.value", "too_long")]),
+        (field("language", "in", ["de", 5]), [("rule.value.1", "not_a_string")]),
+        (field("timezone", "ne", "Europe/Berlin"), [("rule.operator", "not_a_choice")]),
+        (field("timezone", "eq", "x" * 65), [("rule.value", "too_long")]),
+        (field("external_id", "eq", "user-42"), [("rule.operator", "not_a_choice")]),
+        (field("external_id", "exists", "yes"), [("rule.value", "not_a_boolean")]),
+        ({"tag": 5}, [("rule.tag", "not_a_string")]),
+        ({"tag": ""}, [("rule.tag", "not_a_tag")]),
+        ({"tag": "a b"}, [("rule.tag", "not_a_tag")]),
+        ({"tag": "x" * 65}, [("rule.tag", "not_a_tag")]),
+        ({"tag": "a", "operator": "eq"}, [("rule.operator", "unknown_field")]),
+        ({"tag": "a", **PLAN}, [("rule", "not_a_rule")]),
+        (CLICKED | {"notification": 5}, [("rule.notification", "not_a_uuid")]),
+        (CLICKED | {"outcome": "opened"}, [("rule.outcome", "not_a_choice")]),
+        ({"notification": NOWHERE}, [("rule.outcome", "required")]),
+        (CLICKED | {"value": 5}, [("rule.value", "unknown_field")]),
+        ({"any": [CLICKED | {"notification": str(uuid7())} for _ in range(6)]}, TOO_MANY),
         (nested(MAX_DEPTH + 1), [("rule" + ".not" * MAX_DEPTH, "too_deep")]),
         ({"all": [PLAN] * (MAX_LEAVES + 1)}, [("rule", "too_many")]),
         ({"all": [{"any": [PLAN] * 2}] * 26}, [("rule", "too_many")]),
@@ -245,6 +312,9 @@ def test_all_faults_are_reported_at_once():
         field("created_at", "gt", "0001-01-01T00:00:00Z"),
         field("created_at", "lte", "9999-12-31T23:59:59.999999Z"),
         field("last_seen_at", "lt", {"days_ago": 36_500}),
+        {"any": [CLICKED | {"notification": each} for each in [NOWHERE, *SOME_IDS] * 3]},
+        {"all": [{"tag": "x" * 64}] * MAX_LEAVES},
+        field("language", "eq", "x" * 35),
     ],
 )
 def test_a_rule_at_the_limits_is_valid(channel, rule):
@@ -258,9 +328,24 @@ _JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["all", "any", "not", "attribute", "field", "operator", "value", "days_ago", "x"]
+                [
+                    "all",
+                    "any",
+                    "not",
+                    "attribute",
+                    "field",
+                    "operator",
+                    "value",
+                    "days_ago",
+                    "x",
+                    "tag",
+                    "notification",
+                    "outcome",
+                ]
             ),
-            inner | st.sampled_from(["eq", "in", "exists", "gt", "platform", "created_at", "web"]),
+            inner
+            | st.sampled_from(["eq", "in", "exists", "gt", "platform", "created_at", "web"])
+            | st.sampled_from(["language", "timezone", "external_id", "de", "clicked", NOWHERE]),
             max_size=3,
         )
     ),
@@ -294,7 +379,7 @@ def documented():
 
 
 @settings(RANDOM, max_examples=100)
-@given(rule=segments.rules(datetime(2026, 11, 20, tzinfo=UTC)))
+@given(rule=segments.rules(datetime(2026, 11, 20, tzinfo=UTC), [NOWHERE]))
 def test_the_document_allows_every_valid_rule(documented, rule):
     assert documented(rule)
 
@@ -319,6 +404,13 @@ def test_the_document_allows_every_valid_rule(documented, rule):
         field("platform", "in", "web"),
         field("created_at", "eq", "2026-11-20T15:11:00Z"),
         field("created_at", "gt", {"days_ago": 0}),
+        field("language", "gt", "de"),
+        field("timezone", "starts_with", "Europe"),
+        field("external_id", "exists", 1),
+        {"tag": "a b"},
+        {"tag": "a", "value": 5},
+        {"notification": NOWHERE},
+        CLICKED | {"outcome": "opened"},
     ],
 )
 def test_the_document_forbids_invalid_rules(documented, rule):
@@ -351,6 +443,16 @@ def test_the_document_forbids_invalid_rules(documented, rule):
             field("created_at", "lt", "2026-01-01T00:00:00Z"),
             "subscribed before 2026-01-01T00:00:00Z",
         ),
+        ({"tag": "team-7"}, "has the tag team-7"),
+        ({"not": {"tag": "team-7"}}, "not (has the tag team-7)"),
+        (field("language", "starts_with", "de"), 'language starts with "de"'),
+        (
+            field("timezone", "in", ["Europe/Berlin", "Asia/Tokyo"]),
+            'timezone is "Europe/Berlin" or "Asia/Tokyo"',
+        ),
+        (field("external_id", "exists", True), "belongs to a person"),
+        (field("external_id", "exists", False), "belongs to no person"),
+        (CLICKED, f"notification {NOWHERE} was clicked (while its deliveries are kept)"),
         ({"all": [PLAN]}, 'plan is "pro"'),
         ({"not": {"any": [PLAN, attribute("a", "eq", 1)]}}, 'not (plan is "pro" or a is 1)'),
         (

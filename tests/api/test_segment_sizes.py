@@ -4,14 +4,9 @@ import pytest
 
 from channels_app.counters import counter_add
 from pushsvc.common.store import sql
-from subscriptions_app import selectors
+from subscriptions_app import sizes
 from subscriptions_app.models import Subscription
-from subscriptions_app.selectors import (
-    Size,
-    attribute_names,
-    audience_size,
-    segment_sample,
-)
+from subscriptions_app.sizes import Size, attribute_names, audience_size, segment_sample
 from tests import factories, segments
 from tests.segments import attribute, plans_of
 
@@ -30,9 +25,9 @@ def channel(alice):
 @pytest.fixture
 def large(monkeypatch):
     """A channel of 50 subscriptions counts as large."""
-    monkeypatch.setattr(selectors, "SAMPLE_ROWS", 50)
-    monkeypatch.setattr(selectors, "_CANDIDATES", 40)
-    monkeypatch.setattr(selectors, "EXACT_UP_TO", 30)
+    monkeypatch.setattr(sizes, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(sizes, "INDEX_ROWS", 40)
+    monkeypatch.setattr(sizes, "EXACT_UP_TO", 30)
 
 
 def web(channel, rule):
@@ -67,6 +62,7 @@ def test_an_index_counts_a_small_audience_of_a_large_channel_exactly(channel, bo
     factories.add_subscription(bob.channel, {"plan": "pro", "age": 5})
     factories.add_subscription(channel, {"plan": "pro"}, platform="ios")
     both = {"all": [PRO, attribute("age", "lt", 40)]}
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
 
     assert web(channel, PRO) == Size(20, estimated=False)
     assert web(channel, both) == Size(10, estimated=False)
@@ -74,6 +70,35 @@ def test_an_index_counts_a_small_audience_of_a_large_channel_exactly(channel, bo
     assert web(channel, {"any": [PRO, attribute("age", "eq", -1)]}) == Size(20, estimated=False)
     everywhere = audience_size(channel.id, PRO, ["web", "ios", "android"])
     assert [size.size for size in everywhere.values()] == [20, 1, 0]
+
+
+def test_a_tag_counts_a_small_audience_of_a_large_channel_exactly(channel, bob, large):
+    factories.add_crowd(channel, 2_000, PLANS.format(100))
+    rows = list(Subscription.objects.filter(channel=channel).order_by("-id")[100:120])
+    factories.add_tags(rows, "team-7")
+    factories.add_tags(rows[:5], "silent")
+    factories.add_tags([factories.add_subscription(channel, platform="ios")], "team-7")
+    factories.add_tags([factories.add_subscription(bob.channel)], "team-7")
+    team = {"tag": "team-7"}
+    quiet = {"all": [team, {"not": {"tag": "silent"}}]}
+
+    assert web(channel, team) == Size(20, estimated=False)
+    assert web(channel, quiet) == Size(15, estimated=False)
+    assert web(channel, {"all": [{"tag": "silent"}, team]}) == Size(5, estimated=False)
+    assert audience_size(channel.id, team, ["ios"]) == {"ios": Size(1, estimated=False)}
+    assert {row.id for row in segment_sample(channel.id, quiet, limit=50)} >= {
+        row.id for row in rows[5:]
+    }
+
+
+def test_a_tag_with_many_devices_is_estimated_also_if_most_of_them_have_expired(channel, large):
+    factories.add_crowd(channel, 2_000)
+    rows = list(Subscription.objects.filter(channel=channel))
+    factories.add_tags(rows, "all")
+    gone = [row.id for row in rows[:1_990]]
+    Subscription.objects.filter(id__in=gone).update(expired_at="2026-01-01T00:00:00Z")
+    counter_add(channel.id, web_subscribers=-1_990)
+    assert web(channel, {"tag": "all"}).estimated
 
 
 @pytest.mark.parametrize(
@@ -95,7 +120,7 @@ def test_a_large_audience_is_estimated_from_a_fair_sample(channel, large, rule):
 
 
 def test_an_estimate_is_close_to_the_true_size(channel, monkeypatch):
-    monkeypatch.setattr(selectors, "SAMPLE_ROWS", 2_000)
+    monkeypatch.setattr(sizes, "SAMPLE_ROWS", 2_000)
     factories.add_crowd(channel, 20_000, PLANS.format(2))
     estimate = web(channel, {"not": PRO})
     assert estimate.estimated
@@ -108,6 +133,7 @@ def test_expired_subscriptions_are_not_counted(channel, large):
     gone = Subscription.objects.filter(pk__in=Subscription.objects.values("pk")[:90])
     assert gone.update(expired_at="2026-01-01T00:00:00Z") == 90
     counter_add(channel.id, web_subscribers=-90)
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
     assert web(channel, PRO) == Size(10, estimated=False)
     assert web(channel, {"not": attribute("plan", "eq", "free")}) == Size(10, estimated=True)
     assert len(segment_sample(channel.id, PRO, limit=50)) == 10
@@ -123,7 +149,7 @@ def test_examples_are_the_newest_members(channel, bob):
 
 
 def test_the_index_finds_old_examples(channel, monkeypatch):
-    monkeypatch.setattr(selectors, "_RECENT_ROWS", 5)
+    monkeypatch.setattr(sizes, "_RECENT_ROWS", 5)
     old = factories.add_subscription(channel, {"plan": "pro", "age": 70})
     factories.add_each(channel, [{"attributes": {"plan": "free"}}] * 6)
     assert [row.id for row in segment_sample(channel.id, PRO)] == [old.id]
@@ -156,3 +182,19 @@ def test_no_query_reads_a_large_table_whole_and_equality_uses_its_index(channel,
         assert "Seq Scan on subscriptions_app_subscription" not in "\n".join([*recent, *seen])
     names = plans_of(lambda: attribute_names(channel.id))
     assert "subscription_active" in names[0]
+
+
+def test_no_query_reads_all_channels_for_what_is_expected_to_be_frequent(
+    channel, bob, large, monkeypatch
+):
+    """Each half of the rule is common, so PostgreSQL expects many to match both."""
+    monkeypatch.setattr(sizes, "_RECENT_ROWS", 5)
+    for each in (channel, bob.channel):
+        factories.add_crowd(each, 3_000, PLANS.format(2))
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
+    both = {"all": [PRO, attribute("plan", "eq", "free")]}
+
+    seen = plans_of(lambda: web(channel, both)) + plans_of(lambda: segment_sample(channel.id, both))
+
+    assert "Seq Scan on subscriptions_app_subscription" not in "\n".join(seen)
+    assert web(channel, both) == Size(0, estimated=True)

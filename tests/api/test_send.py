@@ -36,6 +36,14 @@ def test_content_reaches_the_transports_unchanged(alice):
         "ttl": 60,
         "urgency": "high",
         "topic": "bread",
+        "actions": [{"id": "buy", "title": "Buy"}],
+        "web": {"tag": "bread"},
+        "android": {"sound": "ding"},
+        "ios": {"badge": 1},
+        "translations": {"de": {"body": "Frisches Brot"}},
+        "personalize": True,
+        "vars": {"sale": "20 %", "price": 5.0},
+        "on_missing": "bounce",
     }
     assert tuple(given) == CONTENT_FIELDS
 

@@ -5,6 +5,7 @@ import re
 
 import brotli
 import pytest
+from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.templatetags.static import static
 from django.test import Client
@@ -80,3 +81,18 @@ def test_only_static_files_have_hashed_names(path):
 
 def test_a_hashed_name_refuses_posts():
     assert get(static(NAME), "post").status_code in {404, 405}
+
+
+@pytest.mark.parametrize("bundle", settings.STATIC_BUNDLES)
+def test_a_bundle_is_all_of_its_files_in_one(bundle):
+    served = get(static(bundle))
+    parts = settings.STATIC_BUNDLES[bundle]
+    assert served.content == b"".join(map(source, parts))
+    assert served["Cache-Control"] == FOR_EVER
+    kind = "css" if bundle.endswith("css") else "javascript"
+    assert served["Content-Type"] == f"text/{kind}; charset=utf-8"
+
+
+def test_a_bundle_that_lacks_a_file_is_not_served(settings):
+    settings.STATIC_BUNDLES = {"console/half.css": (NAME, "console/nothing.css")}
+    assert get(f"/static/console/half.{'0' * 16}.css").status_code == 404

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pushsvc import asgi
+from pushsvc import answering
 
 SCOPE = {
     "type": "http",
@@ -20,7 +20,7 @@ SCOPE = {
 }
 
 
-PART = b"p" * asgi.PART_BYTES
+PART = b"p" * answering.PART_BYTES
 
 
 class Parts:
@@ -57,7 +57,7 @@ def answer(parts, *, send, leaves=None):
             return {"type": "http.disconnect"}
 
         with ThreadPoolExecutor(2) as threads:
-            application = asgi.BufferedApplication(parts, threads)
+            application = answering.BufferedApplication(parts, threads)
             await asyncio.wait_for(application(SCOPE, receive, send(left)), 30)
 
     asyncio.run(run())
@@ -115,7 +115,7 @@ def test_an_answer_ends_when_its_client_leaves():
 
 
 def test_an_answer_ends_when_its_client_reads_nothing(monkeypatch):
-    monkeypatch.setattr(asgi, "PART_SECONDS", 0.05)
+    monkeypatch.setattr(answering, "PART_SECONDS", 0.05)
     parts = Parts(10)
 
     def sending(_):

@@ -34,6 +34,14 @@ def test_a_token_made_with_another_secret_is_invalid(ids, settings):
     assert read_token(token) is None
 
 
+def test_a_token_from_before_the_secret_was_replaced_is_valid(ids, settings):
+    token = make_token(*ids)
+    settings.SECRET_KEY_FALLBACKS = ["another", settings.SECRET_KEY]
+    settings.SECRET_KEY = "new"
+    assert read_token(token) == ids
+    assert make_token(*ids) != token
+
+
 @pytest.mark.parametrize("token", ["", "A", "A" * 64, "é" * 64, "=" * 64, "!" * 64, "A" * 65])
 def test_a_text_that_is_no_token_is_invalid(token):
     assert read_token(token) is None

@@ -20,7 +20,7 @@ from channels_app.models import (
     Role,
 )
 from channels_app.services import api_key_issue, provider_credentials_store
-from notifications_app.models import Batch, HourlyStat, Notification, OutcomeMinute, Plan
+from notifications_app.models import Batch, EventHour, HourlyStat, Notification, OutcomeMinute, Plan
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.services import segment_create
 from tests.admin.support import signed_in
@@ -216,8 +216,11 @@ def _running(channel):
         recipient_count=sum(PLATFORMS.values()),
         delivered_count=delivered,
         bounced_count=bounced,
+        received_count=38_520,
         clicked_count=1_204,
+        dismissed_count=9_310,
     )
+    _events(notification, began)
     Notification.objects.filter(pk=notification.pk).update(created_at=began)
     codes = {"web": "endpoint_gone", "android": "unregistered", "ios": "unregistered"}
     shares = (0.14, 0.22, 0.25, 0.26, 0.13)
@@ -253,6 +256,20 @@ def _running(channel):
                     count=int(count * share),
                 )
     return notification
+
+
+def _events(notification, began):
+    """As many as the notification counts: (received, clicked, dismissed)."""
+    reported = {"web": (33_900, 871, 9_310), "android": (4_431, 264, 0), "ios": (189, 69, 0)}
+    for platform, (received, clicked, dismissed) in reported.items():
+        EventHour.objects.create(
+            notification=notification,
+            hour=began.replace(minute=0, second=0, microsecond=0),
+            platform=platform,
+            received=received,
+            clicked=clicked,
+            dismissed=dismissed,
+        )
 
 
 def _pause_apple(channel):

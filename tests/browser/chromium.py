@@ -7,6 +7,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 _PATH = shutil.which("chromium")
+_ARGUMENTS = ["--no-sandbox"]
+# For pages without notifications. It has no windows, and takes much less processor time.
+WINDOWLESS_PATH = shutil.which("chromium-headless-shell") or _PATH
 
 
 def skip_without_chromium():
@@ -15,14 +18,34 @@ def skip_without_chromium():
 
 
 @contextmanager
-def running_chromium(*arguments):
+def running_chromium(*arguments, path=_PATH):
     """The browser. Playwright keeps an event loop in this thread, and Django refuses to run in
     one."""
     skip_without_chromium()
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        browser = playwright.chromium.launch(
-            executable_path=_PATH, args=["--no-sandbox", *arguments]
-        )
-        yield browser
-        browser.close()
+        with _launched(playwright.chromium, path, *arguments) as browser:
+            yield browser
+
+
+def beside(browser):
+    """A Chromium with windows, and so with notifications, beside another browser of Playwright,
+    which can run only once in a thread."""
+    return _launched(browser.browser_type, _PATH)
+
+
+@contextmanager
+def beside_with_profile(browser, folder, environment):
+    """The same with a profile in the folder, as its only context."""
+    launched = browser.browser_type.launch_persistent_context(
+        folder, executable_path=_PATH, env=environment, args=_ARGUMENTS
+    )
+    yield launched
+    launched.close()
+
+
+@contextmanager
+def _launched(kind, path, *arguments):
+    browser = kind.launch(executable_path=path, args=[*_ARGUMENTS, *arguments])
+    yield browser
+    browser.close()

@@ -102,9 +102,9 @@ def _photograph(address, paths, session):
 
 def _prepare(page, name):
     if name == "compose":
-        page.get_by_label("Title").fill("Oat croissants are back")
-        page.get_by_label("Text").fill("Warm from seven, at both shops. The coffee is on us.")
-        page.get_by_label("Opens").fill("https://bakery.example/croissants")
+        page.get_by_label("Title", exact=True).fill("Oat croissants are back")
+        page.locator("#body").fill("Warm from seven, at both shops. The coffee is on us.")
+        page.get_by_label("Opens", exact=True).fill("https://bakery.example/croissants")
         page.get_by_role("checkbox", name="Android").check()
         page.get_by_text("bytes").first.wait_for()
         page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Notification
 from tests.api.support import owner_of
-from tests.browser.chromium import running_chromium
+from tests.browser.chromium import WINDOWLESS_PATH, running_chromium
 from tests.factories import make_channel
 from tests.pipeline.processes import running_web
 from tests.pipeline.support import until
@@ -22,7 +22,7 @@ def service(django_db_setup, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chromium():
-    with running_chromium() as browser:
+    with running_chromium(path=WINDOWLESS_PATH) as browser:
         yield browser
 
 
@@ -36,7 +36,7 @@ def requested():
 def page(service, chromium, transactional_db, requested):
     with chromium.new_context() as context:
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(120_000)
         page.on("request", lambda request: requested.append(request.url))
         page.goto(f"{service}/docs")
         yield page
@@ -71,7 +71,7 @@ def test_the_key_survives_a_reload(page):
     until(lambda: "psk_example" in page.evaluate("JSON.stringify(localStorage)"))
     page.reload()
 
-    expect(page.get_by_label("Value").first).to_have_value("psk_example", timeout=30_000)
+    expect(page.get_by_label("Value").first).to_have_value("psk_example", timeout=120_000)
 
 
 def test_each_call_is_shown_in_the_languages_of_the_examples(page):

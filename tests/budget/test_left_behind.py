@@ -34,9 +34,10 @@ ROWS = {
     "channels_app_channelhour",  # shards of a channel's hour
     "axes_accessattempt",  # kept for minutes
 }
-# Keys without an expiry; there are as many as queues, worker processes and open breakers.
+# Keys without an expiry; there are as many as queues, worker processes and open breakers, and two
+# for metrics.
 FIXED_KEYS = re.compile(
-    r"pushsvc:workers:\w+|pushsvc:breaker:(open|probes)"
+    r"pushsvc:workers:\w+|pushsvc:breaker:(open|probes)|pushsvc:metrics:(sums|processes)"
     r"|_kombu\.binding[\w.]*|unacked\w*|tick|plan|web"
 )
 MOST_LIMITS = 10  # keys for one address

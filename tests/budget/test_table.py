@@ -44,7 +44,7 @@ def test_every_fault_names_existing_tests(row):
     """A test by its file, or by a part of its name."""
     _, _, _, tests, _ = row.split("|")
     folder = CHECKOUT / "tests" / "faults"
-    files = {str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("tests/*/test_*.py")}
+    files = {str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("tests/**/test_*.py")}
     files |= {path.name for path in folder.glob("test_*.py")}
     functions = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))
 

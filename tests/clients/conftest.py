@@ -9,6 +9,7 @@ from django.test import override_settings
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import WebSandbox, running_sandbox
 from tests.browser.database import emptied_at_the_end
+from tests.clients.generators import Workshop
 from tests.factories import make_channel, make_key
 from tests.pipeline.processes import running_web
 
@@ -57,6 +58,11 @@ def _service(_push_service, transactional_db, tmp_path_factory):
         redis_client().flushdb()
         with running_web(log, "worker-plan", "worker-web", "beat") as address:
             yield address
+
+
+@pytest.fixture(scope="session")
+def workshop(request):
+    return Workshop(request.config.cache.mkdir("clients"))
 
 
 @pytest.fixture

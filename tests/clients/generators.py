@@ -1,10 +1,21 @@
-"""Generators of clients, as requirements/clients.in and .ci/clients pin them, and compilers."""
+"""Clients that generators make of docs/openapi.yaml, and programs with them.
 
+requirements/clients.in and .ci/clients pin the generators. What they make is kept in pytest's cache
+until something changes of which it is made.
+"""
+
+import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +25,63 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 TOOLS = CHECKOUT / ".venv" / "clients"
 PYTHON = TOOLS / "bin" / "python"
 NODE = TOOLS / "bin" / "node"
+GO_MODULES = TOOLS / "go"
+GO_AT_LEAST = (1, 23)  # as go.mod of the generated module says
 TSC_OPTIONS = ["--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck"]
+MADE_OF = [
+    *[DOCUMENT, Path(__file__), *sorted(PROGRAMS.iterdir())],
+    *[CHECKOUT / "requirements" / name for name in ("clients.txt", "dev.txt")],
+    *[CHECKOUT / ".ci" / "clients" / name for name in ("package-lock.json", "go.sum")],
+    *sorted((CHECKOUT / "clients" / "typescript").iterdir()),
+]
+# For OpenAPI Generator: {folder: its settings}.
+LANGUAGES: dict[str, dict[str, Any]] = {
+    "python": {"packageName": "generated"},
+    "typescript-fetch": {"additionalProperties": {"importFileExtension": ".js"}},
+    "go": {"gitHost": "generated.example", "gitUserId": "pushsvc", "gitRepoId": "client"},
+    "php": {},
+}
+
+
+@dataclass(frozen=True)
+class Workshop:
+    root: Path
+
+    def kept(self, make: Callable[["Workshop", Path], None]) -> Path:
+        """The folder that `make` filled, now or in an earlier run."""
+        folder = self.root / make.__name__
+        stamp = folder / "made-of"
+        if not stamp.exists() or stamp.read_text() != _digest():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            make(self, folder)
+            stamp.write_text(_digest())
+        return folder
+
+
+@cache
+def _digest() -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in MADE_OF)).hexdigest()
 
 
 def require_tools():
     if not (TOOLS / "node_modules").exists():
         pytest.skip("the generators of clients are not installed (make clients installs them)")
+
+
+def require_go():
+    said = _go_says("GOVERSION") if shutil.which("go") else ""
+    version = tuple(map(int, re.findall(r"\d+", said)[:2]))
+    if version < GO_AT_LEAST:
+        pytest.skip("Go 1.23 or newer is not installed")
+    if not GO_MODULES.exists():
+        pytest.skip("Go was installed after the generators of clients (make clients again)")
+
+
+def require_php():
+    loads = ["php", "-r", "require 'GuzzleHttp/autoload.php'; mb_strlen('');"]
+    if not shutil.which("php") or subprocess.run(loads, capture_output=True).returncode != 0:
+        pytest.skip("PHP with Guzzle and mbstring is not installed (.ci/programs installs both)")
 
 
 def run(*command, cwd, **environment):
@@ -37,56 +99,89 @@ def run(*command, cwd, **environment):
     return done.stdout
 
 
-def openapi_python_client(folder):
+def go_cache():
+    """The user's own: without it Go compiles its standard library again."""
+    return _go_says("GOCACHE")
+
+
+def _go_says(name):
+    ask = [shutil.which("go"), "env", name]
+    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+
+
+# --- what is made once ----------------------------------------------------------------------------
+
+
+def openapi_generator(_workshop, folder):
+    """All of its languages by one process: Java starts slowly."""
+    names = []
+    for language, more in LANGUAGES.items():
+        settings = more | {
+            "generatorName": language,
+            "inputSpec": str(DOCUMENT),
+            "outputDir": language,
+        }
+        names.append(f"{language}.json")
+        (folder / names[-1]).write_text(json.dumps(settings))
+    run("openapi-generator-cli", "batch", "--fail-fast", *names, cwd=folder)
+
+
+def openapi_generator_for_python(workshop, folder):
+    _copy(workshop.kept(openapi_generator) / "python" / "generated", folder)
+    _check_python(folder, "openapi_generator.py")
+
+
+def openapi_generator_for_typescript(workshop, folder):
+    _copy(workshop.kept(openapi_generator) / "typescript-fetch", folder)
+    compile_typescript(folder, "openapi_generator.ts")
+
+
+def openapi_generator_for_go(workshop, folder):
+    _copy(workshop.kept(openapi_generator) / "go", folder)
+    program = folder / "generated" / "program"
+    program.mkdir()
+    shutil.copy(PROGRAMS / "openapi_generator.go", program / "main.go")
+    modules = {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOMODCACHE": str(GO_MODULES)}
+    build = ["go", "build", "-o", folder / "program", "./program"]
+    run(*build, cwd=folder / "generated", GOCACHE=go_cache(), GOTOOLCHAIN="local", **modules)
+
+
+def openapi_generator_for_php(workshop, folder):
+    _copy(workshop.kept(openapi_generator) / "php", folder)
+    shutil.copy(PROGRAMS / "openapi_generator.php", folder)
+
+
+def openapi_python_client(_workshop, folder):
     options = ["--path", DOCUMENT, "--output-path", "generated", "--meta", "none"]
     said = run("openapi-python-client", "generate", "--fail-on-warning", *options, cwd=folder)
     assert "WARNING" not in said
-    return _checked_python(folder, "openapi_python_client.py")
+    _check_python(folder, "openapi_python_client.py")
 
 
-def openapi_generator_for_python(folder):
-    _generate(folder, "python", "-o", "package", "--package-name", "generated")
-    shutil.move(folder / "package" / "generated", folder / "generated")
-    return _checked_python(folder, "openapi_generator.py")
-
-
-def openapi_generator_for_typescript(folder):
-    more = "--additional-properties=importFileExtension=.js"
-    _generate(folder, "typescript-fetch", "-o", "generated", more)
-    return compiled(folder, "openapi_generator.ts")
-
-
-def openapi_fetch(folder):
-    run("openapi-typescript", DOCUMENT, "-o", "generated.d.ts", cwd=folder)
+def openapi_fetch(_workshop, folder):
+    """With the types that openapi-typescript made for clients/typescript, whose test says that they
+    are those of the document."""
+    shutil.copy(CHECKOUT / "clients" / "typescript" / "schema.d.ts", folder / "generated.d.ts")
     (folder / "node_modules").symlink_to(TOOLS / "node_modules")
-    return compiled(folder, "openapi_fetch.ts")
+    compile_typescript(folder, "openapi_fetch.ts")
 
 
-def compiled(folder, program):
-    """How to run a program of TypeScript, once its types are checked."""
+def client_types(_workshop, folder):
+    run(CHECKOUT / ".ci" / "client-types", folder, cwd=folder)
+
+
+def compile_typescript(folder, program):
     shutil.copy(PROGRAMS / program, folder)
     (folder / "package.json").write_text('{"type": "module"}')
     run("tsc", *TSC_OPTIONS, program, cwd=folder)
-    return NODE, Path(program).with_suffix(".js")
 
 
-def _checked_python(folder, program):
-    """How to run a program of Python, once its types are checked."""
+def _copy(made, folder):
+    shutil.copytree(made, folder / "generated")
+
+
+def _check_python(folder, program):
     shutil.copy(PROGRAMS / program, folder)
+    check = [sys.executable, "-m", "mypy", "--config-file", "", "--strict"]
     packages = ["--python-executable", PYTHON, "--follow-imports", "silent"]
-    run(
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file",
-        "",
-        "--strict",
-        *packages,
-        program,
-        cwd=folder,
-    )
-    return PYTHON, program
-
-
-def _generate(folder, language, *options):
-    run("openapi-generator-cli", "generate", "-i", DOCUMENT, "-g", language, *options, cwd=folder)
+    run(*check, *packages, program, cwd=folder)

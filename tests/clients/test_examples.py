@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.generators import go_cache
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = CHECKOUT / "examples"
 NODE = CHECKOUT / ".venv" / "node" / "bin"  # where make lint installs it
@@ -38,9 +40,11 @@ def test_an_example_subscribes_sends_waits_and_shows_an_error(name, shop, tmp_pa
         if found(needed) is None:
             pytest.skip(f"{needed} is not installed (.ci/programs installs it on Debian)")
 
+    own = {"GOCACHE": go_cache()} if program == "go" else {}
+
     done = subprocess.run(
         [found(program), *options, str(EXAMPLES / name)],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **shop.environment()},
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **own, **shop.environment()},
         capture_output=True,
         text=True,
         timeout=300,

@@ -13,6 +13,7 @@ SAID = r"""subscribed [-0-9a-f]{36}
 sent ([-0-9a-f]{36})
 result sent: 1 of 1
 refused 400 segment_not_found
+paused true not_running
 cancelled 1 0
 true null
 """
@@ -35,9 +36,11 @@ def project(tmp_path_factory):
 
 
 def test_it_does_all_that_it_offers(project, shop):
-    program = generators.compiled(project, "typescript_client.ts")
+    generators.compile_typescript(project, "typescript_client.ts")
 
-    said = generators.run(*program, cwd=project, **shop.environment())
+    said = generators.run(
+        generators.NODE, "typescript_client.js", cwd=project, **shop.environment()
+    )
 
     assert re.fullmatch(SAID, said), said
 
@@ -86,11 +89,11 @@ def test_what_does_not_help_is_an_error(project, answers, retries, raised):
     assert len(requests) == len(answers)
 
 
-def test_its_types_are_those_of_the_document(tmp_path):
+def test_its_types_are_those_of_the_document(workshop):
     generators.require_tools()
 
-    generators.run(generators.CHECKOUT / ".ci" / "client-types", tmp_path, cwd=tmp_path)
+    folder = workshop.kept(generators.client_types)
 
     for name in ("schema.d.ts", "index.d.ts"):
-        made, kept = (tmp_path / name).read_text(), (PACKAGE / name).read_text()
+        made, kept = (folder / name).read_text(), (PACKAGE / name).read_text()
         assert made == kept, f"{name} is old: run make openapi"

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A PEM file with a self-signed certificate for 127.0.0.1 and its key."""
+    """A PEM file: a self-signed certificate for 127.0.0.1 and images.example.org, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "push sandbox")])
     now = datetime.datetime.fromtimestamp(0, datetime.UTC)
@@ -24,7 +24,13 @@ def certificate(tmp_path_factory):
         .not_valid_before(now)
         .not_valid_after(now + datetime.timedelta(days=40_000))
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+            x509.SubjectAlternativeName(
+                [
+                    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+                    x509.DNSName("images.example.org"),
+                ]
+            ),
+            False,
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .sign(key, hashes.SHA256())

@@ -1,29 +1,51 @@
-"""Faults of the broker and of the messages in it."""
+"""Faults of the broker and of the messages in it, and of Redis, which holds limits."""
 
 import signal
 import time
+from contextlib import contextmanager
+
+from kombu import Connection, Producer
+from kombu.exceptions import ChannelError
 
 from tests.faults.support import wait_at_random
 
 QUEUES = ("tick", "plan", "web", "android", "ios")
+_SENT_AGAIN = ("correlation_id", "reply_to", "delivery_mode", "priority")
 
 
 def empty(system):
     system.redis.flushall()
+    purge(system, *QUEUES)
+
+
+def purge(system, *queues):
+    """Deletes the messages that wait in these queues."""
+    with _channel(system) as channel:
+        for queue in queues:
+            _take(channel, queue)
+
+
+def is_rung(system, queue):
+    """Whether a message waits in the queue."""
+    with _channel(system) as channel:
+        try:
+            return channel.queue_declare(queue, passive=True).message_count > 0
+        except ChannelError:  # there is no such queue yet
+            return False
 
 
 def kill(system):
-    """Redis comes back after a moment, empty."""
-    system.kill_redis()
+    """It comes back after a moment, Redis empty."""
+    system.kill_brokers()
     wait_at_random(system, 2.0)
     system.revive_servers()
 
 
 def silence(system, seconds):
     """The broker accepts connections and answers nothing."""
-    system.signal_redis(signal.SIGSTOP)
+    system.signal_brokers(signal.SIGSTOP)
     time.sleep(seconds)
-    system.signal_redis(signal.SIGCONT)
+    system.signal_brokers(signal.SIGCONT)
 
 
 def slow_down(system, seconds):
@@ -37,18 +59,48 @@ def slow_down(system, seconds):
 def meddle(system, held):
     """Once over all queues: some messages are doubled, some are taken away, some that were taken
     away earlier are put back, all in another order. `held`: the messages taken away, by queue."""
-    for queue in QUEUES:
-        waiting = system.redis.lrange(queue, 0, -1) if system.redis.exists(queue) else []
-        for message in waiting:
-            system.redis.lrem(queue, 1, message)
-        late = held.setdefault(queue, [])
-        back = [late.pop() for _ in range(len(late) // 2)]
-        doubled = [message for message in waiting if system.random.random() < 0.5]
-        messages = waiting + doubled + back
-        system.random.shuffle(messages)
-        for message in messages:
-            if system.random.random() < 0.3:
-                late.append(message)
-            else:
-                system.redis.lpush(queue, message)
+    with _channel(system) as channel:
+        for queue in QUEUES:
+            _meddle_with(channel, queue, held.setdefault(queue, []), system.random)
     time.sleep(0.02)
+
+
+def _meddle_with(channel, queue, late, chance):
+    waiting = _take(channel, queue)
+    back = [late.pop() for _ in range(len(late) // 2)]
+    doubled = [message for message in waiting if chance.random() < 0.5]
+    messages = waiting + doubled + back
+    chance.shuffle(messages)
+    for message in messages:
+        if chance.random() < 0.3:
+            late.append(message)
+        else:
+            _put(channel, queue, message)
+
+
+@contextmanager
+def _channel(system):
+    with Connection(system.engine.broker.url) as connection:
+        yield connection.channel()
+
+
+def _take(channel, queue):
+    taken = []
+    try:
+        while message := channel.basic_get(queue, no_ack=True):
+            taken.append(message)
+    except ChannelError:  # there is no such queue yet
+        pass
+    return taken
+
+
+def _put(channel, queue, message):
+    Producer(channel).publish(
+        message.body,
+        exchange="",
+        routing_key=queue,
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        headers=message.headers,
+        **{name: message.properties.get(name) for name in _SENT_AGAIN},
+    )

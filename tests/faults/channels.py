@@ -158,6 +158,10 @@ class Channel:
         """`act`: `pause`, `resume` or `stop`. The answer's status."""
         return self._call("POST", f"/notification/{notification_id}/{act}").status
 
+    def edit(self, notification_id, **changes):
+        """The answer's status."""
+        return self._call("PATCH", f"/notification/{notification_id}", changes).status
+
     def read(self, notification_id):
         reply = self._call("GET", f"/notification/{notification_id}")
         assert reply.status == 200, reply

@@ -104,6 +104,23 @@ def notification_of(receipt):
     return UUID(receipt.message["data"]["notification_id"])
 
 
+def text_of(receipt):
+    """The body of the message, from any sandbox."""
+    if hasattr(receipt, "plaintext"):
+        return json.loads(receipt.plaintext)["body"]
+    if hasattr(receipt, "payload"):
+        return json.loads(receipt.payload)["aps"]["alert"]["body"]
+    return receipt.message["notification"]["body"]
+
+
+def stored(channel):
+    """The ids of all notifications."""
+    rows = channel.system.rows(
+        "SELECT id FROM notifications_app_notification WHERE channel_id = %s", [channel.id]
+    )
+    return {row[0] for row in rows}
+
+
 def active(channel):
     """The ids of active subscriptions."""
     rows = channel.system.rows(

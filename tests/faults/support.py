@@ -68,11 +68,13 @@ def each_in_the_middle(channel, platforms, act):
 
 
 def end_time(channel, notification_id):
-    """Moves the notification's deadline into the past."""
+    """Moves the notification's deadline, and that of its parts, into the past."""
     channel.system.rows(
-        "UPDATE notifications_app_notification SET deadline_at = now() - '1 s'::interval"
+        "WITH plans AS (UPDATE notifications_app_plan SET deadline_at = now() - '1 s'::interval"
+        " WHERE notification_id = %s)"
+        " UPDATE notifications_app_notification SET deadline_at = now() - '1 s'::interval"
         " WHERE id = %s AND deadline_at IS NOT NULL",
-        [notification_id],
+        [notification_id, notification_id],
     )
 
 
@@ -144,6 +146,22 @@ def meanwhile(act, *, times=None):
         thread.join()
     if failures:
         raise failures[0]
+
+
+@contextmanager
+def under_load(channel):
+    """In the block, a client sends to some devices of each platform all the time, and repeats what
+    nobody answered. Yields the ids of what was accepted."""
+    audience(channel, many(30))
+    accepted = []
+
+    def send():
+        await_part(channel, len(accepted) - 2)  # no more than three are being sent
+        accepted.append(channel.send(*PLATFORMS))
+        wait_at_random(channel.system, 0.3)
+
+    with meanwhile(send):
+        yield accepted
 
 
 _PASS_WAITS = """

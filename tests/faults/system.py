@@ -8,8 +8,8 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -22,16 +22,15 @@ import psycopg
 import redis
 from cryptography.fernet import Fernet
 
-from pushsvc.local import embedded
 from pushsvc.local.embedded.processes import ProcessRecord
 from pushsvc.local.embedded.server import free_port
 from pushsvc.local.supervisor.http import Origin, UnreachableError
-from tests import leftovers
+from tests import forked, leftovers
 from tests.faults import settings as shortened
 from tests.faults.channels import Channel
+from tests.faults.engines.engine import Engine
 from tests.faults.scale import patience
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PLATFORMS = ("web", "android", "ios")
 WORKERS = ("worker-plan", "worker-web", "worker-android", "worker-ios")
 EVERYTHING = ("web", *WORKERS, "beat")
@@ -50,7 +49,7 @@ class System:
         self.home = home
         self.sandboxes = sandboxes
         leftovers.end_home_with_us(home)
-        self.servers = embedded.start(home, durable=False)  # the machine loses no power
+        self.engine = Engine(home)
         self.port = free_port()
         self.service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
         self.environment = self._environment()
@@ -62,6 +61,7 @@ class System:
         self._started_at = {}
         self._running = {name: [] for name in EVERYTHING}
         self._database = None
+        self._database_name = ""  # as the engine has it
         self._channels = []
         self._one_stop_at_a_time = threading.Lock()
         self.redis: Any = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
@@ -74,7 +74,7 @@ class System:
         self.unclean_ends = []
         self._log.flush()
         self._log_begins = self._log_path.stat().st_size
-        self.servers.revive()
+        self.engine.revive()
         self.run_all()
         until(self.is_up, "the service is up")
         until(self._do_workers_hear, "the workers hear")
@@ -86,7 +86,7 @@ class System:
         """Shows the processes' latest output if the test failed."""
         for name in EVERYTHING:
             self.wake(name)
-        self.signal_redis(signal.SIGCONT)
+        self.signal_brokers(signal.SIGCONT)
         if has_failed:
             print("\n".join(self.logged("")[-60:]))  # noqa: T201 (for who reads why)
 
@@ -96,6 +96,10 @@ class System:
             log.seek(self._log_begins)
             text = log.read().decode(errors="replace")
         return [line for line in text.splitlines() if event in line]
+
+    def fields(self, event):
+        """Those of each of these lines that is whole."""
+        return [json.loads(line)["fields"] for line in self.logged(event) if line.endswith("}")]
 
     def channel(self):
         """A new channel with a key that has all scopes."""
@@ -110,21 +114,13 @@ class System:
             if not self.alive(name):
                 self.start(name)
 
-    def start(self, name, **changed):
+    def start(self, name, checkout=forked.CHECKOUT, **changed):
         """One more process of this name; `changed`: variables of its environment."""
-        command = _commands()[name]
-        if self._running[name]:  # Nodes of one kind on one host need different names.
-            command = command.replace("@%h", f"{len(self._running[name]) + 1}@%h")
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {command}"],
-            cwd=CHECKOUT,
-            env=self.environment | changed,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
-        leftovers.end_group_with_us(process.pid)
+        command = forked.procfile(checkout)[name]
+        # Nodes of one kind on one host need different names.
+        if self._running[name] and name in WORKERS:
+            command += f" --name {name}-{len(self._running[name]) + 1}"
+        process = forked.start(command, self.environment | changed, self._log, checkout)
         self._running[name].append(process)
         self._started_at[name] = time.time()
         return process
@@ -171,12 +167,12 @@ class System:
         for process in self.alive(name):
             self._signal(process, signal.SIGCONT)
 
-    def replace(self, *names):
-        """A deploy: old processes finish while new ones start."""
+    def replace(self, *names, checkout=forked.CHECKOUT):
+        """A deploy: old processes finish while new ones start, which run the checkout's code."""
         for name in names:
             old = self.alive(name)
             if name != "web":  # its port is in use for as long as it runs
-                self.start(name)
+                self.start(name, checkout)
             for process in old:
                 self._terminate(process)
             for process in old:
@@ -184,7 +180,7 @@ class System:
                     f"{name} did not end well"
                 )
             if name == "web":
-                self.start(name)
+                self.start(name, checkout)
                 until(self.is_up, "the service is up again")
 
     @staticmethod
@@ -202,31 +198,38 @@ class System:
 
     def restart_postgres(self, how=signal.SIGINT):
         """SIGINT ends sessions and writes a checkpoint; SIGQUIT is a crash with recovery."""
-        server = self.servers.servers["DATABASE_URL"]
-        server.stop_signals = (how, signal.SIGQUIT)  # type: ignore[misc]
+        server = self.engine.postgres
+        server.stop_signals = (how, signal.SIGQUIT)
         server.stop(seconds=20)
-        self.servers.revive()
+        self.engine.revive()
+
+    def use_database(self, name):
+        """From now on, for this object and for processes that are started."""
+        self._database_name = name
+        self.environment["DATABASE_URL"] = _with_path(self.environment["DATABASE_URL"], name)
+        self._database.close()
+        self._database = None
+
+    @property
+    def _database_url(self):
+        """Of PostgreSQL itself, whatever is in front of it."""
+        url = self.engine.database_url
+        return _with_path(url, self._database_name) if self._database_name else url
 
     def stop_postgres(self):
-        self.servers.servers["DATABASE_URL"].stop(seconds=20)
+        self.engine.postgres.stop(seconds=20)
 
-    def kill_redis(self):
-        """Redis comes back empty."""
-        server = self.servers.servers["REDIS_URL"]
-        self.signal_redis(signal.SIGKILL)
-        until(lambda: not server.is_alive(), "Redis is dead")
-        for file in server.data.rglob("*aof*"):
-            if file.is_file():
-                file.unlink()
+    def kill_brokers(self):
+        """Redis comes back empty, and another broker with what it stored."""
+        for server in self.engine.brokers:
+            self.engine.kill(server)
 
-    def signal_redis(self, number):
-        os.kill(self._redis_pid(), number)
-
-    def _redis_pid(self):
-        return json.loads((self.home / "run" / "redis.json").read_text())["pid"]
+    def signal_brokers(self, number):
+        for server in self.engine.brokers:
+            server._record.signal(number)
 
     def revive_servers(self):
-        self.servers.revive()
+        self.engine.revive()
 
     def rows(self, statement, parameters=None):
         """The rows of one committed statement. It is repeated while the database is away."""
@@ -234,7 +237,7 @@ class System:
         while True:
             try:
                 if self._database is None:
-                    url = self.environment["DATABASE_URL"]
+                    url = self._database_url
                     self._database = psycopg.connect(url, autocommit=True, connect_timeout=3)
                 found = self._database.execute(statement, parameters)
                 return found.fetchall() if found.description else []
@@ -250,7 +253,7 @@ class System:
 
     def connect(self):
         """A database connection of the test's own."""
-        return psycopg.connect(self.environment["DATABASE_URL"])
+        return psycopg.connect(self._database_url, connect_timeout=30)
 
     def end_leases(self, *platforms):
         """Ends the leases of dead workers, as if their time had passed. All workers of the
@@ -286,7 +289,7 @@ class System:
             self._database.close()
         self.redis.close()
         self._log.close()
-        self.servers.stop()
+        self.engine.stop()
 
     def _do_workers_hear(self):
         """Each worker has reported itself in Redis since it was started."""
@@ -308,8 +311,8 @@ class System:
         return not any(c.laddr.port in ports and c.status != psutil.CONN_LISTEN for c in ours)
 
     def do_beats_tick(self):
-        """Each beat has connected to Redis, as it does to send its first tick."""
-        port = urlsplit(self.environment["REDIS_URL"]).port
+        """Each beat has connected to the broker, as it does to send its first tick."""
+        port = self.engine.broker.port
         return all(
             any(
                 connection.raddr and connection.raddr.port == port
@@ -325,30 +328,25 @@ class System:
             return False
 
     def _command(self, *arguments):
-        """The output of `tests.faults.commands`, run over this system's database."""
-        command = [sys.executable, "-m", "tests.faults.commands", *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            cwd=CHECKOUT,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            timeout=patience(3 * _TOO_LONG),
-            check=True,
-        )
-        return done.stdout
+        """The last line that `tests.faults.commands` wrote, run over this system's database."""
+        words = shlex.join(["python", "-m", "tests.faults.commands", *map(str, arguments)])
+        code, said = forked.run(words, self.environment, timeout=patience(3 * _TOO_LONG))
+        assert code == 0, said
+        return said.rpartition("\n")[2]
 
     def _environment(self):
         sandboxes = self.sandboxes
+        urls = self.engine.environment
+        database = urls["DATABASE_URL"]
         return {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
-            **self.servers.environment,
+            **urls,
             # A busy machine may take longer than the service's 3 seconds.
-            "DATABASE_URL": self.servers.environment["DATABASE_URL"] + "?connect_timeout=30",
+            "DATABASE_URL": f"{database}{'&' if '?' in database else '?'}connect_timeout=30",
+            "WEB_WAIT_SECONDS": "600",
             "SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
             "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
             "ALLOWED_HOSTS": "127.0.0.1",
@@ -361,7 +359,12 @@ class System:
             "GOOGLE_TOKEN_URI": sandboxes.fcm.token_uri,
             "APNS_SERVER": sandboxes.apns.server,
             "PROVIDER_CA_FILE": str(sandboxes.apns.ca_file),
+            "SSL_CERT_FILE": os.devnull,  # as in tests/plugin.py
         }
+
+
+def _with_path(url, name):
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
 def until(is_so, what, *, seconds=_TOO_LONG):
@@ -390,8 +393,3 @@ def _is_stopped(leader):
     members = ProcessRecord.of(leader).group()
     stats = [each for m in members for each in Path(f"/proc/{m.pid}/task").glob("*/stat")]
     return all(each.read_text().rpartition(") ")[2].startswith("T") for each in stats)
-
-
-def _commands():
-    lines = (CHECKOUT / "Procfile").read_text().splitlines()
-    return dict(line.split(": ", 1) for line in lines)

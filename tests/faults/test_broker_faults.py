@@ -26,7 +26,9 @@ def test_a_broker_that_is_emptied_and_killed_repeatedly_loses_nothing(system, ch
     broker.empty(system)  # no planner has been woken up for the last one
     system.start("worker-plan")
     until(lambda: is_planned(channel, notifications[-1]), "it is planned")
-    until(lambda: all(map(system.redis.llen, PLATFORMS)), "its batches are rung for")
+    until(
+        lambda: all(broker.is_rung(system, each) for each in PLATFORMS), "its batches are rung for"
+    )
     broker.empty(system)  # and no worker for its batches
     system.run_all()
     assert_exact(channel, notifications)

@@ -1,20 +1,28 @@
 """Processes that are told to stop."""
 
-from tests.faults.exactness import assert_exact
-from tests.faults.support import audience, await_part, each_in_the_middle, many, requests
-from tests.faults.system import EVERYTHING, PLATFORMS
+import signal
+import time
+
+from tests.faults.exactness import assert_exact, stored
+from tests.faults.support import (
+    audience,
+    await_part,
+    each_in_the_middle,
+    many,
+    requests,
+    under_load,
+)
+from tests.faults.system import EVERYTHING, PLATFORMS, until
 
 
-def test_a_deploy_under_load_doubles_nothing(system, channel):
-    audience(channel, many(400))
-    notifications = [channel.send(*PLATFORMS)]
-    await_part(channel, 0.1)
-    for name in system.random.sample(EVERYTHING, len(EVERYTHING)):
-        system.replace(name)
-        if name == "worker-plan":
-            notifications.append(channel.send(*PLATFORMS))
+def test_a_deploy_under_load_loses_and_doubles_nothing(system, channel):
+    with under_load(channel) as notifications:
+        for name in system.random.sample(EVERYTHING, len(EVERYTHING)):
+            await_part(channel, 0.5, since=requests(channel))
+            system.replace(name)
     assert_exact(channel, notifications)
-    assert requests(channel) == len(notifications) * 3 * many(400)
+    assert stored(channel) == set(notifications)
+    assert requests(channel) == len(notifications) * len(channel.devices)
 
 
 def test_workers_that_are_told_to_stop_hand_back_unsent_recipients(system, channel):
@@ -36,6 +44,27 @@ def test_workers_that_are_told_to_stop_hand_back_unsent_recipients(system, chann
     assert requests(channel) == len(pairs)
 
 
+def test_a_beat_that_waits_for_the_database_ends_when_it_is_told_to(system):
+    _await_ticks(system, 3)  # then it has something to save
+    with system.connect() as connection:
+        connection.execute("LOCK django_celery_beat_periodictasks")
+        until(lambda: system.value(_BEAT_WAITS), "beat waits for the lock")
+        (beat,) = system.alive("beat")
+        beat.send_signal(signal.SIGTERM)
+        time.sleep(1.0)  # a wait for the database looks for signals every 0.1 s
+    assert system.exit_codes([beat]) == [0]
+
+
+def _await_ticks(system, count):
+    for _ in range(count):
+        system.redis.delete("pushsvc:ticked")
+        until(lambda: system.redis.exists("pushsvc:ticked"), "beat ticks")
+
+
+_BEAT_WAITS = """
+SELECT EXISTS (SELECT FROM pg_locks
+               WHERE NOT granted AND relation = 'django_celery_beat_periodictasks'::regclass)
+"""
 _NOT_HANDED_BACK = """
 SELECT count(*) FROM notifications_app_batch
 WHERE notification_id = %s AND (status = 'leased' OR lapses > 0)

@@ -1,16 +1,25 @@
-"""Notifications that are paused, resumed and stopped while real workers send them.
+"""Notifications that are paused, edited, resumed and stopped while real workers send them.
 
 The sandboxes' receipts show what each device got.
 """
 
 import os
 import time
+from collections import defaultdict
 
-from tests.faults.exactness import assert_exact, codes, got, outcomes
+from tests.faults.exactness import (
+    assert_exact,
+    codes,
+    got,
+    notification_of,
+    outcomes,
+    text_of,
+)
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
 from tests.faults.system import PLATFORMS, until
 
 PROMISED = 10.0  # seconds after the answer in which calls may still begin
+LATE_READ = 2.0  # seconds until a busy sandbox has read what a killed worker sent
 
 
 def slow_audience(channel, count):
@@ -77,11 +86,11 @@ def test_a_notification_that_is_stopped_reaches_nobody_else(system, channel):
     _print_lag(calls, stopped_at)
 
 
-def test_pauses_stops_kills_and_new_credentials_in_any_order_leave_everything_exact(
+def test_pauses_stops_edits_kills_and_new_credentials_in_any_order_leave_everything_exact(
     system, channel
 ):
     slow_audience(channel, many(150))
-    notifications, stopped = [], {}
+    notifications, told = [], Told()
     for _ in range(int(os.environ.get("FAULTS_ROUNDS", "3"))):
         before = requests(channel)
         notifications.append(channel.send(*PLATFORMS))
@@ -89,7 +98,7 @@ def test_pauses_stops_kills_and_new_credentials_in_any_order_leave_everything_ex
         for act in system.random.choices(ACTS, k=4):
             notification = system.random.choice(notifications)
             print(f"after {requests(channel)} requests: {act.__name__}", flush=True)  # noqa: T201
-            act(system, channel, notification, stopped)
+            act(system, channel, notification, told)
             wait_at_random(system, 0.5)
     for notification in notifications:
         assert channel.change(notification, "resume") == 200
@@ -100,44 +109,95 @@ def test_pauses_stops_kills_and_new_credentials_in_any_order_leave_everything_ex
     for notification in notifications:
         rows = outcomes(channel, notification).values()
         assert {code for _, code, *_ in rows} <= {"", "stopped"}
-        assert notification in stopped or {code for _, code, *_ in rows} == {""}
-    for notification, at in stopped.items():
+        assert notification in told.stopped or {code for _, code, *_ in rows} == {""}
+    for notification, at in told.stopped.items():
         times = [each for times in got(channel)[notification].values() for each in times]
         assert not [each for each in times if each > at + PROMISED + 0.2]
+    _assert_texts_are_those_of_the_last_edit(channel, notifications, told)
 
 
-def pause(_system, channel, notification, _stopped):
+class Told:
+    """What was answered: since when a notification is stopped, and its texts, each from the moment
+    at which its edit was asked for and answered."""
+
+    def __init__(self):
+        self.stopped = {}
+        self.texts = defaultdict(list)
+
+
+def _assert_texts_are_those_of_the_last_edit(channel, notifications, told):
+    """An edit is only answered while no worker holds a batch. A request that a worker sent before
+    it was killed may be read by the sandbox a moment later."""
+    for device in channel.devices.values():
+        for receipt in list(device.receipts):
+            edits = told.texts[notification_of(receipt)]
+            known = {text for text, asked, _ in edits if asked < receipt.at}
+            assert text_of(receipt) in known | {"Fresh bread"}
+            answered = [text for text, _, at in edits if at < receipt.at - LATE_READ]
+            if answered:
+                assert text_of(receipt) in texts_from(edits, answered[-1])
+    edited = sum(len(told.texts[notification]) for notification in notifications)
+    print(f"{edited} edits were answered")  # noqa: T201 (a figure)
+
+
+def texts_from(edits, text):
+    """This one and later ones."""
+    texts = [each for each, _, _ in edits]
+    return texts[texts.index(text) :]
+
+
+def pause(_system, channel, notification, _told):
     assert channel.change(notification, "pause") in (200, 409)
 
 
-def resume(_system, channel, notification, _stopped):
+def edit(_system, channel, notification, told):
+    """Of what is paused, once the workers have learned it. What has ended meanwhile is refused."""
+    channel.change(notification, "pause")
+    text, asked = f"Edit {len(told.texts[notification])}", time.time()
+    answers = []
+
+    def is_answered():
+        answers.append(channel.edit(notification, body=text))
+        return answers[-1] == 200 or not is_running(channel, notification)
+
+    until(is_answered, "no worker holds a batch")
+    assert set(answers) <= {200, 409}
+    if answers[-1] == 200:
+        told.texts[notification].append((text, asked, time.time()))
+
+
+def is_running(channel, notification):
+    return channel.read(notification)["status"] in ("pending", "processing")
+
+
+def resume(_system, channel, notification, _told):
     assert channel.change(notification, "resume") == 200
 
 
-def stop(_system, channel, notification, stopped):
+def stop(_system, channel, notification, told):
     if channel.change(notification, "stop") == 200:
-        stopped.setdefault(notification, time.time())
+        told.stopped.setdefault(notification, time.time())
 
 
-def kill_a_worker(system, _channel, _notification, _stopped):
+def kill_a_worker(system, _channel, _notification, _told):
     platform = system.random.choice(PLATFORMS)
     system.kill(f"worker-{platform}")
     system.end_leases(platform)
     system.run_all()
 
 
-def kill_the_planner(system, _channel, _notification, _stopped):
+def kill_the_planner(system, _channel, _notification, _told):
     system.kill("worker-plan")
     system.end_plan_leases()
     system.run_all()
 
 
-def replace_credentials(_system, channel, _notification, _stopped):
+def replace_credentials(_system, channel, _notification, _told):
     channel.store_google()
     channel.store_apple()
 
 
-ACTS = [pause, pause, resume, stop, kill_a_worker, kill_the_planner, replace_credentials]
+ACTS = [pause, edit, edit, resume, stop, kill_a_worker, kill_the_planner, replace_credentials]
 
 
 def _print_lag(calls, answered_at):

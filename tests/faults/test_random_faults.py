@@ -1,11 +1,14 @@
 """Random faults, one after another, while notifications are sent."""
 
 import os
+import signal
 
 from tests.faults import broker, database
 from tests.faults.exactness import assert_exact
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
 from tests.faults.system import EVERYTHING, PLATFORMS, until
+
+PERSONAL = {"body": "{{ platform }}, {{ name | default: 'you' }}", "personalize": True}
 
 
 def kill_a_worker(system):
@@ -27,7 +30,7 @@ def double_beat(system):
     system.start("beat")
     until(system.do_beats_tick, "both tick")
     wait_at_random(system, 2.0)
-    system.alive("beat")[0].kill()
+    system.alive("beat")[0].send_signal(signal.SIGKILL)
 
 
 def deploy(system):
@@ -75,9 +78,10 @@ FAULTS = [
 def test_random_faults_leave_every_sum_exact(system, channel):
     audience(channel, many(200))
     notifications = []
-    for _ in range(int(os.environ.get("FAULTS_ROUNDS", "3"))):
+    for number in range(int(os.environ.get("FAULTS_ROUNDS", "3"))):
         before = requests(channel)
-        notifications.append(channel.send(*PLATFORMS))
+        content = {} if number % 3 else PERSONAL
+        notifications.append(channel.send(*PLATFORMS, **content))
         await_part(channel, system.random.uniform(0.0, 0.5), since=before)
         fault = system.random.choice(FAULTS)
         print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)

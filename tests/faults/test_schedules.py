@@ -2,6 +2,7 @@
 
 import time
 
+from tests.faults import broker
 from tests.faults.exactness import assert_exact, wait_ended
 from tests.faults.support import (
     audience,
@@ -62,5 +63,5 @@ def _hear_the_last_tick(system):
     """Lets the planner finish its tick, as it does when it is told to stop, and deletes the
     ticks that still wait."""
     assert system.tell_to_stop("worker-plan") == [0]
-    system.redis.delete("tick")
+    broker.purge(system, "tick")
     system.start("worker-plan")

@@ -131,8 +131,7 @@ def test_a_paused_worker_writes_nothing_after_its_lease_ended(stopped, channel):
         system.wake(name)
 
     def lost():
-        lines = system.logged("batch.lease_lost")
-        return {int(line.rsplit("batch=", 1)[1]) for line in lines}
+        return {each["batch"] for each in system.fields("batch.lease_lost")}
 
     until(lambda: held.keys() <= lost(), "the zombies found their leases lost")
     assert outcomes(channel, notification) == ended

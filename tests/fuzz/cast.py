@@ -15,7 +15,15 @@ from tests.api.support import NOWHERE, owner_of
 from tests.factories import browser_keys, make_channel, make_key, phone
 
 _MANY = 1_000_000
-_OF = {"notification_id": "notifications", "segment_id": "segments", "token": "tokens"}
+_OF = {
+    "notification_id": "notifications",
+    "segment_id": "segments",
+    "template_id": "templates",
+    "identity_key_id": "identity_keys",
+    "category_key": "categories",
+    "tag": "tags",
+    "token": "tokens",
+}
 
 
 @dataclass
@@ -31,6 +39,10 @@ class Cast:
     browsers: list[dict]
     notifications: list[str] = field(default_factory=lambda: [NOWHERE])
     segments: list[str] = field(default_factory=lambda: [NOWHERE])
+    templates: list[str] = field(default_factory=lambda: [NOWHERE])
+    identity_keys: list[str] = field(default_factory=lambda: [NOWHERE])
+    categories: list[str] = field(default_factory=lambda: ["offers"])
+    tags: list[str] = field(default_factory=lambda: ["team-7"])
 
     def mostly(self, share: float) -> bool:
         return self.random.random() < share
@@ -72,7 +84,7 @@ def make_cast(seed: int) -> Cast:
 
 
 def _odd_keys(own: Channel, other: Channel) -> list[str]:
-    single = [make_key(own, scopes=[scope]) for scope in ("send", "read", "manage")]
+    single = [make_key(own, scopes=[scope]) for scope in ("send", "read", "manage", "subscribers")]
     revoked, expired = make_key(own), make_key(own)
     newest = ApiKey.objects.order_by("-created_at", "-id")[:2]
     ApiKey.objects.filter(pk=newest[1].pk).update(revoked_at=timezone.now())
@@ -89,8 +101,10 @@ def likely_body(cast: Cast, operation_id: str, body: dict) -> dict:
 
 def _send(cast, body):
     segment = cast.one_of("segment_id") if cast.mostly(0.3) else None
+    template = cast.one_of("template_id") if cast.mostly(0.3) else None
     later = {"scheduled_at": "2999-01-01T00:00:00Z"} if cast.mostly(0.5) else {}
-    return {"segment_id": segment, "url": "https://shop.example/"} | later
+    named = {"segment_id": segment, "template_id": template}
+    return named | {"url": "https://shop.example/"} | later
 
 
 def _events(cast, body):

@@ -18,7 +18,12 @@ from tests.api.document import CHECKS
 from tests.fuzz.cast import likely_body
 
 # Ids in the answers to these, for later requests.
-_TOLD = {"notification_send": "notification_id", "segment_create": "segment_id"}
+_TOLD = {
+    "notification_send": "notification_id",
+    "segment_create": "segment_id",
+    "template_create": "template_id",
+    "identity_key_create": "identity_key_id",
+}
 _FLOWS = 10
 _STEPS = 20
 

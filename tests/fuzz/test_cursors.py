@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rest_framework.request import Request
 
-from notifications_app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, link_header, page_from
 from notifications_app.models import Delivery
 from notifications_app.selectors import log_after
 from pushsvc.common.errors import Invalid
+from pushsvc.common.http.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, link_header, page_from
 from tests.api.support import owner_of
 from tests.factories import add_subscriptions, make_channel, make_notification
 from tests.pipeline.support import plan

@@ -66,7 +66,7 @@ def test_a_token_made_with_another_secret_is_invalid(ids, secret):
 @given(st.text() | st.text(ALPHABET, min_size=TOKEN_LENGTH, max_size=TOKEN_LENGTH))
 def test_any_other_text_is_invalid(text):
     assert read_token(text) is None
-    assert read_events([(text, EventKind.CLICKED)]) == []
+    assert read_events([(text, EventKind.CLICKED, "")]) == []
 
 
 @given(st.binary(max_size=100))

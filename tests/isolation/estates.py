@@ -11,22 +11,27 @@ from auditlog.models import LogEntry
 from django.db import connection
 from django.db.models.functions import Now
 
-from channels_app.models import Account, ApiKey, Channel, Scope
+from channels_app.identity_keys import identity_key_create
+from channels_app.models import Account, ApiKey, Channel, IdentityKey, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Notification
 from notifications_app.tracking import make_token
 from pushsvc.common import base64url
-from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.models import Person, Segment, Subscription
+from subscriptions_app.tags import TagChange
 from tests.admin.support import House, fill_hours, make_house
 from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import owner_of
 from tests.factories import (
     browser_keys,
+    make_category,
     make_device,
     make_draft,
     make_key,
     make_notification,
+    make_person,
+    make_template,
     register,
 )
 from tests.pipeline.support import plan
@@ -45,8 +50,11 @@ MISSING = {
     "android_token": "nobody:has-this-one",
     "ios_token": "dead" * 16,
     "once": "order-nobody",
+    "category": "nobody-at-all",
+    "person": "user-nobody",
     "vapid_key": browser_keys()["p256dh"],
     "token": base64url.encode(b"\xde\xad" * 24),
+    "tag": "nobody-has-it",
 }
 
 
@@ -100,6 +108,7 @@ def make_estate(name: str, word: str) -> Estate:
     )
     channel.refresh_from_db()
     devices = _devices(channel, word)
+    make_person(channel, f"user-{word}")
     segment = Segment.objects.create(channel=channel, name=word, rule=_rule(word))
     key, _ = api_key_issue(channel=channel, name=word)
     sent = make_notification(channel, title=word, body=word, url=f"https://{word}.example/")
@@ -108,15 +117,19 @@ def make_estate(name: str, word: str) -> Estate:
         "channel": channel,
         "key": key,
         "segment": segment,
+        "category": make_category(channel, word),
+        "identity_key": _identity_key(channel),
         "subscription": devices[0],
+        "person": Person.objects.create(channel=channel, external_id=word, left_at=Now()),
         "notification": _pending(channel, word, segment),
         "sent": sent,
+        "template": make_template(channel, word, {"title": word, "body": word}),
         "draft": make_draft(channel, house.members["owner"], title=word),
         "device": make_device(channel, devices[0], house.members["owner"], name=word),
     }
     house.rows = rows
     owner_of(channel).send({"body": word}, **{"Idempotency-Key": f"order-{word}"})
-    return Estate(house, _ids(rows), _things(house, rows, devices, word))
+    return Estate(house, _ids(rows, word), _things(house, rows, devices, word))
 
 
 def add_channel(estate: Estate) -> Estate:
@@ -127,10 +140,13 @@ def add_channel(estate: Estate) -> Estate:
     rows = {
         "channel": channel,
         "segment": segment,
+        "category": make_category(channel, "second"),
+        "template": make_template(channel, "second"),
+        "identity_key": _identity_key(channel),
         "notification": _pending(channel, "second", segment),
     }
     house = House(estate.account, channel, estate.house.members)
-    return Estate(house, _ids(rows), {})
+    return Estate(house, _ids(rows, "second"), {})
 
 
 def number_from(first: int) -> None:
@@ -145,6 +161,10 @@ def _pending(channel: Channel, word: str, segment: Segment) -> Notification:
     return make_notification(
         channel, title=word, body=word, segment_id=segment.pk, scheduled_at=tomorrow
     )
+
+
+def _identity_key(channel: Channel) -> IdentityKey:
+    return identity_key_create(channel=channel, public_key=None)[0]
 
 
 def _rule(word: str) -> dict[str, str]:
@@ -167,14 +187,21 @@ def _devices(channel: Channel, word: str) -> list[Subscription]:
         "ios": f"{word.encode().hex():0<64}",
     }
     return [
-        register(channel, platform, address, attributes={word: word})
+        register(
+            channel,
+            platform,
+            address,
+            attributes={word: word},
+            tags=TagChange(added=[f"{word}-fans"]),
+        )
         for platform, address in addresses.items()
     ]
 
 
-def _ids(rows: dict) -> dict[str, str]:
+def _ids(rows: dict, word: str) -> dict[str, str]:
     ids = {f"{name}_id": str(row.pk) for name, row in rows.items()}
-    return ids | {"account_id": str(rows["channel"].account_id)}
+    ids["category_key"] = rows["category"].key
+    return ids | {"account_id": str(rows["channel"].account_id), "tag": f"{word}-fans"}
 
 
 def _things(house: House, rows: dict, devices: list, word: str) -> dict[str, list[str]]:
@@ -198,6 +225,9 @@ def _things(house: House, rows: dict, devices: list, word: str) -> dict[str, lis
         "android_token": [android.address],
         "ios_token": [ios.address],
         "once": [f"order-{word}"],
+        "category": [word],
+        "person": [f"user-{word}"],
         "vapid_key": [current_vapid_key(house.channel).public_key],
         "token": [make_token(rows["sent"].pk, web.pk)],
+        "tag": [f"{word}-fans"],
     }

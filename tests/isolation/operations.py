@@ -44,6 +44,10 @@ KINDS = {
     "channel_id": "id",
     "notification_id": "id",
     "segment_id": "id",
+    "template_id": "id",
+    "category_key": "category",
+    "category": "category",
+    "identity_key_id": "id",
     "subscription_id": "id",
     "previous_subscription_id": "id",
     "X-Channel-ID": "id",
@@ -54,30 +58,53 @@ KINDS = {
     "provider_token": "android_token",
     "vapid_public_key": "vapid_key",
     "token": "token",
+    "tag": "tag",
 }
 # Parameters that mean nothing alone.
 NEEDS = {"previous_auth": "previous_endpoint", "previous_subscription_id": "previous_endpoint"}
-# Parameters whose values are the sender's own text.
+# Names that a request makes if there is nothing of that name, by method and route.
+MADE = {("POST", "channel/<id:channel_id>/tags/<tag:tag>/members"): {"tag"}}
+# Parameters whose values are the sender's own text. Targets of a send may be anybody's: who gets
+# something is for tests/pipeline/test_direct.py, and what a dry run says for test_api.py.
 _PLAIN = """
+targets state actions action id web android ios
 limit offset Link Location title body icon url image data ttl urgency topic target_platforms
-scheduled_at expires_at dry_run name rule platform keys p256dh auth attributes events event
+scheduled_at expires_at dry_run external_id identity_token timezone language links algorithm
+public_key name rule platform keys p256dh auth attributes events event
+key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
+content personalize vars on_missing
+tags add_tags remove_tags prefix after external_ids subscription_ids remove
+actions id action web android ios translations
 """
 PLAIN = frozenset(_PLAIN.split())
 _RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
+_CATEGORY = {"name": "new", "default": False}
+_TEMPLATE = {"name": "new", "content": {"body": "Hello"}}
 # Bodies for routes whose path names the sender's own things.
 _BODIES = {
     ("PUT", "channel/<id:channel_id>/providers"): {
         "providers_config": {"fcm_service_account": json.dumps(GOOGLE)}
     },
     ("POST", "subscribe"): {"endpoint": "https://fcm.googleapis.com/x", "keys": browser_keys()},
+    ("POST", "channel/<id:channel_id>/identity-keys"): {"algorithm": "HS256"},
+    ("POST", "channel/<id:channel_id>/people/devices"): {"links": []},
     ("POST", "unsubscribe"): {"endpoint": "https://fcm.googleapis.com/x"},
     ("POST", "send-notification"): {"body": "Hello"},
     ("PATCH", "notification/<id:notification_id>"): {"body": "Hello"},
     ("POST", "channel/<id:channel_id>/segments"): {"name": "new", "rule": _RULE},
     ("PUT", "channel/<id:channel_id>/segments/<id:segment_id>"): {"name": "new", "rule": _RULE},
+    ("POST", "channel/<id:channel_id>/templates"): _TEMPLATE,
+    ("PUT", "channel/<id:channel_id>/templates/<id:template_id>"): _TEMPLATE,
+    ("POST", "preferences"): {"endpoint": "https://fcm.googleapis.com/x"},
+    ("POST", "channel/<id:channel_id>/categories"): {"key": "new"} | _CATEGORY,
+    ("PUT", "channel/<id:channel_id>/categories/<slug:category_key>"): _CATEGORY,
+    ("POST", "channel/<id:channel_id>/tags/<tag:tag>/members"): {"external_ids": ["user-42"]},
+    ("PATCH", "channel/<id:channel_id>/person"): {"opted_out": True},
     ("POST", "events"): {"events": [{"token": "", "event": "clicked"}]},
 }
+# What is not taken apart: rules contain rules, and targets say nothing unless they are sent whole.
+_NOT_ENTERED = ("SegmentRule", "TargetInput")
 _HEADERS = {"X-Channel-ID", "Idempotency-Key"}
 
 
@@ -158,6 +185,8 @@ class Operation:
 def _filled(body, fields):
     if "token" in fields:
         return {"events": [{"token": fields["token"], "event": "clicked"}]}
+    if "subscription_id" in fields:
+        return {"links": [{**fields, "external_id": "user-42"}]}
     if "provider_token" in fields:
         return {"platform": "android", **fields}
     return body if body is None else body | fields
@@ -168,7 +197,7 @@ def _properties(schema):
     schema = _resolved(schema)
     found = set(schema.get("properties", {}))
     for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
-        if inner is not None and "SegmentRule" not in str(inner):
+        if inner is not None and not any(name in str(inner) for name in _NOT_ENTERED):
             found |= _properties(inner)
     return found
 

@@ -11,8 +11,17 @@ import pytest
 
 from channels_app.models import Scope
 from channels_app.services import api_key_issue, api_key_revoke
-from tests.isolation.estates import MISSING, WORD
-from tests.isolation.operations import ALL, KINDS, NEEDS, OF_NOBODY, OF_SOMEBODY, PLAIN
+from tests.isolation.estates import MISSING, WORD, nobodys
+from tests.isolation.operations import (
+    ALL,
+    KINDS,
+    MADE,
+    NEEDS,
+    OF_NOBODY,
+    OF_SOMEBODY,
+    PLAIN,
+    Request,
+)
 from tests.isolation.witness import difference
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +52,8 @@ def refused(estate):
 
 def places(operation):
     """The parts of a request that may name a thing: names that are given together."""
-    for name in sorted(operation.names & KINDS.keys()):
+    made = MADE.get((operation.method, operation.route), set())
+    for name in sorted((operation.names & KINDS.keys()) - made):
         yield [name, NEEDS[name]] if name in NEEDS else [name]
     if len(operation.path_names) > 1:
         yield operation.path_names
@@ -120,6 +130,24 @@ def test_the_owners_own_things_are_found(witness, alice, operation, names):
     missed = witness.of(operation.request(alice, **about(names, nothing)), nothing, headers)
     assert difference(found, missed)
     assert found.status not in {401, 403, 404}
+
+
+@pytest.mark.parametrize("name", ["external_ids", "subscription_ids"])
+def test_a_dry_run_says_of_another_channels_targets_what_it_says_of_missing_ones(
+    witness, alice, bob, name
+):
+    kind = {"external_ids": "person", "subscription_ids": "id"}[name]
+    headers = accepted(alice)[ALL_SCOPES]
+
+    def asked(thing):
+        body = {"body": "Hello", "dry_run": True, name: [thing]}
+        return witness.of(Request("POST", "/send-notification", body), [thing], headers)
+
+    asked(MISSING[kind])  # processes keep what they have cached
+    for thing in bob.guesses[kind]:
+        assert not difference(asked(nobodys(kind, thing)), asked(thing)), thing
+    own = alice.ids["subscription_id"] if kind == "id" else alice.things[kind][0]
+    assert difference(asked(nobodys(kind, own)), asked(own))
 
 
 @pytest.mark.parametrize("operation", PUBLIC_ROUTES, ids=str)

@@ -35,6 +35,7 @@ QUERIES = {
     "index": {"channel": "id"},
     "dashboard_live": {"channel": "id"},
     "dashboard_attention": {"channel": "id"},
+    "notification_compare": {"id": "id"},
     "notification_compose": {"channel": "id", "draft": "id"},
     "search": {"s": "name"},
 }

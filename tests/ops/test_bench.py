@@ -1,12 +1,14 @@
 """The bench: its sinks count what is sent, a peer must send everything, and a figure runs whole."""
 
 import json
+import shutil
 import subprocess
 import sys
 import uuid
 
 import pytest
 
+from bench.__main__ import write
 from bench.peers import Peer
 from bench.sink import find_nginx, running_sink
 from bench.work import BODY, TITLE, make_work
@@ -82,33 +84,40 @@ def test_pushsvc_and_the_peers_send_a_browser_as_many_bytes(sink, tmp_path):
     assert len(own) == len(work.content["payload"].encode()) == 343
 
 
-def run_bench(tmp_path, *arguments):
-    """Without toolchains. The file that it wrote."""
-    file = tmp_path / "results.md"
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The file that a run without toolchains wrote, section by section: not in their order."""
+    home = tmp_path_factory.mktemp("bench")
+    file = home / "results.md"
+    counts = ["--messages", "50", "--recorded", "50", "--requests", "2", "--rounds", "1"]
     subprocess.run(
-        [sys.executable, "-m", "bench", *arguments, "--rounds", "1", "--file", str(file)],
+        [sys.executable, "-m", "bench", "rows", "web", "requests", *counts, "--file", str(file)],
         cwd=CHECKOUT,
-        env=environment(tmp_path) | {"PATH": "/nowhere"},
+        env=environment(home) | {"PATH": "/nowhere"},
         check=True,
     )
-    return file.read_text()
+    return file
 
 
-def test_a_figure_runs_from_its_rows_to_its_table(tmp_path):
-    written = run_bench(tmp_path, "web", "--messages", "50")
+def test_a_figure_runs_from_its_rows_to_its_table(results):
+    written = results.read_text()
     assert "| pushsvc, one worker-web process |" in written
     assert "webpush-go was skipped: go is not installed." in written
     assert "Other processes had" in written
 
 
-def test_a_figure_takes_the_place_of_its_section(tmp_path):
-    before = run_bench(tmp_path, "rows", "requests", "--recorded", "50", "--requests", "2")
-    after = run_bench(tmp_path, "rows", "--recorded", "60")
-    head, *sections = before.split("\n## ")
-    new_head, *new_sections = after.split("\n## ")
+def test_a_figure_takes_the_place_of_its_section(results, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")  # the head names the toolchains
+    file = tmp_path / "results.md"
+    shutil.copy(results, file)
+    write(file, "A recipient in PostgreSQL", "## A recipient in PostgreSQL\n\nFor each of 60.\n")
+    head, *sections = results.read_text().split("\n## ")
+    new_head, *new_sections = file.read_text().split("\n## ")
     assert [section.partition("\n")[0] for section in sections] == [
+        "Web push, beside libraries that only send",
         "Requests, beside a view with one INSERT",
         "A recipient in PostgreSQL",
     ]
-    assert (new_head, new_sections[0]) == (head, sections[0])
-    assert "For each of 60 recipients." in new_sections[1]
+    assert "For each of 50 recipients." in sections[2]
+    assert (new_head, new_sections[:2]) == (head, sections[:2])
+    assert new_sections[2:] == ["A recipient in PostgreSQL\n\nFor each of 60.\n"]

@@ -21,9 +21,12 @@ import pytest
 import redis
 from cryptography.fernet import Fernet
 from psycopg import sql
+from typing_extensions import override
 
 from pushsvc.local.embedded.server import free_port
 from pushsvc.sandbox import running_sandbox
+from tests import leftovers
+from tests.forked import procfile
 from tests.ops.helpers import CHECKOUT, eventually
 from tests.ops.tls_front import tls_front
 from tests.pipeline.processes import Processes
@@ -133,7 +136,7 @@ def platform(slug, config, tmp_path_factory):
     environment = {"PATH": slug.path, "HOME": str(slug.home), **config}
     log_path = tmp_path_factory.mktemp("platform") / "log"
     with log_path.open("w+") as log:
-        processes = Processes(log, slug.app, environment)
+        processes = SlugProcesses(log, slug, environment)
         try:
             assert processes.start("release").wait(300) == 0
             for name in ("web", "worker-plan", "worker-web", "beat"):
@@ -147,6 +150,29 @@ def platform(slug, config, tmp_path_factory):
             processes.stop()
             log.seek(0)
             print(log.read())  # noqa: T201 (pytest shows it where a test failed)
+
+
+class SlugProcesses(Processes):
+    """The slug's own, started as a platform does."""
+
+    def __init__(self, log, slug, environment):
+        super().__init__(log)
+        self._slug = slug
+        self._environment = environment
+
+    @override
+    def start(self, name):
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {procfile(self._slug.app)[name]}"],
+            cwd=self._slug.app,
+            env=self._environment,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        leftovers.end_group_with_us(process.pid)
+        self._started.append(process)
+        return process
 
 
 def is_ready(http):

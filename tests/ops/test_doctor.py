@@ -17,14 +17,16 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from channels_app.models import Channel, ProviderCredential
+from channels_app.models import Channel, IdentityKey, ProviderCredential
 from pushsvc.doctor import database
 from pushsvc.local.embedded.server import free_port
 from pushsvc.sandbox.certificate import server_chain
 from tests.admin.notifications.dashboards import everything_lives
+from tests.admin.sign_in import mail_server
+from tests.admin.sign_in.mail_server import running_mail_server
 from tests.factories import make_channel
+from tests.forked import CHECKOUT
 from tests.pipeline import phones
-from tests.pipeline.processes import CHECKOUT
 
 pytestmark = pytest.mark.django_db
 
@@ -109,6 +111,24 @@ def test_an_unreachable_database_is_the_only_finding_about_it():
     (finding,) = [each for each in found if each["subject"] in {"database", "work"}]
     assert finding["title"] == "PostgreSQL cannot be reached"
     assert "Check DATABASE_URL" in finding["remedy"]
+
+
+def test_the_mail_server_is_tried_if_there_is_one(healthy, settings, tmp_path):
+    with running_mail_server(tmp_path) as server:
+        mail_server.use(settings, server)
+        assert faults() == {}
+        good = f"The mail server localhost:{server.port} takes mails"
+        assert good in [each["title"] for each in report()[0]]
+
+        mail_server.use(settings, server, password="wrong")
+        refused = f"The mail server localhost:{server.port} refuses the login"
+        assert "535" in faults()[refused]
+        assert "Check the user and the password in EMAIL_URL" in faults()[refused]
+
+        settings.PROVIDER_CA_FILE = ""
+        unusable = faults()[f"The mail server localhost:{server.port} cannot be used"]
+    assert unusable.startswith("SSLCertVerificationError")
+    assert "wrong" not in str(report())
 
 
 def test_settings_that_lose_data_are_bad(healthy):
@@ -235,6 +255,13 @@ def test_a_credential_that_cannot_be_decrypted_is_named(healthy):
 
     remedy = faults("--send")["The iOS credentials of Alice's shop cannot be decrypted"]
     assert "CREDENTIAL_KEYS" in remedy
+
+
+def test_secrets_that_cannot_be_decrypted_are_counted_without_calls(healthy):
+    IdentityKey.objects.create(channel=healthy, algorithm="HS256", secret_encrypted="x")
+    IdentityKey.objects.create(channel=healthy, algorithm="ES256", public_key="pem")
+
+    assert "CREDENTIAL_KEYS" in faults()["1 stored secrets cannot be decrypted"]
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from tests.ops.helpers import (
     spawn,
 )
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 LAST_LINE = "Ctrl-C stops everything."
 GIVEN = "a-secret-that-the-environment-gives"
 PHONE_SETTINGS = {"FCM_API_BASE", "GOOGLE_TOKEN_URI", "APNS_SERVER", "PROVIDER_CA_FILE"}
@@ -173,6 +174,13 @@ def test_the_printed_curl_command_sends(run):
     assert json.loads(pasted.stdout)["success"] is True
 
 
+def test_the_printed_example_sends(run):
+    command = re.search(r"^  (\. .+)$", *in_screen(run)).group(1)
+    in_checkout = {"cwd": CHECKOUT, "capture_output": True, "text": True, "timeout": 60}
+    pasted = subprocess.run(["/bin/sh", "-c", command], **in_checkout)
+    assert re.search(r"^result sent: (\d+) of \1$", pasted.stdout, re.MULTILINE), pasted
+
+
 def test_the_printed_login_opens_the_console(run):
     jar = http.cookiejar.CookieJar()
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
@@ -232,7 +240,8 @@ def test_every_file_with_a_secret_is_private(run):
         with suppress(FileNotFoundError):  # PostgreSQL's files come and go
             if path.is_file() and any(secret in path.read_bytes() for secret in held):
                 private.append(path)
-    assert {run.home / "demo.json", *run.home.glob("secrets/*")} <= set(private)
+    of_demo = {run.home / "demo.json", run.home / "demo.env"}
+    assert of_demo | set(run.home.glob("secrets/*")) <= set(private)
     assert {path: oct(path.stat().st_mode) for path in private if path.stat().st_mode & 0o177} == {}
 
 
@@ -272,6 +281,14 @@ def test_a_killed_process_is_started_again(run, name):
     kill(killed)
     eventually(lambda: run.child(name) != killed)
     eventually(lambda: is_ready(run))
+
+
+def test_a_worker_that_is_hung_up_begins_anew_in_its_process(run):
+    pid, log = run.child("worker-plan"), run.home / "log" / "worker-plan.log"
+    begun = log.read_text().count(" ready.")
+    os.kill(pid, signal.SIGHUP)
+    eventually(lambda: run.child("worker-plan") != pid or log.read_text().count(" ready.") > begun)
+    assert run.child("worker-plan") == pid
 
 
 def is_ready(run):

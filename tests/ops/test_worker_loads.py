@@ -1,9 +1,14 @@
-"""A worker loads what it needs to send, and neither the console nor the HTTP interface."""
+"""A process loads what it needs.
+
+A worker loads the library of its own push service, and neither the console nor the HTTP interface.
+The web process loads no library of a push service.
+"""
 
 import json
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -12,12 +17,16 @@ from tests.ops.helpers import CHECKOUT
 from tests.plugin import ENVIRONMENT
 
 NOT_FOR_WORKERS = {
+    "authlib",
     "axes",
+    "celery.bin",
+    "click_repl",
     "corsheaders",
     "csp",
     "django_celery_beat",
     "django_otp",
     "drf_spectacular",
+    "prompt_toolkit",
     "pushsvc.asgi",
     "pushsvc.common.console",
     "pushsvc.common.http.drf",
@@ -27,45 +36,110 @@ NOT_FOR_WORKERS = {
     "whitenoise",
     "django.contrib.admin",
 }
-# As `celery -A pushsvc worker` starts: it imports the tasks and runs Django's checks.
-START = """
-import gc, json, sys
-sys.argv = ["celery", "-A", "pushsvc", "worker", "-Q", "web"]
-import celery.bin.celery
+# Celery's own command and its schedule in the database.
+OF_BEAT = {"celery.bin", "click_repl", "prompt_toolkit", "django_celery_beat"}
+# What it takes to call a push service, by the worker that does.
+LIBRARIES = {
+    "web": {"pywebpush", "http_ece", "aiohttp", "httptools"},
+    "android": {"firebase_admin", "google.auth", "httpx", "httptools"},
+    "ios": {"aioapns", "h2", "hpack", "jwt"},
+    "plan": set(),
+}
+SHOW = "print(json.dumps({'loaded': sorted(sys.modules), 'frozen': gc.get_freeze_count()}))"
+# As `python -m pushsvc.worker` starts, until it connects and forks.
+WORKER = """
+import contextlib, gc, json, runpy, sys
+from celery.apps.worker import Worker
 from celery.signals import worker_before_create_process
-from pushsvc.celery import app
-app.loader.import_default_modules()
-assert "notifications_app.tasks.deliver_web" in app.tasks
-worker_before_create_process.send(sender=None)
-print(json.dumps({"loaded": sorted(sys.modules), "frozen": gc.get_freeze_count()}))
+made = []
+Worker.start = lambda worker: made.append(worker)
+sys.argv[1:] = ["{kind}"]
+with contextlib.suppress(SystemExit):
+    runpy.run_module("pushsvc.worker", run_name="__main__", alter_sys=True)
+[worker] = made
+from django.conf import settings
+assert settings.DATABASES["default"]["CONN_MAX_AGE"] is None
+assert "notifications_app.tasks.deliver_{kind}" in worker.app.tasks or "{kind}" == "plan"
+worker_before_create_process.send(sender=worker)
+{show}
+"""
+# As `celery -A pushsvc beat` starts, until it connects.
+BEAT = """
+import contextlib, gc, json, runpy, sys
+from celery.apps.beat import Beat
+made = []
+Beat.start_scheduler = lambda beat: made.append(beat)
+sys.argv[1:] = ["-A", "pushsvc", "beat"]
+with contextlib.suppress(SystemExit):
+    runpy.run_module("celery", run_name="__main__", alter_sys=True)
+[beat] = made
+assert "tick" in beat.app.conf.beat_schedule
+{show}
+"""
+WEB = """
+import gc, json, sys
+import pushsvc.asgi
+from django.urls import get_resolver
+assert get_resolver().url_patterns
+{show}
 """
 
 
-@pytest.fixture(scope="module")
-def started():
+@cache
+def started(program):
     shown = subprocess.run(
-        [sys.executable, "-c", START],
+        [sys.executable, "-c", program],
         cwd=CHECKOUT,
         env={**os.environ, **ENVIRONMENT, "DJANGO_SETTINGS_MODULE": "pushsvc.settings"},
         stdout=subprocess.PIPE,
         check=True,
         timeout=300,
     )
-    return json.loads(shown.stdout)
+    return json.loads(shown.stdout.splitlines()[-1])  # Celery greets before
 
 
-def test_a_worker_loads_neither_the_console_nor_the_http_interface(started):
-    assert not NOT_FOR_WORKERS.intersection(started["loaded"])
-    assert not [name for name in started["loaded"] if "_app.admin" in name or "_app.api" in name]
+def worker(kind):
+    return started(WORKER.format(kind=kind, show=SHOW))
 
 
-def test_its_processes_share_what_was_loaded_before_the_fork(started):
-    assert started["frozen"] > 100_000
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_a_worker_loads_neither_the_console_nor_the_http_interface(kind):
+    loaded = worker(kind)["loaded"]
+
+    assert not NOT_FOR_WORKERS.intersection(loaded)
+    assert not [name for name in loaded if "_app.admin" in name or "_app.api" in name]
+
+
+def test_beat_loads_neither_the_console_nor_the_http_interface():
+    loaded = started(BEAT.format(show=SHOW))["loaded"]
+
+    assert not (NOT_FOR_WORKERS - OF_BEAT).intersection(loaded)
+    assert not [name for name in loaded if "_app.admin" in name or "_app.api" in name]
+
+
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_a_worker_loads_the_libraries_of_its_own_push_service_before_it_forks(kind):
+    every = set().union(*LIBRARIES.values())
+
+    assert every.intersection(worker(kind)["loaded"]) == LIBRARIES[kind]
+
+
+def test_the_web_process_loads_no_library_of_a_push_service():
+    # Granian's HTTP, and the tokens by which people sign in.
+    own = {"httptools", "jwt"}
+    every = set().union(*LIBRARIES.values()) - own
+
+    assert not every.intersection(started(WEB.format(show=SHOW))["loaded"])
+
+
+def test_its_processes_share_what_was_loaded_before_the_fork():
+    assert worker("plan")["frozen"] > 80_000
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (["/app/pushsvc/worker.py", "web"], True),
         (["/app/.venv/bin/celery", "-A", "pushsvc", "worker", "-Q", "web"], True),
         (["/x/celery/__main__.py", "-A", "pushsvc", "worker"], True),
         (["/app/.venv/bin/celery", "-A", "pushsvc", "beat"], False),
@@ -73,6 +147,6 @@ def test_its_processes_share_what_was_loaded_before_the_fork(started):
         (["/app/.venv/bin/granian", "pushsvc.asgi:application"], False),
     ],
 )
-def test_only_celerys_worker_is_one(monkeypatch, words, expected):
+def test_only_a_worker_is_one(monkeypatch, words, expected):
     monkeypatch.setattr(sys, "argv", words)
     assert is_worker() is expected

@@ -1,5 +1,7 @@
 import pytest
+from django.db import transaction
 
+from notifications_app.events import events_record
 from notifications_app.pipeline import breakers, connections
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
@@ -86,3 +88,15 @@ def google(fcm):
 @pytest.fixture
 def apple(apns):
     return phones.Provider("ios", apns)
+
+
+def _record_apart(reports):
+    """As another process would: in a transaction of its own."""
+    with transaction.atomic():
+        events_record(reports)
+
+
+@pytest.fixture(params=[events_record, _record_apart], ids=["one process", "several"])
+def record(request):
+    """Records events."""
+    return request.param

@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
+from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app.delivery.types import Accepted
 from notifications_app.models import Delivery, Notification, Plan
-from notifications_app.pipeline import outcomes, planning
-from notifications_app.pipeline.transitions import DueDelivery, Limits, transition_of
+from notifications_app.pipeline import outcomes, turns
+from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.services import notification_pause, notification_resume, notification_stop
 from tests import factories
 from tests.pipeline import support
@@ -39,25 +40,27 @@ def half_planned(channel, settings):
     settings.PLAN_WINDOW = 2
     factories.add_subscriptions(channel, 4)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    lease = planning.claim_plan()
-    assert planning.plan_window(lease)
+    turns.start_due()
+    lease = support.claim_plan()
+    assert support.plan_window(lease)
     return notification, lease
 
 
 def began(notification, ago):
-    """Moves the beginning of its pause so far into the past."""
+    """Moves the beginning of its pause so far into the past, and with it the release of its
+    parts."""
     Notification.objects.filter(pk=notification.pk).update(paused_at=Now() - ago)
-    Plan.objects.filter(notification=notification).update(halted_at=Now() - ago)
+    plans = Plan.objects.filter(notification=notification)
+    plans.update(halted_at=Now() - ago, release_at=F("release_at") - ago)
 
 
 def record(lease):
     """Records one outcome, as a worker does. Returns whether the worker is told to make no more
     calls."""
     row = Delivery.objects.filter(batch_id=lease.batch_id, status=0).first()
-    due = DueDelivery(row.subscription_id, row.attempts, None, 0)
+    due = support.due(row)
     limits = Limits(lease.claimed_at + HOUR, 12, 3600)
     change = transition_of(
         due, Accepted(), registered_at=lease.claimed_at, now=lease.now(), limits=limits
     )
-    return outcomes.record(lease, [change])
+    return outcomes.record([lease], [change]).is_halted

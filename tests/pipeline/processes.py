@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 import urllib.request
@@ -15,33 +14,22 @@ from django.conf import settings
 from django.db import connection
 
 from pushsvc.local.embedded.server import free_port
-from tests import leftovers
+from tests import forked
 
 _HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
 _OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 class Processes:
-    """Of this checkout with the test's settings, unless another folder and settings are given."""
+    """Of this checkout, with the test's settings."""
 
-    def __init__(self, log, folder=CHECKOUT, environment=None):
+    def __init__(self, log):
         self._log = log
-        self._folder = folder
-        self._environment = environment
         self._started = []
 
     def start(self, name):
         """The Procfile's process of this name, in a process group of its own."""
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {self._commands()[name]}"],
-            cwd=self._folder,
-            env=self._environment or _environment(),
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
-        leftovers.end_group_with_us(process.pid)
+        process = forked.start(forked.procfile()[name], _environment(), self._log)
         self._started.append(process)
         return process
 
@@ -57,10 +45,6 @@ class Processes:
         for process in self._started:
             kill(process)
 
-    def _commands(self):
-        lines = (self._folder / "Procfile").read_text().splitlines()
-        return dict(line.split(": ", 1) for line in lines)
-
 
 @contextmanager
 def running_web(log_path, *others, **environment):
@@ -69,6 +53,7 @@ def running_web(log_path, *others, **environment):
     Their log is printed in the end: pytest shows it where a test failed.
     """
     port = free_port()
+    environment = {"WEB_WAIT_SECONDS": "600"} | environment  # for a busy machine
     environment |= {"PORT": str(port), "GRANIAN_HOST": "127.0.0.1"}
     with mock.patch.dict(os.environ, environment), log_path.open("w+") as log:
         processes = Processes(log)

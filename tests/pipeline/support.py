@@ -4,28 +4,31 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
-from django.db import connection
-from django.db.models import F, Sum
+from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
-from channels_app.selectors import channel_totals
 from notifications_app import tasks
 from notifications_app.models import (
     Batch,
     Delivery,
-    HourlyStat,
+    EventHour,
     Notification,
-    OutcomeMinute,
     Plan,
 )
-from notifications_app.pipeline import batches, breakers, dispatch, planning
-from notifications_app.states import DeliveryStatus
+from notifications_app.pipeline import batches, breakers, dispatch, planning, turns
+from notifications_app.pipeline.transitions import DueDelivery
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Subscription, Tag
 from tests import factories
+from tests.pipeline.exactness import assert_exact as assert_exact
+from tests.pipeline.exactness import assert_outcomes_exact as assert_outcomes_exact
+from tests.pipeline.exactness import assert_people_exact as assert_people_exact
 
 
 def until(condition, seconds=60):
@@ -87,8 +90,58 @@ def plan(notification=None):
         notification.refresh_from_db()
 
 
+def claim_plan():
+    """One plan; None if none is due."""
+    return next(iter(turns.claim_plans(most=1)), None)
+
+
+def plan_window(lease):
+    """Plans the next window; whether there may be more."""
+    return planning.plan_windows([lease]) != []
+
+
+def started(channel, rule):
+    """A notification to a new segment, and its only plan, claimed."""
+    segment = factories.make_segment(channel, rule)
+    notification = factories.make_notification(channel, segment_id=segment.id)
+    turns.start_due()
+    return notification, claim_plan()
+
+
+def windows_until_the_end(lease):
+    count = 1
+    while plan_window(lease):
+        count += 1
+    return count
+
+
 def claim(platform="web", skip=(), processes=4):
-    return batches.claim(platform, skip=list(skip), processes=processes)
+    """One batch; None if none is due."""
+    return next(iter(claim_together(platform, most=1, skip=skip, processes=processes)), None)
+
+
+def claim_together(platform="web", most=100, skip=(), processes=4):
+    return batches.claim(platform, most=most, skip=list(skip), processes=processes)
+
+
+WANTED_AT = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def due(row):
+    """A delivery row, as a worker reads it."""
+    return DueDelivery(
+        row.batch_id,
+        row.subscription_id,
+        row.attempts,
+        row.first_attempt_at,
+        row.solo_attempts,
+        WANTED_AT,
+    )
+
+
+def due_rows(lease):
+    """The recipients of a claimed batch that wait, as its worker reads them."""
+    return [due(row) for row in Delivery.objects.filter(batch_id=lease.batch_id, status=0)]
 
 
 def deliver(notification=None, seconds=30):
@@ -127,9 +180,16 @@ def age(notification, **by):
 
 
 def end_time(notification):
-    """Moves the notification's deadline into the past."""
+    """Moves the notification's deadline, and that of its parts, into the past."""
+    for plan in Plan.objects.filter(notification_id=notification.pk):
+        end_time_of_part(plan.pk)
     past = Now() - timedelta(seconds=1)
     Notification.objects.filter(pk=notification.pk).update(deadline_at=past)
+
+
+def end_time_of_part(plan_id):
+    """The same of one part alone."""
+    Plan.objects.filter(pk=plan_id).update(deadline_at=Now() - timedelta(seconds=1))
 
 
 def lose_lease(batch_id):
@@ -183,80 +243,74 @@ def logged(caplog, event):
     return [record for record in caplog.records if record.message == event]
 
 
-def assert_exact(channel):
-    """Every sum of the channel agrees with its delivery rows."""
-    assert_outcomes_exact(channel)
-    _assert_events_exact(channel)
-
-
-def assert_outcomes_exact(channel):
-    """The sums of outcomes agree with the delivery rows."""
-    for notification in Notification.objects.filter(channel=channel):
-        rows = Delivery.objects.filter(notification_id=notification.id)
-        delivered = rows.filter(status=DeliveryStatus.DELIVERED).count()
-        bounced = rows.filter(status=DeliveryStatus.BOUNCED).count()
-        assert (notification.recipient_count, notification.delivered_count) == (
-            rows.count(),
-            delivered,
-        )
-        assert notification.bounced_count == bounced
-        batches_ = Batch.objects.filter(notification=notification)
-        batch_platforms = dict(batches_.values_list("id", "platform"))
-        sums = batches_.aggregate(
-            r=Sum("recipient_count", default=0),
-            d=Sum("delivered_count", default=0),
-            b=Sum("bounced_count", default=0),
-        )
-        assert sums == {"r": rows.count(), "d": delivered, "b": bounced}
-        assert minutes(notification) == Counter(
-            (batch_platforms[batch_id], code)
-            for batch_id, code in rows.exclude(status=0).values_list("batch_id", "code")
-        )
-    totals = channel_totals(channel.id)
-    sums = Notification.objects.filter(channel=channel).aggregate(
-        r=Sum("recipient_count", default=0),
-        d=Sum("delivered_count", default=0),
-        b=Sum("bounced_count", default=0),
-    )
-    assert (totals.recipients, totals.delivered, totals.bounced) == tuple(sums.values())
-    active = Subscription.objects.filter(channel=channel, expired_at=None).count()
-    assert totals.subscribers == active
-    sent = Notification.objects.filter(channel=channel, status="sent").count()
-    assert totals.notifications_sent == sent
-    hourly = HourlyStat.objects.filter(channel=channel).aggregate(
-        r=Sum("recipients", default=0), d=Sum("delivered", default=0), b=Sum("bounced", default=0)
-    )
-    assert hourly == sums
-
-
-def _assert_events_exact(channel):
-    """The sums of events agree with the delivery rows."""
-    clicked = 0
-    for notification in Notification.objects.filter(channel=channel):
-        rows = deliveries(notification)
-        counted = (
-            notification.received_count,
-            notification.clicked_count,
-            notification.dismissed_count,
-        )
-        assert counted == (
-            rows.exclude(received_at=None).count(),
-            rows.exclude(clicked_at=None).count(),
-            rows.exclude(dismissed_at=None).count(),
-        )
-        clicked += notification.clicked_count
-    assert channel_totals(channel.id).clicked == clicked
-    hours = HourlyStat.objects.filter(channel=channel)
-    assert hours.aggregate(clicked=Sum("clicked", default=0)) == {"clicked": clicked}
-
-
-def minutes(notification):
-    """The outcomes by (platform, code), from the rows of minutes."""
-    ended = Counter()
-    for row in OutcomeMinute.objects.filter(notification=notification):
-        ended[row.platform, row.code] += row.count
-    return ended
+def event_hours(notification):
+    """The events by (platform, kind), from the rows of hours."""
+    events = Counter()
+    for row in EventHour.objects.filter(notification=notification):
+        for kind in ("received", "clicked", "dismissed"):
+            events[row.platform, kind] += getattr(row, kind)
+    return +events
 
 
 def open_plans():
     return Plan.objects.exclude(status="done").count()
+
+
+@contextmanager
+def statements():
+    """The statements of the block, in a list that is filled at its end."""
+    made = []
+    with CaptureQueriesContext(connection) as captured:
+        yield made
+    made += [each["sql"] for each in captured]
+
+
+def planned_ids(notification):
+    return sorted(deliveries(notification).values_list("subscription_id", flat=True))
+
+
+def ids(rows):
+    return sorted(row.id for row in rows)
+
+
+def most_rows_read(call, *, as_if_large=False):
+    """The most rows that one node of a query plan reads, of the statements of `call`. They are
+    undone, made again to be explained, and in the end made to last. PostgreSQL reads a small table
+    whole, whatever indexes it has; `as_if_large`, it does so only where no index serves."""
+    _forget_deleted_rows()
+    with statements() as made, transaction.atomic():
+        call()
+        transaction.set_rollback(True)
+    explainable = ("SELECT", "(SELECT", "WITH", "UPDATE")
+    own = [each for each in made if each.lstrip().startswith(explainable)]
+    read = max(_explained(each, as_if_large=as_if_large) for each in own)
+    call()
+    return read
+
+
+def _forget_deleted_rows():
+    """An index has the rows of earlier tests until a vacuum, and a bitmap's count has them, too."""
+    if not connection.in_atomic_block:
+        sql.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(_READ_TABLES)}", {})
+
+
+_READ_TABLES = [
+    model._meta.db_table for model in (Plan, Batch, Delivery, Notification, Subscription, Tag)
+]
+
+
+def _explained(statement, *, as_if_large):
+    with transaction.atomic():
+        if as_if_large:
+            sql.execute("SET LOCAL enable_seqscan = off", {})
+        doubled = statement.replace("%", "%%")
+        explained = sql.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {doubled}", {})
+        transaction.set_rollback(True)
+    return _most_rows(explained[0][0][0]["Plan"])
+
+
+def _most_rows(node):
+    """In all loops, with those that it leaves out."""
+    left_out = (count for name, count in node.items() if name.startswith("Rows Removed by"))
+    own = node["Actual Loops"] * (node["Actual Rows"] + sum(left_out))
+    return max([own, *map(_most_rows, node.get("Plans", []))])

@@ -6,9 +6,9 @@ import pytest
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, HourlyStat, Notification
-from notifications_app.pipeline import outcomes
+from notifications_app.pipeline import counting, outcomes
 from notifications_app.pipeline.outcomes import RowsRefused
-from notifications_app.pipeline.transitions import DueDelivery, Limits, transition_of
+from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
@@ -19,7 +19,7 @@ from tests.pipeline import support
 
 def recipient_of(notification, subscription):
     row = support.delivery(notification, subscription)
-    return DueDelivery(subscription.id, row.attempts, row.first_attempt_at, row.solo_attempts)
+    return support.due(row)
 
 
 def claimed(channel, count=1):
@@ -229,7 +229,7 @@ def test_a_device_that_registers_again_during_its_call_stays_active(sandbox, cha
     late = transition(notification, subscription, Gone("endpoint_gone"))
 
     factories.register_device(channel, device)
-    outcomes.record(lease, [late])
+    outcomes.record([lease], [late])
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
     assert support.is_active(subscription)
@@ -240,7 +240,7 @@ def test_a_gone_from_before_the_registration_expires_nothing(sandbox, channel):
     notification, lease = _planned_and_claimed(channel)
     as_of = subscription.registered_at - timedelta(seconds=1)
 
-    outcomes.record(lease, [transition(notification, subscription, Gone("gone", as_of=as_of))])
+    outcomes.record([lease], [transition(notification, subscription, Gone("gone", as_of=as_of))])
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
     assert support.is_active(subscription)
@@ -251,7 +251,7 @@ def test_a_gone_with_a_later_time_expires_a_subscription_that_has_not_moved(sand
     notification, lease = _planned_and_claimed(channel)
     as_of = sql.now() + timedelta(hours=1)
 
-    outcomes.record(lease, [transition(notification, subscription, Gone("gone", as_of=as_of))])
+    outcomes.record([lease], [transition(notification, subscription, Gone("gone", as_of=as_of))])
 
     assert not support.is_active(subscription)
 
@@ -271,7 +271,7 @@ def test_a_suspect_that_registered_during_its_call_stays_active(sandbox, channel
     answers.append(transition(notification, subscription, gone))
 
     factories.register_device(channel, suspect)
-    outcomes.record(lease, answers)
+    outcomes.record([lease], answers)
     support.tick()
 
     assert support.open_plans() == 0
@@ -293,10 +293,10 @@ def test_a_repeated_record_changes_nothing(channel, outcome):
     """A worker repeats it if it never heard that its first commit succeeded."""
     notification, (row, *_), lease = claimed(channel, 2)
     written = [transition(notification, row, outcome)]
-    outcomes.record(lease, written)
+    outcomes.record([lease], written)
     before = _everything(notification)
 
-    outcomes.record(lease, written)
+    outcomes.record([lease], written)
 
     assert _everything(notification) == before
 
@@ -321,7 +321,7 @@ def test_text_that_cannot_be_stored_affects_only_its_recipient(channel):
     said = [Accepted(), bad[0], Accepted(), bad[1], Accepted()]
 
     outcomes.record(
-        lease,
+        [lease],
         [transition(notification, row, outcome) for row, outcome in zip(rows, said, strict=True)],
     )
 
@@ -333,10 +333,10 @@ def test_an_outcome_that_cannot_be_written_raises_an_error_and_does_not_loop(
     tampered_channel, monkeypatch
 ):
     notification, rows, lease = claimed(tampered_channel, 1)
-    monkeypatch.setattr(outcomes, "_COUNT_HOUR", "SELECT 1/0")
+    monkeypatch.setattr(counting, "_COUNT_HOUR", "SELECT 1/0")
 
     with pytest.raises(RowsRefused):
-        outcomes.record(lease, [transition(notification, rows[0], Accepted())])
+        outcomes.record([lease], [transition(notification, rows[0], Accepted())])
 
     assert support.counts(notification) == ("processing", 1, 0, 0)
 
@@ -348,7 +348,7 @@ def test_two_workers_that_end_the_last_batches_at_once_end_the_notification(chan
     def end(notification, lease):
         row = support.deliveries(notification).get(batch_id=lease.batch_id)
         accepted = transition(notification, subscriptions[row.subscription_id], Accepted())
-        return lambda: outcomes.record(lease, [accepted])
+        return lambda: outcomes.record([lease], [accepted])
 
     for _ in range(10):
         notification = factories.make_notification(channel)

@@ -64,7 +64,7 @@ def test_after_an_outage_twenty_calls_probe_and_then_everybody_is_called(sandbox
     notification = factories.make_notification(channel)
     support.plan()
 
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
     assert sum(len(device.receipts) for device, _ in devices) == breakers.PROBE_CALLS
     assert not breakers.is_half_open(service, channel.id)
 
@@ -98,7 +98,7 @@ def test_a_probe_makes_first_attempts_and_no_retries(sandbox, channel):
     support.deliveries(notification).filter(subscription_id__in=tried).update(attempts=1)
     half_open(service_of(sandbox), channel)
 
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
 
     called = [len(device.receipts) for device, _ in devices]
     assert (sum(called[:15]), sum(called[15:])) == (0, breakers.PROBE_CALLS)
@@ -206,7 +206,7 @@ def test_a_batch_whose_calls_all_fail_stops_before_the_next_flush(sandbox, chann
 
     factories.make_notification(channel)
     support.plan()
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
 
     called = sum(len(device.receipts) for device, _ in devices)
     assert 20 <= called < 60

@@ -200,7 +200,7 @@ def test_no_answers_of_one_channel_make_another_wait_longer_than_its_turns(
         while support.counts(notification)[0] == "processing":
             lease = support.claim(skip=breakers.held())
             assert lease, "the other channel waits"
-            dispatch.deliver_batch(lease)
+            dispatch.deliver_batches([lease])
 
         assert support.counts(notification) == ("sent", len(devices), len(devices), 0)
         batches = Batch.objects.filter(notification=notification).count()

@@ -6,8 +6,9 @@ import pytest
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch
-from notifications_app.pipeline import wakeup
+from notifications_app.pipeline import batches, wakeup
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
+from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
 
@@ -145,6 +146,34 @@ def test_a_finished_batch_of_unknown_hosts_frees_its_share(channel):
     Batch.objects.filter(pk=lease.batch_id).update(status="ready", due_at=Now())
 
     assert support.claim(processes=4) is not None
+
+
+def test_a_claim_reads_the_batches_of_each_plan_once_however_many_plans_wait(channel):
+    # PostgreSQL may still believe that nothing waits.
+    sql.execute("ANALYZE notifications_app_batch, notifications_app_plan", {})
+    factories.add_subscriptions(channel, 1)
+    for _ in range(240):  # of fewer, PostgreSQL may as well read the whole of another index
+        factories.make_notification(channel)
+    support.plan()
+
+    # Rows have a few dead versions each.
+    assert support.most_rows_read(support.claim, as_if_large=True) < 10 * 240
+
+
+def test_batches_that_are_claimed_along_are_read_once_however_many_wait(channel, settings):
+    """Although PostgreSQL still believes that nothing waits."""
+    settings.BATCH_SIZE = 1000
+    sql.execute("ANALYZE notifications_app_batch, notifications_app_plan", {})
+    factories.add_subscriptions(channel, 1)
+    for _ in range(200):
+        factories.make_notification(channel)
+    support.plan()
+    lease = support.claim()
+
+    read = support.most_rows_read(lambda: batches._companions(lease, 1, 9), as_if_large=True)
+
+    assert read < 2 * 200
+    assert Batch.objects.filter(status="leased").count() == 10
 
 
 def test_workers_claim_work_although_many_plans_were_just_taken(channel):

@@ -11,8 +11,8 @@ from channels_app.services import platform_pause
 from notifications_app.delivery.types import Misconfigured
 from notifications_app.models import Batch, Plan
 from notifications_app.pipeline import batches, outcomes, wakeup
-from notifications_app.pipeline.lease import HeldLease
-from notifications_app.pipeline.transitions import DueDelivery, Limits, Transition, transition_of
+from notifications_app.pipeline.lease import HeldLeases
+from notifications_app.pipeline.transitions import Limits, Transition, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store.crypto import encrypt
 from tests import factories
@@ -39,7 +39,7 @@ def notification(channel, settings, monkeypatch):
 
 def recipient(notification, lease):
     row = support.deliveries(notification).get(batch_id=lease.batch_id)
-    return DueDelivery(row.subscription_id, row.attempts, None, 0)
+    return support.due(row)
 
 
 def refuse(notification, lease):
@@ -50,8 +50,8 @@ def refuse(notification, lease):
     transition = transition_of(
         recipient(notification, lease), refusal, registered_at=now, now=now, limits=limits
     )
-    outcomes.record(lease, [transition])
-    HeldLease(lease).park()
+    outcomes.record([lease], [transition])
+    HeldLeases([lease]).park()
 
 
 def pause(channel, version=1):
@@ -74,7 +74,7 @@ def end_overdue():
 
 def deliver(notification, lease):
     accepted = Transition(recipient(notification, lease), DeliveryStatus.DELIVERED, attempts=1)
-    outcomes.record(lease, [accepted])
+    outcomes.record([lease], [accepted])
 
 
 def parked(channel, notification):
@@ -170,7 +170,7 @@ def test_the_notification_is_sent_and_not_failed_if_one_recipient_bounced_for_an
 ):
     lease = support.claim("android")
     gone = Transition(recipient(notification, lease), DeliveryStatus.BOUNCED, "unsubscribed")
-    outcomes.record(lease, [gone])
+    outcomes.record([lease], [gone])
     parked(channel, notification)
     Batch.objects.filter(status="parked").update(parked_at=Now() - timedelta(minutes=61))
 

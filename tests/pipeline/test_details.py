@@ -6,6 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from urllib.request import Request, urlopen
 
 import pytest
@@ -17,10 +20,16 @@ from django.test.utils import CaptureQueriesContext
 from channels_app.selectors import current_vapid_key
 from channels_app.services import provider_credentials_store
 from notifications_app.models import Notification
-from notifications_app.pipeline import planning
+from notifications_app.pipeline import planning, turns
 from notifications_app.tracking import make_token
 from tests.api.credentials import APPLE, GOOGLE
-from tests.factories import add_subscriptions, make_key, make_notification, subscribe_browsers
+from tests.factories import (
+    add_subscriptions,
+    make_key,
+    make_notification,
+    make_person,
+    subscribe_browsers,
+)
 from tests.pipeline import support
 from tests.pipeline.processes import running_web
 
@@ -77,6 +86,7 @@ def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(serv
     assert found["status"] == "pending"
     assert found["platforms"] == {"web": NOTHING}
     assert found["reasons"] == []
+    assert found["releases"] == []
     assert found["timing"] == {
         "scheduled_at": "2999-01-01T00:00:00.000Z",
         "started_at": None,
@@ -84,7 +94,13 @@ def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(serv
         "expires_at": None,
         "finished_at": None,
     }
-    assert found["audience"] == {"kind": "channel", "segment_id": None, "subscription_id": None}
+    assert found["audience"] == {
+        "kind": "channel",
+        "segment_id": None,
+        "category": None,
+        "rule": None,
+        "subscription_id": None,
+    }
     assert given.items() <= found["content"].items()
     assert found["content"]["icon"] == ""
 
@@ -101,16 +117,20 @@ def test_details_are_exact_from_the_first_window_to_the_end(service, sandbox, ch
     slow.behave("throttled", times=1)
     sent = service.send()["notification_id"]
 
-    planning.start_due()
-    lease = planning.claim_plan()
-    assert planning.plan_window(lease)
+    turns.start_due()
+    lease = support.claim_plan()
+    assert support.plan_window(lease)
     found = service.details(sent)
     assert found["status"] == "processing"
     assert found["platforms"] == {"web": web(2, 0, 0, planned=False)}
     assert found["timing"]["started_at"] < found["timing"]["deadline_at"]
+    release = {"release_at": found["timing"]["started_at"], "platforms": ["web"]}
+    assert found["releases"] == [release | {"planned": False, "recipient_count": 2}]
 
-    planning.run_slice(lease)
-    assert service.details(sent)["platforms"] == {"web": web(3, 0, 0)}
+    planning.run_slice([lease])
+    found = service.details(sent)
+    assert found["platforms"] == {"web": web(3, 0, 0)}
+    assert found["releases"] == [release | {"planned": True, "recipient_count": 3}]
 
     support.deliver()
     found = service.details(sent)
@@ -210,13 +230,14 @@ def test_the_examples_of_changing_a_send_run(service, channel):
         for language, text in blocks
     ]
 
-    pause, resume, both, edit, edit_paused, expiring, stop, stop_again = said
+    pause, resume, both, edit, edit_paused, expiring, expiring_too, stop, stop_again = said
     assert json.loads(pause) == {"notification_id": sent, "paused": True}
     assert json.loads(resume) == {"notification_id": sent, "paused": False}
     assert both.splitlines() == ["paused: True", "paused: False"]
     assert json.loads(edit)["body"] == "The bakery opens at nine."
     assert edit_paused == "text: The bakery opens at ten.\n"
     assert json.loads(expiring)["status"] == "pending"
+    assert expiring_too == "status: pending\n"
     assert json.loads(stop) == {"notification_id": sent, "stopped": True}
     assert stop_again == "stopped: True\n"
     support.tick()
@@ -224,6 +245,63 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     assert (found["status"], found["paused"], found["stopped"]) == ("sent", False, True)
     assert found["content"]["body"] == "The bakery opens at ten."
     assert found["reasons"] == [{"platform": "web", "code": "stopped", "count": 1}]
+
+
+def test_the_examples_of_content_run(service):
+    """docs/content.md, every block that is a program."""
+    names = os.environ | {"SERVICE": service.address, "KEY": service.key}
+    page = (django_settings.BASE_DIR / "docs" / "content.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+    by_curl, by_python = (_output(language, text, names) for language, text in blocks)
+
+    content = service.details(json.loads(by_curl)["notification_id"])["content"]
+    assert content["ios"]["interruption_level"] == "time-sensitive"
+    assert content["actions"][0]["id"] == "track"
+    assert by_python == "status: pending\n"
+
+
+def test_the_examples_of_templates_run(service, channel):
+    """docs/templates.md, every block that is a program."""
+    names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
+    page = (django_settings.BASE_DIR / "docs" / "templates.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+    by_curl, by_python = (_output(language, text, os.environ | names) for language, text in blocks)
+
+    assert json.loads(by_curl)["name"] == "Order shipped"
+    assert by_python == "Your order https://shop.example/orders/17\n"
+
+
+def test_the_examples_of_a_direct_send_run(service, channel):
+    """docs/direct.md, every block as it is written."""
+    add_subscriptions(channel, 2, person=make_person(channel, "user-42"))
+    names = os.environ | {"SERVICE": service.address, "KEY": service.key}
+    page = (django_settings.BASE_DIR / "docs" / "direct.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    with planning_meanwhile():
+        call, program = (_output(language, text, names) for language, text in blocks)
+    assert json.loads(call)["status"] == "pending"
+    assert program.splitlines() == ["unknown: user-43", "user-42 reached 2", "user-43 unknown 0"]
+
+
+@contextmanager
+def planning_meanwhile():
+    """A planner works, as beside any service."""
+    is_over = threading.Event()
+
+    def plan():
+        while not is_over.is_set():
+            planning.work(seconds=1)
+            is_over.wait(0.1)
+
+    with ThreadPoolExecutor(1) as pool:
+        planned = pool.submit(support.closing_connection(plan))
+        try:
+            yield
+        finally:
+            is_over.set()
+        planned.result()
 
 
 def _output(language, text, environment):

@@ -8,17 +8,16 @@ from datetime import timedelta
 
 import pytest
 from django.db import transaction
-from django.db.models import F
 
 from notifications_app.editing import notification_edit
 from notifications_app.errors import NotEditable, StillSending
 from notifications_app.models import Notification
-from notifications_app.pipeline import planning
-from notifications_app.pipeline.lease import HeldLease
-from notifications_app.services import notification_pause, notification_resume
+from notifications_app.pipeline import turns
+from notifications_app.pipeline.lease import HeldLeases
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
+from tests.pipeline.halting import began, pause, resume
 
 HOUR = timedelta(hours=1)
 
@@ -27,14 +26,6 @@ def edit(notification, **changes):
     return notification_edit(
         channel=notification.channel, notification_id=notification.id, changes=changes
     )
-
-
-def pause(notification):
-    return notification_pause(channel_id=notification.channel_id, notification_id=notification.id)
-
-
-def resume(notification):
-    return notification_resume(channel_id=notification.channel_id, notification_id=notification.id)
 
 
 def texts(device):
@@ -87,7 +78,7 @@ def test_a_pause_moves_the_deadline_no_further_than_the_expiry(channel):
     notification = factories.make_notification(channel, ttl=3000, expires_at=expires_at)
     support.plan(notification)
     pause(notification)
-    Notification.objects.update(paused_at=F("paused_at") - timedelta(minutes=30))
+    began(notification, timedelta(minutes=30))
     assert resume(notification).deadline_at == expires_at
 
 
@@ -102,9 +93,9 @@ def test_either_the_edit_or_the_start_is_first_and_the_device_gets_what_was_answ
     for _ in range(1000 if os.environ.get("FAULTS_LONG") else 100):
         notification = factories.make_notification(channel, body="old")
         answered[str(notification.id)] = support.in_threads(
-            planning.start_due, lambda n=notification: _edited(n, body="new")
+            turns.start_due, lambda n=notification: _edited(n, body="new")
         )[1]
-        planning.start_due()
+        turns.start_due()
     while Notification.objects.exclude(status="sent").exists():
         support.plan()
         support.deliver()
@@ -126,15 +117,15 @@ def test_a_planner_passes_over_what_is_being_edited(channel):
     notification = factories.make_notification(channel)
     with sql.brief_transaction():
         Notification.objects.filter(pk=notification.pk).locked()
-        assert support.in_threads(planning.start_due) == [0]
-    assert planning.start_due() == 1
+        assert support.in_threads(turns.start_due) == [0]
+    assert turns.start_due() == 1
 
 
 def test_an_edit_that_waits_for_a_start_is_too_late(channel):
     notification = factories.make_notification(channel, body="old")
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            assert planning.start_due() == 1
+            assert turns.start_due() == 1
             edit_it = support.closing_connection(lambda: _edited(notification, body="new"))
             edited = pool.submit(edit_it)
             support.until(support.waiting_sessions)
@@ -192,7 +183,7 @@ def test_while_a_worker_ends_its_calls_an_edit_is_to_be_repeated(channel):
     factories.add_subscriptions(channel, 1)
     notification = factories.make_notification(channel)
     support.plan()
-    held = HeldLease(support.claim())
+    held = HeldLeases([support.claim()])
     pause(notification)
 
     with pytest.raises(StillSending) as refused:
@@ -240,6 +231,6 @@ def test_an_edit_of_its_time_moves_the_deadline_and_a_pause_still_costs_nothing(
 
     seconds = settings.TTL_ZERO_SECONDS if seconds is None else seconds
     assert edited.deadline_at == start + timedelta(seconds=seconds)
-    Notification.objects.update(paused_at=F("paused_at") - timedelta(minutes=5))
+    began(notification, timedelta(minutes=5))
     moved = resume(notification).deadline_at - edited.deadline_at
     assert moved == timedelta() if expires_at else moved >= timedelta(minutes=5)

@@ -1,5 +1,7 @@
 """What answers say about the push service, and what they do not."""
 
+from typing import NamedTuple
+
 import pytest
 
 from notifications_app.delivery.types import (
@@ -18,17 +20,17 @@ AT_MOZILLA = "https://updates.push.services.mozilla.com/wpush/v2/x"
 MADE_UP = "https://no1.push.services.mozilla.com/x"
 
 
-def browser(endpoint=AT_MOZILLA):
-    return BrowserTarget(uuid7(), endpoint, "", "", "", uuid7())
+class Called(NamedTuple):
+    target: Target
+    is_first_attempt: bool = True
 
 
-def seen(*answers, service="mozilla", retries=()):
-    return evidence_of(
-        answers,
-        service=service,
-        trusted_origins=frozenset(),
-        is_first=lambda target: target not in retries,
-    )
+def browser(endpoint=AT_MOZILLA, **fields):
+    return Called(BrowserTarget(uuid7(), endpoint, "", "", "", uuid7()), **fields)
+
+
+def seen(*answers, service="mozilla"):
+    return evidence_of(answers, service=service, trusted_origins=frozenset())
 
 
 def test_every_answer_except_an_outage_counts_as_answered():
@@ -38,10 +40,10 @@ def test_every_answer_except_an_outage_counts_as_answered():
 
 
 def test_a_retry_is_evidence_only_if_it_is_answered():
-    retry = browser()
+    retry = browser(is_first_attempt=False)
 
-    assert seen((retry, OUTAGE), retries=[retry]) == Evidence(0, 0)
-    assert seen((retry, Accepted()), retries=[retry]) == Evidence(1, 0)
+    assert seen((retry, OUTAGE)) == Evidence(0, 0)
+    assert seen((retry, Accepted())) == Evidence(1, 0)
 
 
 @pytest.mark.parametrize("outcome", [OUTAGE, Accepted()])
@@ -64,13 +66,14 @@ def test_a_call_that_was_not_made_is_no_evidence(outcome):
 
 
 def test_tokens_always_belong_to_their_platforms_push_service():
-    phone = Target(uuid7(), "token", "")
+    phone = Called(Target(uuid7(), "token", ""))
 
     assert seen((phone, OUTAGE), service="fcm_v1") == Evidence(0, 1)
 
 
 def test_first_attempts_are_the_sample_and_retries_only_if_there_are_none():
-    first, retries = [browser() for _ in range(3)], [browser() for _ in range(3)]
+    first = [browser() for _ in range(3)]
+    retries = [browser(is_first_attempt=False) for _ in range(3)]
 
-    assert sample([*retries, *first], 2, is_first=first.__contains__) == first[:2]
-    assert sample(retries, 2, is_first=first.__contains__) == retries[:2]
+    assert sample([*retries, *first], 2) == first[:2]
+    assert sample(retries, 2) == retries[:2]

@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery
 from notifications_app.pipeline import batches, dispatch, lease, outcomes, reading
-from notifications_app.pipeline.lease import HeldLease, LeaseLost
-from notifications_app.pipeline.transitions import DueDelivery, Transition
+from notifications_app.pipeline.lease import HeldLeases, LeaseLost
+from notifications_app.pipeline.transitions import Transition
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from tests import factories
@@ -35,7 +35,7 @@ class Worker(threading.Thread):
 
     def run(self):
         try:
-            dispatch.deliver_batch(self.lease)
+            dispatch.deliver_batches([self.lease])
         finally:
             connection.close()
 
@@ -51,7 +51,7 @@ def accepted(notification):
     """What a worker would write that had read the batch before."""
     return [
         Transition(
-            DueDelivery(row.subscription_id, row.attempts, None, 0),
+            support.due(row),
             DeliveryStatus.DELIVERED,
             attempts=1,
         )
@@ -95,13 +95,13 @@ def test_a_late_flush_after_a_lost_lease_writes_nothing(sandbox, channel):
     current = support.claim()
 
     with pytest.raises(LeaseLost):
-        outcomes.record(zombie, late)
+        outcomes.record([zombie], late)
 
     assert support.counts(notification) == ("processing", 3, 0, 0)
     assert not support.deliveries(notification).exclude(status=0).exists()
-    outcomes.record(current, late)
+    outcomes.record([current], late)
     with pytest.raises(LeaseLost):  # finished meanwhile
-        outcomes.record(zombie, late)
+        outcomes.record([zombie], late)
     assert support.counts(notification) == ("sent", 3, 3, 0)
 
 
@@ -112,9 +112,9 @@ def test_a_worker_that_lost_its_lease_changes_nothing_else_either(sandbox, chann
     support.claim()
     before = Batch.objects.values().get()
 
-    held = HeldLease(zombie)
+    held = HeldLeases([zombie])
     with pytest.raises(LeaseLost):
-        held.renew()
+        held.write_and_renew(lambda leases: outcomes.record(leases, []))
     with pytest.raises(LeaseLost):
         outcomes.begin_alone(zombie, subscription.id)
     held.hand_back_failed()
@@ -146,7 +146,7 @@ def test_no_call_starts_if_less_than_its_timeout_is_left_of_the_lease(sandbox, c
     settings.CALL_SECONDS = 10.0
     notification, devices = planned(sandbox, channel, 3)
 
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
 
     assert received(devices) == [0, 0, 0]
     assert Batch.objects.get().status == "ready"
@@ -194,10 +194,11 @@ def test_a_batch_past_its_time_is_handed_back_with_uncalled_recipients(sandbox, 
 def test_no_call_begins_after_a_deadline_that_passes_while_the_batch_is_served(sandbox, channel):
     notification, devices = planned(sandbox, channel, 3)
     lease = support.claim()
-    batch = reading.read(lease)
-    passed = replace(batch.message, expires_at=time.monotonic())
+    work = reading.read([lease])
+    over = replace(work.recipients[0].message, expires_at=time.monotonic())
+    late = [replace(recipient, message=over) for recipient in work.recipients]
 
-    dispatch._BatchPass(HeldLease(lease), replace(batch, message=passed)).run()
+    dispatch._Pass(HeldLeases([lease]), replace(work, recipients=late)).run()
 
     assert received(devices) == [0, 0, 0]
     assert Batch.objects.get().status == "ready"
@@ -214,7 +215,7 @@ def test_batches_of_unknown_hosts_are_handed_back_sooner(sandbox, channel, setti
     factories.make_notification(channel)
     support.plan()
 
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
 
     assert received(devices) == [0, 0]
     assert Batch.objects.get().status == "ready"
@@ -225,14 +226,14 @@ def test_a_recipient_that_crashes_workers_bounces_and_the_others_are_delivered_o
 ):
     notification, devices = planned(sandbox, channel, 5)
     poison, subscription = sorted(devices, key=lambda each: each[1].id)[0]
-    call = dispatch._BatchPass._call
+    call = dispatch._Pass._call
 
-    def break_worker(self, targets):
-        if any(target.subscription_id == subscription.id for target in targets):
+    def break_worker(self, recipients):
+        if any(each.target.subscription_id == subscription.id for each in recipients):
             raise Killed
-        return call(self, targets)
+        return call(self, recipients)
 
-    monkeypatch.setattr(dispatch._BatchPass, "_call", break_worker)
+    monkeypatch.setattr(dispatch._Pass, "_call", break_worker)
     deaths = 0
     while Batch.objects.get().status != "done":
         assert deaths < 10
@@ -276,7 +277,7 @@ def test_a_careful_batch_writes_each_attempt_before_its_call(sandbox, channel):
 def test_each_pass_that_breaks_is_counted_and_doubles_the_wait(sandbox, channel, monkeypatch):
     planned(sandbox, channel)
 
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError
 
     waits = []
@@ -285,7 +286,7 @@ def test_each_pass_that_breaks_is_counted_and_doubles_the_wait(sandbox, channel,
         for _ in range(3):
             lease = support.claim()
             with pytest.raises(RuntimeError):
-                dispatch.deliver_batch(lease)
+                dispatch.deliver_batches([lease])
             batch = Batch.objects.get()
             waits.append(batch.due_at - lease.claimed_at)
             Batch.objects.update(due_at=Now())
@@ -305,7 +306,7 @@ def test_lease_losses_stop_counting_before_their_column_overflows(channel):
     support.lose_lease(lease.batch_id)
     assert Batch.objects.get().lease_losses == 100
 
-    HeldLease(support.claim()).hand_back_failed()
+    HeldLeases([support.claim()]).hand_back_failed()
     assert Batch.objects.get().lease_losses == 100
 
 
@@ -328,13 +329,13 @@ def test_a_connection_cut_before_the_first_call_hands_the_batch_back(sandbox, ch
     notification, devices = planned(sandbox, channel)
     lease = support.claim()
 
-    def cut(*_):
+    def cut(*_, **__):
         sql.rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
 
     with monkeypatch.context() as cutting:
         cutting.setattr(reading, "read_targets", cut)
         with pytest.raises(OperationalError):
-            dispatch.deliver_batch(lease)
+            dispatch.deliver_batches([lease])
 
     assert Batch.objects.get().status == "ready"
     support.make_due(notification)

@@ -10,7 +10,15 @@ APP = "notifications_app"
 
 
 @pytest.mark.parametrize(
-    "name", ["0013_pause_and_stop", "0014_expiry_and_edit", "0015_plan_halted_at"]
+    "name",
+    [
+        "0013_pause_and_stop",
+        "0014_expiry_and_edit",
+        "0015_plan_halted_at",
+        "0017_plan_parts",
+        "0019_plan_part_once",
+        "0026_notification_template",
+    ],
 )
 def test_a_migration_locks_one_table_and_does_not_read_it(name, db):
     """Planners lock a plan and then its notification: a migration that locks both could deadlock

@@ -9,8 +9,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Plan
-from notifications_app.pipeline import batches, dispatch, planning
-from notifications_app.pipeline.lease import HeldLease
+from notifications_app.pipeline import batches, dispatch, outcomes, planning
+from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.reporting.installation import open_batches
 from pushsvc.common.store.redis_client import redis_client
 from tests import factories
@@ -43,7 +43,7 @@ def test_a_planner_that_gives_a_plan_back_makes_no_late_batch_punctual(channel, 
     Batch.objects.update(due_at=Now() - HOUR)
     Plan.objects.update(due_at=Now() - HOUR)
 
-    planning.run_slice(lease, until=0)
+    planning.run_slice([lease], until=0)
 
     assert not Plan.objects.filter(lease_until__isnull=False).exists()
     assert open_batches()["web", "ready"].lateness >= HOUR
@@ -54,8 +54,8 @@ def test_nobody_becomes_a_recipient_of_a_paused_notification(channel, settings):
 
     pause(notification)
 
-    assert not planning.plan_window(lease)
-    planning.run_slice(lease)
+    assert not support.plan_window(lease)
+    planning.run_slice([lease])
     support.plan()
     assert not planning.anything_to_plan()
     assert support.deliveries(notification).count() == 2
@@ -100,7 +100,7 @@ def test_a_batch_claimed_at_the_moment_of_the_pause_is_handed_back_uncalled(sand
     lease = support.claim()
     pause(notification)
 
-    dispatch.deliver_batch(lease)
+    dispatch.deliver_batches([lease])
 
     assert [device.receipts for device, _ in devices] == [[], [], []]
     assert support.batch_statuses() == {"ready"}
@@ -138,20 +138,19 @@ def test_a_worker_starts_no_call_after_it_learned_of_the_pause(halt, sandbox, ch
 def test_a_flush_and_a_renewal_tell_the_worker_of_a_pause(halt, channel):
     notification = planned(channel)
     lease = support.claim()
-    held = HeldLease(lease)
-    assert not held.renew()
+    assert not outcomes.record([lease], []).is_halted
     assert not record(lease)
 
     halt(notification)
 
-    assert held.renew()
+    assert outcomes.record([lease], []).is_halted
     assert record(lease)
 
 
 def test_nobody_bounces_for_lack_of_time_during_a_pause(channel, settings):
     """Past its deadline, or parked for too long."""
     notification = planned(channel)
-    HeldLease(support.claim()).park()
+    HeldLeases([support.claim()]).park()
     pause(notification)
     Batch.objects.update(parked_at=Now() - timedelta(days=2))
     support.end_time(notification)
@@ -164,7 +163,7 @@ def test_nobody_bounces_for_lack_of_time_during_a_pause(channel, settings):
 def test_a_resumed_notification_has_as_much_time_left_as_before(channel):
     notification = planned(channel, ttl=3600)
     lease = support.claim()
-    HeldLease(lease).park()
+    HeldLeases([lease]).park()
     deadline = notification.deadline_at
     pause(notification)
     Batch.objects.update(parked_at=Now() - timedelta(hours=30, minutes=10))
@@ -186,7 +185,7 @@ def test_a_batch_parked_during_a_pause_counts_as_parked_from_its_end(channel):
     lease = support.claim()
     pause(notification)
     began(notification, timedelta(hours=30))
-    HeldLease(lease).park()
+    HeldLeases([lease]).park()
     Batch.objects.update(parked_at=Now() - timedelta(hours=20))
 
     resume(notification)

@@ -53,6 +53,33 @@ def test_one_notification_reaches_every_platform_once(sandbox, google, apple, ch
     assert phones.received(iphones) == [1] * 5
 
 
+def test_each_platform_gets_what_is_for_it_alone(sandbox, google, apple, channel):
+    ((browser, _),) = factories.subscribe_browsers(sandbox, channel, 1)
+    ((android, _),) = factories.subscribe_androids(google, channel)
+    ((iphone, _),) = factories.subscribe_iphones(apple, channel)
+    extras = {
+        "actions": [{"id": "buy", "title": "Buy"}],
+        "web": {"title": "For browsers", "tag": "score"},
+        "android": {"title": None, "image": PICTURE, "channel_id": "orders"},
+        "ios": {"body": "For iPhones", "badge": 3, "sound": {"name": "ding", "critical": True}},
+    }
+
+    notification = phones.send(channel, "web", "android", "ios", title="Bread", extras=extras)
+
+    assert support.counts(notification) == ("sent", 3, 3, 0)
+    shown = json.loads(browser.receipts[0].plaintext)
+    assert (shown["title"], shown["options"]) == ("For browsers", {"tag": "score"})
+    message = android.receipts[0].message
+    assert message["notification"] == {"body": "Fresh bread", "image": PICTURE}
+    assert message["android"]["notification"] == {
+        "tag": str(notification.id),
+        "channel_id": "orders",
+    }
+    aps = json.loads(iphone.receipts[0].payload)["aps"]
+    assert aps["alert"] == {"title": "Bread", "body": "For iPhones"}
+    assert (aps["badge"], aps["sound"]) == (3, {"name": "ding", "critical": 1})
+
+
 def test_an_android_phone_gets_the_documented_message(google, channel):
     message, subscription, notification = message_to(
         google,

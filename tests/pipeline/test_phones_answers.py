@@ -104,7 +104,7 @@ def test_a_phone_that_registers_again_during_its_call_stays_active(platform, dev
     lease = support.claim(platform)
 
     with (
-        phones.meanwhile(lambda: dispatch.deliver_batch(lease)),
+        phones.meanwhile(lambda: dispatch.deliver_batches([lease])),
         phones.held(Batch.objects.get()),
     ):
         support.until(lambda: device.receipts)

@@ -88,7 +88,7 @@ def test_a_late_refusal_of_old_credentials_does_not_pause_new_ones(provider, cha
     lease = support.claim(provider.platform)
 
     with (
-        phones.meanwhile(lambda: dispatch.deliver_batch(lease)),
+        phones.meanwhile(lambda: dispatch.deliver_batches([lease])),
         phones.held(phones.credential(channel)),
     ):
         support.until(support.waiting_sessions)  # the worker that writes the pause

@@ -208,7 +208,7 @@ def test_after_an_outage_twenty_calls_probe_and_then_everybody_is_called(
     support.end_breaker_waits()
     notification = phones.plan(channel, platform)
 
-    dispatch.deliver_batch(support.claim(platform))
+    dispatch.deliver_batches([support.claim(platform)])
     assert sum(phones.received(devices)) == breakers.PROBE_CALLS
     assert not breakers.is_half_open(service, channel.id)
 

@@ -44,10 +44,9 @@ def claims(monkeypatch):
     claim = batches.claim
 
     def noted(*arguments, **options):
-        lease = claim(*arguments, **options)
-        if lease is not None:
-            claimed.append(lease.channel_id)
-        return lease
+        leases = claim(*arguments, **options)
+        claimed.extend(lease.channel_id for lease in leases)
+        return leases
 
     monkeypatch.setattr(batches, "claim", noted)
     return claimed

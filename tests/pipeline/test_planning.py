@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery, Plan
-from notifications_app.pipeline import planning
+from notifications_app.pipeline import planning, turns
 from pushsvc.common.store import sql
 from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
@@ -18,14 +18,6 @@ from tests.pipeline import support
 def _small_windows(settings):
     settings.PLAN_WINDOW = 4
     settings.BATCH_SIZE = 3
-
-
-def planned(notification):
-    return sorted(support.deliveries(notification).values_list("subscription_id", flat=True))
-
-
-def ids(rows):
-    return sorted(row.id for row in rows)
 
 
 def leave(row):
@@ -44,7 +36,7 @@ def test_everybody_is_planned_once_with_windows_of_any_size(channel, count):
     notification = factories.make_notification(channel)
     support.plan(notification)
 
-    assert planned(notification) == ids(rows)
+    assert support.planned_ids(notification) == support.ids(rows)
     assert notification.recipient_count == count
     assert Plan.objects.get().status == "delivering"
 
@@ -86,58 +78,58 @@ def test_only_active_subscriptions_of_the_channel_and_platform_are_planned(chann
     notification = factories.make_notification(channel)
     support.plan()
 
-    assert planned(notification) == ids(wanted)
+    assert support.planned_ids(notification) == support.ids(wanted)
 
 
 def test_subscribing_and_unsubscribing_during_planning_affects_no_other_recipient(channel):
     before = factories.add_subscriptions(channel, 8)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    lease = planning.claim_plan()
-    assert planning.plan_window(lease)
+    turns.start_due()
+    lease = support.claim_plan()
+    assert support.plan_window(lease)
 
     leave(before[1])  # planned already
     leave(before[6])  # not planned yet
     after = factories.add_subscriptions(channel, 2)
-    while planning.plan_window(lease):
+    while support.plan_window(lease):
         pass
 
     stayed = [row for row in [*before, *after] if row is not before[6]]
-    assert planned(notification) == ids(stayed)
+    assert support.planned_ids(notification) == support.ids(stayed)
 
 
 def test_a_planner_continues_where_a_dead_one_stopped(channel, monkeypatch):
     rows = factories.add_subscriptions(channel, 11)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    dead = planning.claim_plan()
-    assert planning.plan_window(dead)
+    turns.start_due()
+    dead = support.claim_plan()
+    assert support.plan_window(dead)
     with monkeypatch.context() as dying:
-        dying.setattr(planning, "counter_add", die)  # in the middle of a window
+        dying.setattr(planning, "counters_add", die)  # in the middle of a window
         with pytest.raises(RuntimeError):
-            planning.plan_window(dead)
-    assert len(planned(notification)) == 4
-    assert planning.claim_plan() is None  # the dead planner's lease has not ended
+            support.plan_window(dead)
+    assert len(support.planned_ids(notification)) == 4
+    assert support.claim_plan() is None  # the dead planner's lease has not ended
 
     Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
     support.plan(notification)
 
-    assert planned(notification) == ids(rows)
+    assert support.planned_ids(notification) == support.ids(rows)
     assert Plan.objects.get().status == "delivering"
 
 
 def test_a_planner_whose_lease_another_took_writes_nothing(channel):
     factories.add_subscriptions(channel, 8)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    stale = planning.claim_plan()
+    turns.start_due()
+    stale = support.claim_plan()
     Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
-    current = planning.claim_plan()
+    current = support.claim_plan()
 
-    assert planning.plan_window(stale) is False
-    planning.run_slice(stale)
+    assert support.plan_window(stale) is False
+    planning.run_slice([stale])
 
-    assert planned(notification) == []
+    assert support.planned_ids(notification) == []
     plan = Plan.objects.get()
     assert (plan.attempt, plan.cursor) == (current.attempt, None)
     assert plan.lease_until is not None
@@ -149,20 +141,20 @@ def test_a_window_that_fails_is_tried_again_later_and_other_plans_continue(
     factories.add_subscriptions(channel, 2)
     rows = factories.add_subscriptions(other_channel, 2)
     broken = factories.make_notification(channel)
-    planning.start_due()
+    turns.start_due()
     with monkeypatch.context() as failing:
         failing.setattr(planning, "hourly_add", die)
         with pytest.raises(RuntimeError):
-            planning.run_slice(planning.claim_plan())
+            planning.run_slice([support.claim_plan()])
 
     healthy = factories.make_notification(other_channel)
     support.plan()
 
-    assert planned(healthy) == ids(rows)
-    assert planned(broken) == []
+    assert support.planned_ids(healthy) == support.ids(rows)
+    assert support.planned_ids(broken) == []
     Plan.objects.filter(notification=broken).update(due_at=Now())
     support.plan()
-    assert len(planned(broken)) == 2
+    assert len(support.planned_ids(broken)) == 2
 
 
 @pytest.fixture
@@ -191,14 +183,14 @@ def test_a_plan_whose_connection_is_cut_while_it_is_given_back_continues_at_once
     settings.PLAN_SLICE_SECONDS = 0
     rows = factories.add_subscriptions(channel, 6)
     notification = factories.make_notification(channel)
-    planning.start_due()
+    turns.start_due()
 
-    planning.run_slice(planning.claim_plan())
+    planning.run_slice([support.claim_plan()])
 
-    assert len(planned(notification)) == 4
+    assert len(support.planned_ids(notification)) == 4
     assert sql.rows("SELECT last_value FROM cuts", {}) == [(2,)]
     support.plan()
-    assert planned(notification) == ids(rows)
+    assert support.planned_ids(notification) == support.ids(rows)
 
 
 def test_time_slices_let_a_later_notification_overtake_a_large_one(
@@ -208,12 +200,12 @@ def test_time_slices_let_a_later_notification_overtake_a_large_one(
     factories.add_subscriptions(channel, 20)
     factories.add_subscriptions(other_channel, 2)
     large = factories.make_notification(channel)
-    planning.start_due()
-    planning.run_slice(planning.claim_plan())
+    turns.start_due()
+    planning.run_slice([support.claim_plan()])
 
     factories.make_notification(other_channel)
-    planning.start_due()
-    planning.run_slice(planning.claim_plan())
+    turns.start_due()
+    planning.run_slice([support.claim_plan()])
 
     statuses = dict(Plan.objects.values_list("notification_id", "status"))
     assert statuses.pop(large.id) == "planning"
@@ -242,16 +234,16 @@ def test_two_concurrent_planners_plan_everybody_exactly_once(channel, other_chan
     support.in_threads(*[lambda: planning.work(seconds=30)] * 2)
 
     for notification in notifications:
-        assert planned(notification) == ids(rows)
+        assert support.planned_ids(notification) == support.ids(rows)
         assert Plan.objects.get(notification=notification).recipient_count == 60
-    assert planned(other) == ids(others)
+    assert support.planned_ids(other) == support.ids(others)
 
 
 def test_two_concurrent_planners_start_a_notification_once(channel):
     for _ in range(10):
         factories.make_notification(channel)
 
-    started = support.in_threads(*[planning.start_due] * 3)
+    started = support.in_threads(*[turns.start_due] * 3)
 
     assert sum(started) == 10
     assert Plan.objects.count() == 10
@@ -273,9 +265,9 @@ def test_a_scheduled_notification_starts_when_it_is_due_and_not_before(channel):
 def test_each_window_wakes_workers_up_for_its_batches_at_once(channel):
     factories.add_subscriptions(channel, 8)
     factories.make_notification(channel)
-    planning.start_due()
+    turns.start_due()
 
-    planning.plan_window(planning.claim_plan())
+    support.plan_window(support.claim_plan())
 
     assert support.waiting("web") == 2
 
@@ -290,22 +282,22 @@ def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
         ("web", "delivering"),
         ("ios", "delivering"),
     }
-    assert planned(notification) == ids(web)
+    assert support.planned_ids(notification) == support.ids(web)
     assert notification.status == "processing"
 
 
 def test_a_notification_does_not_end_before_its_last_window(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 10)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    lease = planning.claim_plan()
-    planning.plan_window(lease)
+    turns.start_due()
+    lease = support.claim_plan()
+    support.plan_window(lease)
 
     support.deliver(notification)
     support.tick()
     assert support.counts(notification) == ("processing", 4, 4, 0)
 
-    while planning.plan_window(lease):
+    while support.plan_window(lease):
         pass
     support.deliver(notification)
     assert support.counts(notification) == ("sent", 10, 10, 0)
@@ -315,12 +307,12 @@ def test_a_notification_does_not_end_before_its_last_window(sandbox, channel):
 def test_a_notification_ends_with_its_last_window_if_all_earlier_batches_are_done(sandbox, channel):
     factories.subscribe_browsers(sandbox, channel, 4)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    lease = planning.claim_plan()
-    assert planning.plan_window(lease)  # the window is full, so there may be more
+    turns.start_due()
+    lease = support.claim_plan()
+    assert support.plan_window(lease)  # the window is full, so there may be more
     support.deliver(notification)
     assert notification.status == "processing"
 
-    assert not planning.plan_window(lease)
+    assert not support.plan_window(lease)
 
     assert support.counts(notification) == ("sent", 4, 4, 0)

@@ -105,7 +105,7 @@ def test_the_wait_for_a_refused_row_grows(sandbox, channel, refuse):
     waits = []
     for _ in range(3):
         lease = support.claim()
-        dispatch.deliver_batch(lease)
+        dispatch.deliver_batches([lease])
         waits.append((Batch.objects.get().due_at - lease.claimed_at).total_seconds())
         Batch.objects.update(due_at=Now())
 

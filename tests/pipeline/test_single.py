@@ -4,11 +4,12 @@ import pytest
 
 from notifications_app.content import Content
 from notifications_app.models import Plan
-from notifications_app.pipeline import planning
+from notifications_app.pipeline import turns
 from notifications_app.services import notification_test
 from pushsvc.common.errors import NotFound
 from subscriptions_app.services import subscription_unsubscribe
 from tests.factories import subscribe_browsers
+from tests.pipeline import support
 from tests.pipeline.support import counts, deliver, deliveries, plan
 
 CONTENT = Content(body="Fresh bread", ttl=3600)
@@ -36,10 +37,10 @@ def test_one_window_finds_the_subscription_in_a_channel_of_any_size(sandbox, cha
     settings.PLAN_WINDOW = 2
     *_, (_, last) = subscribe_browsers(sandbox, channel, 7)
     test = send_test(channel, last)
-    planning.start_due()
-    lease = planning.claim_plan()
+    turns.start_due()
+    lease = support.claim_plan()
 
-    assert planning.plan_window(lease) is False
+    assert support.plan_window(lease) is False
     assert Plan.objects.get(notification=test).recipient_count == 1
 
 

@@ -9,9 +9,9 @@ from channels_app.models import ProviderCredential
 from channels_app.services import platform_pause
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.pipeline import outcomes, planning
-from notifications_app.pipeline.lease import HeldLease
-from notifications_app.pipeline.transitions import DueDelivery, Limits, transition_of
+from notifications_app.pipeline import outcomes, turns
+from notifications_app.pipeline.lease import HeldLeases
+from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.services import notification_cancel, notification_stop
 from notifications_app.states import (
     BatchStatus,
@@ -78,11 +78,11 @@ def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, 
     answer(support.claim("android"), Gone("x", suspect=True))
     later = support.claim("android")
     answer(later, Deferred("x"))
-    HeldLease(later).hand_back(finished_pass=True)
+    HeldLeases([later]).hand_back(finished_pass=True)
     support.lose_lease(support.claim("android").batch_id)
     refused = support.claim("android")
     answer(refused, Misconfigured("x"))
-    HeldLease(refused).park()
+    HeldLeases([refused]).park()
     platform_pause(channel_id=channel.id, platform="android", version=1, code="x", detail="")
     support.tick()
     ProviderCredential.objects.update(paused_at=None)
@@ -94,7 +94,7 @@ def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, 
 
     parked = planned(channel)
     while lease := support.claim("android"):
-        HeldLease(lease).park()
+        HeldLeases([lease]).park()
     platform_pause(channel_id=channel.id, platform="android", version=1, code="x", detail="")
     support.end_time(parked)
     support.tick()
@@ -104,7 +104,7 @@ def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, 
     cancelled = factories.make_notification(channel)
     notification_cancel(channel_id=channel.id, notification_id=cancelled.id)
     stopped = factories.make_notification(channel)
-    planning.start_due()
+    turns.start_due()
     notification_stop(channel_id=channel.id, notification_id=stopped.id)
 
     assert set(changed()) == DECLARED
@@ -121,13 +121,13 @@ def answer(lease, outcome):
     row = Delivery.objects.get(batch_id=lease.batch_id)
     deadline = Notification.objects.get(pk=lease.notification_id).deadline_at
     change = transition_of(
-        DueDelivery(row.subscription_id, row.attempts, None, 0),
+        support.due(row),
         outcome,
         registered_at=lease.claimed_at,
         now=lease.now(),
         limits=Limits(deadline, 12, 3600),
     )
-    outcomes.record(lease, [change])
+    outcomes.record([lease], [change])
 
 
 _WATCH = """

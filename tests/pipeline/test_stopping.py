@@ -7,8 +7,8 @@ import pytest
 from notifications_app import tasks
 from notifications_app.errors import NotRunning
 from notifications_app.models import Notification, Plan
-from notifications_app.pipeline import dispatch, planning
-from notifications_app.pipeline.lease import HeldLease
+from notifications_app.pipeline import dispatch, planning, turns
+from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.services import notification_pause, notification_resume, notification_stop
 from pushsvc.common.errors import NotFound
 from tests import factories
@@ -19,7 +19,7 @@ from tests.pipeline.halting import began, half_planned, pause, planned, record, 
 def test_a_notification_stopped_with_nobody_planned_is_cancelled(channel):
     factories.add_subscriptions(channel, 3)
     notification = factories.make_notification(channel, target_platforms=["web", "android"])
-    planning.start_due()
+    turns.start_due()
 
     stopped = stop(notification)
 
@@ -37,7 +37,7 @@ def test_stopping_during_planning_bounces_the_planned_recipients_and_plans_no_mo
 
     stop(notification)
 
-    assert not planning.plan_window(lease)
+    assert not support.plan_window(lease)
     support.plan()
     assert support.claim() is None
     support.tick()
@@ -52,7 +52,7 @@ def test_recipients_who_have_a_stopped_notification_stay_delivered(sandbox, chan
     factories.subscribe_browsers(sandbox, channel, 6)
     notification = factories.make_notification(channel)
     support.plan()
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
 
     stop(notification)
     support.deliver()
@@ -66,8 +66,8 @@ def test_a_notification_stopped_after_its_last_outcome_ends_at_once(sandbox, cha
     settings.PLAN_WINDOW = 2
     factories.subscribe_browsers(sandbox, channel, 4)
     notification = factories.make_notification(channel)
-    planning.start_due()
-    assert planning.plan_window(planning.claim_plan())
+    turns.start_due()
+    assert support.plan_window(support.claim_plan())
     support.deliver()
 
     assert stop(notification).status == "sent"
@@ -78,11 +78,11 @@ def test_a_notification_stopped_after_its_last_outcome_ends_at_once(sandbox, cha
 @pytest.mark.parametrize("state", ["deferred", "parked", "lost", "paused"])
 def test_recipients_that_wait_bounce_as_stopped(state, channel):
     notification = planned(channel)
-    held = HeldLease(support.claim())
+    held = HeldLeases([support.claim()])
     {
         "deferred": lambda: held.hand_back(finished_pass=True, wait=600),
         "parked": held.park,
-        "lost": lambda: support.lose_lease(held.lease.batch_id),
+        "lost": lambda: support.lose_lease(held.open[0].batch_id),
         "paused": lambda: (held.hand_back(finished_pass=True), pause(notification)),
     }[state]()
 
@@ -101,7 +101,7 @@ def test_an_outcome_that_arrives_after_the_stop_counts(channel):
     record(lease)
     support.tick()
     assert support.counts(notification) == ("processing", 4, 1, 0)
-    HeldLease(lease).hand_back(finished_pass=True)
+    HeldLeases([lease]).hand_back(finished_pass=True)
     support.tick()
 
     assert support.counts(notification) == ("sent", 4, 1, 3)
@@ -168,14 +168,14 @@ def test_a_notification_paused_while_it_starts_is_paused_before_or_after(channel
     factories.add_subscriptions(channel, 1)
     for _ in range(30):
         notification = factories.make_notification(channel)
-        support.in_threads(planning.start_due, lambda n=notification: pause(n))
+        support.in_threads(turns.start_due, lambda n=notification: pause(n))
 
         notification.refresh_from_db()
         plans = Plan.objects.filter(notification=notification)
         assert notification.is_paused
         assert plans.exists() == (notification.status == "processing")
         assert not plans.unhalted().exists()
-        assert planning.claim_plan() is None
+        assert support.claim_plan() is None
 
 
 def test_concurrent_pauses_resumes_and_stops_do_not_deadlock_and_are_complete(channel, settings):
@@ -183,7 +183,7 @@ def test_concurrent_pauses_resumes_and_stops_do_not_deadlock_and_are_complete(ch
     factories.add_subscriptions(channel, 20)
     for _ in range(5):
         notification = factories.make_notification(channel, target_platforms=["web", "ios"])
-        planning.start_due()
+        turns.start_due()
         support.in_threads(
             lambda n=notification: pause(n),
             lambda n=notification: resume(n),

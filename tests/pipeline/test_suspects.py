@@ -1,10 +1,15 @@
 """Answers that our own mistake may have caused: a few expire their devices, many expire nobody."""
 
+from django.db import transaction
+from django.db.models.functions import Now
+
+from notifications_app.models import Plan
 from notifications_app.pipeline import dispatch, expiry
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import support
-from tests.pipeline.halting import stop
+from tests.pipeline.halting import HOUR, stop
+from tests.pipeline.parts import in_parts, release
 
 APPLE_MISMATCH = {"reason": "VapidPkHashMismatch"}
 
@@ -64,7 +69,7 @@ def test_suspects_before_a_stop_are_compared_with_the_recipients_that_were_calle
         device.behave("error", status=400, body=APPLE_MISMATCH)
     notification = factories.make_notification(channel)
     support.plan()
-    dispatch.deliver_batch(support.claim())
+    dispatch.deliver_batches([support.claim()])
 
     stop(notification)
     support.tick()
@@ -73,6 +78,75 @@ def test_suspects_before_a_stop_are_compared_with_the_recipients_that_were_calle
     assert support.codes(notification) == ["stopped"] * 10 + ["vapid_key_mismatch"] * 2
     assert support.open_plans() == 0
     assert Subscription.objects.filter(expired_at=None).count() == 12
+
+
+def test_suspects_are_not_compared_with_recipients_whose_values_made_the_message_too_large(
+    sandbox, channel
+):
+    devices = factories.subscribe_browsers(sandbox, channel, 12)
+    for device, _ in devices[:2]:
+        device.behave("error", status=400, body=APPLE_MISMATCH)
+    large = [subscription.pk for _, subscription in devices[2:]]
+    Subscription.objects.filter(pk__in=large).update(attributes={"x": "😀" * 255})
+    data = {f"k{number}": "{{ x }}" for number in range(5)}
+
+    notification = support.send(channel, data=data, extras={"personalize": True})
+    support.tick()
+
+    codes = ["payload_too_large"] * 10 + ["vapid_key_mismatch"] * 2
+    assert support.codes(notification) == codes
+    assert Subscription.objects.filter(expired_at=None).count() == 12
+
+
+def test_suspects_of_a_part_are_compared_with_all_parts_when_the_last_is_done(
+    sandbox, channel, caplog
+):
+    """Of the first part all are suspects; of the platform they are a sixth."""
+    devices = factories.subscribe_browsers(sandbox, channel, 6)
+    suspect, subscription = devices[0]
+    suspect.behave("error", status=400, body=APPLE_MISMATCH)
+    Subscription.objects.filter(pk=subscription.pk).update(attributes={"plan": "pro"})
+    notification, _, rest = in_parts(channel, later=HOUR)
+    support.plan()
+    support.deliver()
+    support.tick()
+    assert support.codes(notification) == ["vapid_key_mismatch"]
+    assert support.is_active(subscription)
+
+    release(rest)
+    support.plan()
+    support.deliver()
+    support.tick()
+
+    assert not support.is_active(subscription)
+    assert support.logged(caplog, "expiry.withheld") == []
+    assert support.open_plans() == 0
+
+
+def test_too_many_suspects_in_two_parts_cause_one_warning(sandbox, channel, caplog):
+    devices = factories.subscribe_browsers(sandbox, channel, 8)
+    for suspect, _ in devices[3:5]:
+        suspect.behave("error", status=400, body=APPLE_MISMATCH)
+    pro = [subscription.pk for _, subscription in devices[:4]]
+    Subscription.objects.filter(pk__in=pro).update(attributes={"plan": "pro"})
+    in_parts(channel, later=HOUR)
+    support.plan()
+    support.deliver()
+    support.tick()
+    Plan.objects.filter(part=1).update(due_at=Now())
+    support.plan()
+    support.deliver()
+    expiry.close_delivered_plans()
+
+    with transaction.atomic():  # another tick decides
+        assert expiry._next_settling().part == 0
+        assert support.in_threads(expiry.decide_next) == [False]
+    support.tick()
+
+    (warning,) = support.logged(caplog, "expiry.withheld")
+    assert warning.devices == 2
+    assert Subscription.objects.filter(expired_at=None).count() == 8
+    assert support.open_plans() == 0
 
 
 def test_a_suspect_that_registers_again_before_the_decision_stays_active(

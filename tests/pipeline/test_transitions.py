@@ -14,7 +14,7 @@ FOREVER = NOW + timedelta(days=28)
 
 
 def recipient(attempts=0, first_attempt_at=None):
-    return DueDelivery(uuid7(), attempts, first_attempt_at, 0)
+    return DueDelivery(1, uuid7(), attempts, first_attempt_at, 0, NOW)
 
 
 def judged(outcome, who=None, *, deadline=FOREVER, attempts=12, registered_at=NOW):

@@ -13,6 +13,7 @@ from notifications_app.content import Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.pipeline import wakeup
 from notifications_app.services import notification_accept
+from pushsvc.common.platforms import Platform
 from tests.pipeline import support
 
 
@@ -196,7 +197,8 @@ def test_threads_that_send_wakeups_simultaneously_all_return(wire):
 
 def test_a_notification_accepted_while_the_broker_is_away_is_found_later(channel, wire):
     wire.cut()
-    request = SendRequest(content=Content(body="Fresh bread", ttl=60), target_platforms=("web",))
+    content = Content(body="Fresh bread", ttl=60)
+    request = SendRequest(content=content, target_platforms=(Platform.WEB,))
 
     acceptance = notification_accept(channel=channel, request=request, body={})
     assert Notification.objects.get().id == acceptance.notification_id

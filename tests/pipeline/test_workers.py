@@ -1,11 +1,15 @@
 """Real workers and beats, stopped gently and killed."""
 
 import os
+import socket
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
+from notifications_app import tasks
 from notifications_app.models import Batch
+from pushsvc.common.store import sql
 from tests import factories
 from tests.calls import standing_still, when_called
 from tests.pipeline import support
@@ -80,3 +84,56 @@ def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
     support.deliver(notification)
     assert received(devices) == [1] * 250
     assert support.counts(notification) == ("sent", 250, 250, 0)
+
+
+def test_a_worker_keeps_its_database_session_between_tasks(processes, sandbox, channel):
+    factories.subscribe_browsers(sandbox, channel, 1)
+    _start_workers(processes)
+    _sent_by_workers(channel)
+    before = _sessions_so_far()
+    for _ in range(8):
+        _sent_by_workers(channel)
+
+    # Eight sends are sixteen tasks. Each worker's second process may have its first task only now.
+    assert _sessions_so_far() - before <= 2
+
+
+def test_a_session_that_was_cut_between_tasks_costs_no_task(processes, sandbox, channel):
+    factories.subscribe_browsers(sandbox, channel, 1)
+    _start_workers(processes)
+    _sent_by_workers(channel)
+    for _ in range(3):
+        support.cut_other_connections()
+        _sent_by_workers(channel)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs Linux's socket options")
+def test_a_session_whose_server_is_gone_ends_within_seconds(transactional_db):
+    connection.ensure_connection()
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as open_:
+        if open_.family == socket.AF_UNIX:
+            pytest.skip("the database is reached by a local socket")
+        of_tcp = {
+            option: open_.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE)
+        }
+    assert of_tcp == {socket.TCP_USER_TIMEOUT: 20_000, socket.TCP_KEEPIDLE: 20}
+
+
+def _start_workers(processes):
+    """Without beat, so no tick does what a task left undone."""
+    for name in ("worker-plan", "worker-web"):
+        processes.start(name)
+
+
+def _sent_by_workers(channel):
+    notification = factories.make_notification(channel)
+    tasks.wake_planner()
+    support.until(lambda: support.is_sent(notification))
+
+
+def _sessions_so_far():
+    """Of this database, since it was made."""
+    sql.rows("SELECT pg_stat_clear_snapshot()", {})
+    counted = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
+    return sql.rows(counted, {})[0][0]

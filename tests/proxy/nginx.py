@@ -17,7 +17,8 @@ from cryptography.x509.oid import NameOID
 
 from pushsvc.local.embedded.server import free_port
 from tests import leftovers
-from tests.pipeline.processes import CHECKOUT, kill
+from tests.forked import CHECKOUT
+from tests.pipeline.processes import kill
 from tests.pipeline.support import until
 
 HOST = "push.example.com"

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
@@ -16,6 +18,7 @@ from typing_extensions import override
 from channels_app.accounts.members import (
     account_create,
     account_rename,
+    account_require_two_step,
     member_add,
     member_remove,
     member_role_set,
@@ -31,8 +34,9 @@ from channels_app.console.pages import (
     require,
 )
 from channels_app.models import Account, Membership, Role
+from channels_app.sign_in import mails, two_step
 from channels_app.sign_in.passwords import set_password_path
-from pushsvc.common.console.admin import ReadOnlyAdmin
+from pushsvc.common.console.admin import ReadOnlyAdmin, badge
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.http.origin import own_origin
@@ -49,7 +53,23 @@ class MemberForm(ConsoleForm):
         help_text="A new user gets a link to choose a password. You pass the link on.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+    email = forms.EmailField(
+        required=False,
+        max_length=254,
+        label="E-mail",
+        help_text="A new user gets the link by mail. Without an address, you pass the link on.",
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
     role = forms.ChoiceField(choices=Role.choices)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if mails.is_on():
+            self.fields["username"].help_text = ""
+        elif settings.OIDC_ISSUER:
+            self.fields["email"].help_text = f"For signing in with {settings.OIDC_LABEL}."
+        else:
+            del self.fields["email"]
 
 
 class NewAccountPage(SuperuserPage, FormPage):
@@ -88,6 +108,8 @@ class MembersPage(ActsPage):
             "role": self._set_role,
             "remove": self._remove,
             "link": self._link,
+            "mail": self._mail,
+            "two_step": self._require_two_step,
             "rename": self._rename,
         }
 
@@ -101,9 +123,10 @@ class MembersPage(ActsPage):
                     username=name,
                     role=role,
                     by=self.request.user,  # type: ignore[arg-type] # staff
+                    email=form.cleaned_data.get("email", ""),
                 )
                 if is_new:
-                    return self._with_link(membership)
+                    return self._invited(membership)
                 return self.back(f"{name} now belongs to the account.")
         return self.refused(form=form)
 
@@ -123,6 +146,19 @@ class MembersPage(ActsPage):
     def _link(self, data: QueryDict) -> HttpResponseBase:
         return self._with_link(self._membership(data))
 
+    def _mail(self, data: QueryDict) -> HttpResponseBase:
+        return self._with_mail(self._membership(data))
+
+    def _require_two_step(self, data: QueryDict) -> HttpResponseBase:
+        is_required = data.get("required") == "yes"
+        account_require_two_step(
+            account=self.account,
+            is_required=is_required,
+            by=self.request.user,  # type: ignore[arg-type] # staff
+        )
+        now = "now required of" if is_required else "no longer required of"
+        return self.back(f"Two-step sign-in is {now} the members.")
+
     def _rename(self, data: QueryDict) -> HttpResponseBase:
         require(is_superuser(self.request.user), Role.OWNER)
         account_rename(account=self.account, name=data.get("name", ""))
@@ -132,6 +168,17 @@ class MembersPage(ActsPage):
         number = number_or_404(data.get("membership", ""))
         own = Membership.objects.filter(account=self.account).select_related("user")
         return get_object_or_404(own, pk=number)
+
+    def _invited(self, membership: Membership) -> HttpResponseBase:
+        if membership.user.email and mails.is_on():
+            return self._with_mail(membership)
+        return self._with_link(membership)
+
+    def _with_mail(self, membership: Membership) -> HttpResponseBase:
+        """Raises Invalid."""
+        check_may_link(by=self.request.user, user=membership.user)  # type: ignore[arg-type] # staff
+        mails.invite(user=membership.user, account=self.account)
+        return self.back(mailed_to(membership.user))
 
     def _with_link(self, membership: Membership) -> HttpResponseBase:
         """Only this answer shows the link. Raises Invalid."""
@@ -145,13 +192,18 @@ class MembersPage(ActsPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs.setdefault("form", MemberForm(initial={"role": Role.VIEWER}))
-        members = self.account.memberships.select_related("user").order_by("user__username")
+        held = self.account.memberships.select_related("user").order_by("user__username")
+        members = held.annotate(has_second_step=two_step.on_for("user_id"))[:500]
         return super().get_context_data(
             account=self.account,
-            members=members[:500],
+            members=members,
+            lacking=sum(not member.has_second_step for member in members),
+            may_require=two_step.is_on(self.request.user),  # type: ignore[arg-type] # staff
             roles=[(role.value, role.label.partition(":")[0]) for role in Role],
             explained=[role.label.partition(": ")[::2] for role in Role],
             may_rename=is_superuser(self.request.user),
+            may_mail=mails.is_on(),
+            shows_addresses=mails.is_on() or bool(settings.OIDC_ISSUER),
             content_title=self.account.name,
             **kwargs,
         ) | {"title": f"{self.account.name}: members"}
@@ -161,7 +213,7 @@ class MembersPage(ActsPage):
 class AccountAdmin(WithPages, ReadOnlyAdmin):
     """An account's page shows its members."""
 
-    list_display = ("name", "member_count", "channel_count", "created")
+    list_display = ("name", "member_count", "channel_count", "two_step", "created")
     search_fields = ("name",)
     search_help_text = "A part of the name."
     ordering = ("name", "id")
@@ -186,6 +238,10 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     def channel_count(self, account: Any) -> int:
         return int(account.channel_count)
 
+    @admin.display(description="Two-step sign-in", ordering="requires_two_step")
+    def two_step(self, account: Account) -> str:
+        return badge("required", "good") if account.requires_two_step else badge("optional")
+
     @admin.display(description="Created", ordering="created_at")
     def created(self, account: Account) -> str:
         return moment(account.created_at)
@@ -203,6 +259,10 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request.user)
+
+
+def mailed_to(user: User) -> str:
+    return f"{user} gets a mail at {user.email}, with a link to choose a password."
 
 
 def _members_url(account: Account) -> str:

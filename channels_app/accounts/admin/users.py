@@ -4,22 +4,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from typing_extensions import override
 
+from channels_app.accounts.admin.accounts import mailed_to
 from channels_app.accounts.users import check_may_link, user_change, user_create
 from channels_app.console.access import is_superuser
 from channels_app.console.lists import SuperuserAdmin
 from channels_app.console.pages import ActsPage, FormPage, SuperuserPage, number_or_404
-from channels_app.sign_in import two_step
+from channels_app.sign_in import mails, two_step
+from channels_app.sign_in.admin.forgot import ForgotPasswordView
 from channels_app.sign_in.admin.own import SetPasswordView, TwoStepPage
+from channels_app.sign_in.admin.provider import CallbackView, CodeView, StartView
 from channels_app.sign_in.passwords import set_password_path
+from channels_app.sign_in.provider_links import unlink
 from pushsvc.common.console.admin import badge, site
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
@@ -63,6 +68,10 @@ class NewUserPage(SuperuserPage, FormPage):
     @override
     def accept(self, form: NewUserForm) -> HttpResponseBase:
         user = user_create(**form.cleaned_data)
+        if user.email and mails.is_on():
+            mails.invite(user=user)
+            messages.success(self.request, mailed_to(user))
+            return HttpResponseRedirect(reverse("admin:auth_user_change", args=[user.pk]))
         link = f"{own_origin(self.request)}{set_password_path(user=user)}"
         return self.render_to_response(self.get_context_data(link=link, linked=user))
 
@@ -83,7 +92,13 @@ class UserPage(SuperuserPage, ActsPage):
 
     @override
     def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
-        return {"change": self._change, "link": self._link, "reset": self._reset}
+        return {
+            "change": self._change,
+            "link": self._link,
+            "mail": self._mail,
+            "reset": self._reset,
+            "unlink": self._unlink,
+        }
 
     def _change(self, data: QueryDict) -> HttpResponseBase:
         form = UserForm(data)
@@ -98,12 +113,21 @@ class UserPage(SuperuserPage, ActsPage):
         link = f"{own_origin(self.request)}{set_password_path(user=self.shown)}"
         return self.render_to_response(self.get_context_data(link=link))
 
+    def _mail(self, data: QueryDict) -> HttpResponseBase:
+        check_may_link(by=self.request.user, user=self.shown)  # type: ignore[arg-type] # staff
+        mails.invite(user=self.shown)
+        return self.back(mailed_to(self.shown))
+
     def _reset(self, data: QueryDict) -> HttpResponseBase:
         if self.shown == self.request.user:
             raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
         note = "A superuser turned two-step sign-in off."
         two_step.turn_off(user=self.shown, note=note)
         return self.back("Two-step sign-in is off. The password alone is enough.")
+
+    def _unlink(self, data: QueryDict) -> HttpResponseBase:
+        unlink(user=self.shown)
+        return self.back("The link was removed. The next sign-in finds the user by the address.")
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -116,6 +140,9 @@ class UserPage(SuperuserPage, ActsPage):
             shown=self.shown,
             linked=self.shown,
             is_own=self.shown == self.request.user,
+            may_mail=mails.is_on() and bool(self.shown.email),
+            provider=settings.OIDC_LABEL if settings.OIDC_ISSUER else "",
+            is_linked=bool(settings.OIDC_ISSUER) and self.shown.provider_links.exists(),
             memberships=held[:500],
             has_second_step=two_step.is_on(self.shown),
             content_title=self.shown.get_username(),
@@ -137,7 +164,7 @@ class UserAdmin(SuperuserAdmin):
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         users: QuerySet[Any] = super().get_queryset(request)
-        annotated: QuerySet[Any] = users.annotate(has_second_step=two_step.IS_ON)
+        annotated: QuerySet[Any] = users.annotate(has_second_step=two_step.on_for("pk"))
         return annotated
 
     @override
@@ -164,8 +191,12 @@ class UserAdmin(SuperuserAdmin):
     def get_urls(self) -> list[URLPattern]:
         own = [
             self.page("two-step/", TwoStepPage, "two_step"),
-            # Without `admin_view`: its user cannot sign in yet.
+            # Without `admin_view`: their users cannot sign in yet.
             path("set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"),
+            path("forgot-password/", ForgotPasswordView.as_view(), name="forgot_password"),
+            path("provider/", StartView.as_view(), name="provider_start"),
+            path("provider/callback/", CallbackView.as_view(), name="provider_callback"),
+            path("provider/code/", CodeView.as_view(), name="provider_code"),
         ]
         return own + super().get_urls()
 

@@ -22,7 +22,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from typing_extensions import override
 
 from channels_app.console.pages import ActsPage, ConsolePage, FormPage
-from channels_app.sign_in import two_step
+from channels_app.sign_in import mails, two_step
 from channels_app.sign_in.passwords import password_set, set_password_tokens
 from pushsvc.common.console.admin import site
 from pushsvc.common.console.forms import ConsoleForm
@@ -58,6 +58,10 @@ def _password_rules() -> str:
 
 class PhoneForm(ConsoleForm):
     code = _code(help_text="The six digits that the phone shows now.")
+
+
+class ProvenCodeForm(ConsoleForm):
+    code = _code(help_text="The code that your phone shows, or a recovery code.")
 
 
 class ProofForm(ConsoleForm):
@@ -199,13 +203,14 @@ class TwoStepPage(OwnPage, ActsPage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        is_on = two_step.is_on(self.user)
+        is_on, is_required = two_step.need_of(self.user)
         offered = None if is_on else two_step.pending(self.user)
         kwargs.setdefault("phone_form", PhoneForm())
         kwargs.setdefault("renew_form", ProofForm(prefix="renew"))
         kwargs.setdefault("off_form", ProofForm(prefix="off"))
         return super().get_context_data(
             is_on=is_on,
+            is_required=is_required,
             picture=_picture(offered) if offered else "",
             typed_secret=_typed_secret(offered) if offered else "",
             codes_left=two_step.recovery_codes_left(self.user),
@@ -232,8 +237,8 @@ class SetPasswordView(PasswordResetConfirmView):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        title = {"title": "Choose a password"}
-        return site.each_context(self.request) | super().get_context_data(**kwargs) | title
+        own = {"title": "Choose a password", "offers_links": mails.is_on()}
+        return site.each_context(self.request) | super().get_context_data(**kwargs) | own
 
 
 def _picture(phone: TOTPDevice) -> SafeString:

@@ -1,7 +1,7 @@
 """A client of pushsvc: `Client`, and `AsyncClient` with the same methods."""
 
 from pushsvc_client.client import AsyncClient, Client
-from pushsvc_client.errors import Fault, PushsvcError, Refused, Unreachable
+from pushsvc_client.errors import Fault, InvalidWebhook, PushsvcError, Refused, Unreachable
 from pushsvc_client.types import (
     Channel,
     ChannelPlatforms,
@@ -14,6 +14,7 @@ from pushsvc_client.types import (
     Sent,
     Urgency,
 )
+from pushsvc_client.webhooks import Webhook, verify_webhook
 
 __all__ = [
     "AsyncClient",
@@ -22,6 +23,7 @@ __all__ = [
     "ChannelStatistics",
     "Client",
     "Fault",
+    "InvalidWebhook",
     "Message",
     "Notification",
     "NotificationDetails",
@@ -32,4 +34,6 @@ __all__ = [
     "Sent",
     "Unreachable",
     "Urgency",
+    "Webhook",
+    "verify_webhook",
 ]

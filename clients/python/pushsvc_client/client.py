@@ -22,7 +22,7 @@ from pushsvc_client.types import (
 _POLL_SECONDS: Final = 1.0
 
 
-class _Channel:
+class _BaseClient:
     def __init__(
         self, url: str, *, channel: str, key: str, timeout: float = 30.0, retries: int = 4
     ) -> None:
@@ -34,7 +34,7 @@ class _Channel:
         raise NotImplementedError
 
 
-class Client(_Channel):
+class Client(_BaseClient):
     """One channel of a service. Keeps connections open; close it, or use it in a `with`.
 
     Every call is repeated up to `retries` times if the service says that this may help, after the
@@ -136,7 +136,7 @@ class Client(_Channel):
             return error
 
 
-class AsyncClient(_Channel):
+class AsyncClient(_BaseClient):
     """As `Client`, for asyncio."""
 
     def _open(self, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The errors that a call may raise."""
+"""The errors of calls and of webhooks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,10 @@ class PushsvcError(Exception):
 
 class Unreachable(PushsvcError):
     """No answer came, after all retries."""
+
+
+class InvalidWebhook(PushsvcError):
+    """A request that does not prove who sent it. Answer it with 400."""
 
 
 @dataclass(frozen=True)

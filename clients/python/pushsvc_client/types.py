@@ -1,6 +1,6 @@
 """The service's answers. Times are ISO 8601 texts in UTC."""
 
-from typing import Literal, Required, TypedDict
+from typing import Any, Literal, Required, TypedDict
 
 Platform = Literal["web", "android", "ios"]
 Urgency = Literal["very-low", "low", "normal", "high"]
@@ -8,10 +8,88 @@ NotificationStatus = Literal["pending", "processing", "sent", "failed", "cancell
 FINAL: frozenset[NotificationStatus] = frozenset({"sent", "failed", "cancelled"})
 
 
-class Message(TypedDict, total=False):
-    """What can be sent. /docs of the service describes each field."""
+class Action(TypedDict, total=False):
+    """A button of a notification."""
 
-    body: Required[str]
+    id: Required[str]
+    title: Required[str]
+    url: str
+    icon: str
+
+
+class OnPlatform(TypedDict, total=False):
+    """What replaces the common content on a platform. None: nothing there."""
+
+    title: str | None
+    body: str | None
+    url: str | None
+    image: str | None
+
+
+class OnWeb(OnPlatform, total=False):
+    badge: str
+    require_interaction: bool
+    silent: bool
+    renotify: bool
+    tag: str
+    lang: str
+    dir: Literal["auto", "ltr", "rtl"]
+
+
+class OnAndroid(OnPlatform, total=False):
+    channel_id: str
+    sound: str
+    color: str
+    small_icon: str
+    click_action: str
+    tag: str
+    count: int
+    visibility: Literal["private", "public", "secret"]
+    data_only: bool
+
+
+class Sound(TypedDict, total=False):
+    name: Required[str]
+    critical: bool
+    volume: float
+
+
+class OnIos(OnPlatform, total=False):
+    subtitle: str
+    sound: str | Sound
+    badge: int
+    category: str
+    thread_id: str
+    interruption_level: Literal["passive", "active", "time-sensitive", "critical"]
+    relevance_score: float
+    target_content_id: str
+    content_available: bool
+
+
+class Translation(TypedDict, total=False):
+    """The texts for one language. `actions`: titles of buttons by their ids."""
+
+    title: str
+    body: str
+    url: str
+    image: str
+    actions: dict[str, str]
+
+
+class Target(TypedDict, total=False):
+    """One of the two ids. `vars`: its own values for placeholders."""
+
+    external_id: str
+    subscription_id: str
+    vars: dict[str, str | float]
+
+
+class Message(TypedDict, total=False):
+    """What can be sent. /docs of the service describes each field. A send needs a `body`, its own
+    or that of its template."""
+
+    template_id: str
+    body: str
     title: str
     url: str
     icon: str
@@ -19,11 +97,24 @@ class Message(TypedDict, total=False):
     scheduled_at: str
     expires_at: str
     segment_id: str
-    target_platforms: list[Platform]
+    category: str
+    rule: dict[str, Any]
+    external_ids: list[str]
+    subscription_ids: list[str]
+    targets: list[Target]
+    target_platforms: list[Platform | Literal["all"]]
     data: dict[str, str]
     ttl: int
     urgency: Urgency
     topic: str
+    actions: list[Action]
+    web: OnWeb
+    android: OnAndroid
+    ios: OnIos
+    translations: dict[str, Translation]
+    personalize: bool
+    vars: dict[str, str | float]
+    on_missing: Literal["empty", "bounce"]
 
 
 class Sent(TypedDict):
@@ -74,8 +165,10 @@ class ChannelStatistics(TypedDict):
 
 
 class Audience(TypedDict):
-    kind: Literal["channel", "segment", "subscription"]
+    kind: Literal["channel", "segment", "rule", "targets", "subscription"]
     segment_id: str | None
+    category: str | None
+    rule: dict[str, Any] | None
     subscription_id: str | None
 
 
@@ -97,6 +190,14 @@ class Content(TypedDict):
     ttl: int
     urgency: Urgency
     topic: str
+    actions: list[dict[str, str]]
+    web: dict[str, Any]
+    android: dict[str, Any]
+    ios: dict[str, Any]
+    translations: dict[str, dict[str, Any]]
+    personalize: bool
+    vars: dict[str, str | float]
+    on_missing: Literal["empty", "bounce"]
 
 
 class PlatformDetails(TypedDict):
@@ -104,6 +205,17 @@ class PlatformDetails(TypedDict):
     delivered_count: int
     bounced_count: int
     planned: bool
+
+
+class LeftOut(TypedDict):
+    opted_out: int
+
+
+class Release(TypedDict):
+    release_at: str
+    platforms: list[Platform]
+    planned: bool
+    recipient_count: int
 
 
 class Reason(TypedDict):
@@ -118,14 +230,18 @@ class NotificationDetails(TypedDict):
     paused: bool
     stopped: bool
     edited_at: str | None
+    template_id: str | None
     audience: Audience
     timing: Timing
     content: Content
     platforms: dict[Platform, PlatformDetails]
+    left_out: LeftOut
+    releases: list[Release]
     reasons: list[Reason]
     received_count: int
     clicked_count: int
     dismissed_count: int
+    actions_clicked: dict[str, int]
 
 
 class PlatformPause(TypedDict):

@@ -1,4 +1,4 @@
-"""One HTTP/2 connection to APNs, on h2.
+"""One HTTP/2 connection to APNs.
 
 It replaces the connections of aioapns 4.0, which have these faults: they acknowledge no DATA, match
 answers by a header that may be missing, parse each DATA frame as JSON, ignore RST_STREAM and
@@ -8,40 +8,34 @@ and its absence here.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, assert_never, cast
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.errors import ErrorCodes
-from h2.events import (
-    DataReceived,
-    Event,
-    PingAckReceived,
-    ResponseReceived,
-    StreamEnded,
-    StreamReset,
-)
-from h2.exceptions import H2Error
+import structlog
 from hpack import HeaderTuple
-from hyperframe.exceptions import HyperframeError
-from hyperframe.frame import GoAwayFrame
 from multidict import CIMultiDict
 from typing_extensions import override
 
-from notifications_app.delivery.apns.fields import FieldEncoder
-from notifications_app.delivery.apns.frames import GoawayFilter
+from notifications_app.delivery.apns.frames import ErrorCode, ProtocolError
+from notifications_app.delivery.apns.http2 import (
+    LAST_STREAM_ID,
+    Body,
+    Ended,
+    Goaway,
+    Head,
+    Http2,
+    Http2Event,
+    Pong,
+    Reset,
+)
 from notifications_app.delivery.types import clean_text
 from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 # The most requests at once, even if the server allows more. Apple's SETTINGS allow 1,000.
 MAX_STREAMS: Final = 1_000
-# RFC 9113 section 5.1.1. A connection reaches it only after days.
-LAST_STREAM_ID: Final = 2**31 - 1
 # How long a pool waits for a connection's first answer before it makes another connection.
 PROOF_SECONDS: Final = 2.0
 # After this much silence, the next request goes out together with a PING.
@@ -53,6 +47,8 @@ IDLE_SECONDS: Final = 150.0
 PING_SECONDS: Final = 5.0
 # A connection that had no request for this time is closed.
 UNUSED_SECONDS: Final = 3_600.0
+# A connection whose server leaves so many bytes unread is closed. MAX_STREAMS requests have less.
+MAX_UNREAD: Final = 16 * 1024 * 1024
 
 _PING: Final = b"pushsvc?"
 
@@ -93,17 +89,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
-        # Normalising would keep the long `authorization` out of HPACK's table. Validation would
-        # check again what the transport has checked.
-        self._h2 = H2Connection(
-            H2Configuration(
-                header_encoding=None,
-                normalize_outbound_headers=False,
-                validate_outbound_headers=False,
-            )
-        )
-        self._h2.encoder = FieldEncoder()
-        self._goaways = GoawayFilter()
+        self._http2 = Http2()
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, _Stream] = {}
         self._unsent: dict[int, _Stream] = {}
@@ -143,7 +129,7 @@ class Connection(asyncio.Protocol):
         """
         if not self.is_usable:
             return 0
-        allowed = self._h2.remote_settings.max_concurrent_streams if self.is_proven else 1
+        allowed = self._http2.max_streams if self.is_proven else 1
         return max(0, min(allowed, MAX_STREAMS) - len(self._streams))
 
     async def post(self, headers: Headers, body: bytes) -> Response:
@@ -177,7 +163,6 @@ class Connection(asyncio.Protocol):
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._h2.initiate_connection()
         self._flush()
         self._check_idle()
 
@@ -187,16 +172,12 @@ class Connection(asyncio.Protocol):
             return
         self._heard_at = self._loop.time()
         try:
-            others, goaways = self._goaways.feed(data)
-            for frame in others:  # in one call, h2 would lose the answers before a bad frame
-                for event in self._h2.receive_data(frame):
-                    self._take(event)
-            for goaway in goaways:
-                self._drain(goaway)
-            self._send_bodies()
-        except (H2Error, HyperframeError) as error:
-            self._abort(type(error).__name__)
+            for event in self._http2.receive(data):
+                self._take(event)
+        except ProtocolError as error:
+            self._abort(str(error))
             return
+        self._send_bodies()
         self._flush()
         self._end_if_drained()
         self._on_change()
@@ -214,15 +195,14 @@ class Connection(asyncio.Protocol):
     # Requests
 
     def _open(self, headers: Headers, body: bytes) -> tuple[int, _Stream]:
-        stream_id = self._h2.get_next_available_stream_id()
-        if stream_id + 2 > LAST_STREAM_ID:
-            self.is_draining = True
         self._used_at = self._loop.time()
         if self._used_at - self._heard_at > DOUBTFUL_SECONDS:
             self._ping()
         if not self.is_proven:
             self._loop.call_later(PROOF_SECONDS, self._on_change)
-        self._h2.send_headers(stream_id, headers)
+        stream_id = self._http2.open(headers)
+        if stream_id + 2 > LAST_STREAM_ID:  # only after days
+            self.is_draining = True
         stream = _Stream(self._loop.create_future(), body)
         self._streams[stream_id] = self._unsent[stream_id] = stream
         self._send_body(stream_id, stream)
@@ -235,21 +215,17 @@ class Connection(asyncio.Protocol):
 
     def _send_body(self, stream_id: int, stream: _Stream) -> None:
         """Sends what flow control allows (RFC 9113 section 5.2), and the rest later."""
-        while stream.unsent and (size := self._sendable(stream_id, stream)):
+        while stream.unsent and (size := self._http2.sendable(stream_id)):
             part, stream.unsent = stream.unsent[:size], stream.unsent[size:]
-            self._h2.send_data(stream_id, part, end_stream=not stream.unsent)
+            self._http2.send(stream_id, part, is_last=not stream.unsent)
         if not stream.unsent:
             del self._unsent[stream_id]
 
-    def _sendable(self, stream_id: int, stream: _Stream) -> int:
-        window = self._h2.local_flow_control_window(stream_id)
-        return max(0, min(len(stream.unsent), window, self._h2.max_outbound_frame_size))
-
     def _give_up(self, stream_id: int) -> None:
-        """Resets a request that its caller gave up. The server may be dead, so a PING asks."""
+        """Resets a request whose answer nobody awaits. The server may be dead, so a PING asks."""
         if self._remove(stream_id) is None or self._is_closing():
             return
-        self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
+        self._http2.reset(stream_id, ErrorCode.CANCEL)
         self._ping()
         self._flush()
         self._end_if_drained()
@@ -261,41 +237,41 @@ class Connection(asyncio.Protocol):
 
     # Answers
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Http2Event) -> None:
         match event:
-            case ResponseReceived():
+            case Head():
                 self._take_head(event)
-            case DataReceived():
-                self._h2.acknowledge_received_data(
-                    event.flow_controlled_length or 0, event.stream_id or 0
-                )
+            case Body():
                 self._take_body(event)
-            case StreamEnded():
-                self._finish(event.stream_id or 0)
-            case StreamReset():
+            case Ended():
+                self._finish(event.stream_id)
+            case Reset():
                 self._take_reset(event)
-            case PingAckReceived() if self._ping_deadline:
-                self._ping_deadline.cancel()
-                self._ping_deadline = None
+            case Goaway():
+                self._drain(event)
+            case Pong():
+                self._take_pong()
             case _:
-                pass
+                assert_never(event)
 
-    def _take_head(self, event: ResponseReceived) -> None:
-        stream = self._streams.get(event.stream_id or 0)
-        if stream is None:
+    def _take_head(self, event: Head) -> None:
+        stream = self._streams.get(event.stream_id)
+        if stream is None or stream.status:  # then these are trailers
             return
-        for name, value in event.headers or ():
-            stream.headers.add(_text(name), _text(value))
-        status = stream.headers.pop(":status", "")
-        stream.status = int(status) if status.isdecimal() else 0
+        headers = CIMultiDict(event.fields)
+        status = headers.pop(":status", "")
+        if status.startswith("1"):  # an interim answer (RFC 9110 section 15.2)
+            return
+        stream.headers = headers
+        stream.status = int(status) if status.isdecimal() and len(status) == 3 else 0
         self.is_proven = self.is_proven or stream.status != 403
         if stream.status == 200 and not stream.answer.done():
             # APNs took the notification, whatever becomes of the stream.
             stream.answer.set_result(stream.response())
 
-    def _take_body(self, event: DataReceived) -> None:
-        stream = self._streams.get(event.stream_id or 0)
-        if stream is not None and event.data:
+    def _take_body(self, event: Body) -> None:
+        stream = self._streams.get(event.stream_id)
+        if stream is not None:
             stream.body += event.data[: MAX_RESPONSE_BODY - len(stream.body)]
 
     def _finish(self, stream_id: int) -> None:
@@ -303,15 +279,20 @@ class Connection(asyncio.Protocol):
         if stream is None:
             return
         if stream.unsent:  # the server answered before it had read the whole body
-            self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
+            self._http2.reset(stream_id, ErrorCode.CANCEL)
         if not stream.answer.done():
             stream.answer.set_result(stream.response())
 
-    def _take_reset(self, event: StreamReset) -> None:
-        if event.error_code == ErrorCodes.REFUSED_STREAM:
-            self._fail(event.stream_id or 0, NotProcessedError("refused"))
+    def _take_reset(self, event: Reset) -> None:
+        if event.code == ErrorCode.REFUSED_STREAM:
+            self._fail(event.stream_id, NotProcessedError("refused"))
         else:
-            self._fail(event.stream_id or 0, StreamResetError(_code_name(event.error_code)))
+            self._fail(event.stream_id, StreamResetError(_code_name(event.code)))
+
+    def _take_pong(self) -> None:
+        if self._ping_deadline:
+            self._ping_deadline.cancel()
+            self._ping_deadline = None
 
     def _fail(self, stream_id: int, error: Exception) -> None:
         stream = self._remove(stream_id)
@@ -320,15 +301,13 @@ class Connection(asyncio.Protocol):
 
     # The end
 
-    def _drain(self, goaway: GoAwayFrame) -> None:
+    def _drain(self, goaway: Goaway) -> None:
         """RFC 9113 section 6.8: streams up to the last one named may still be answered; later ones
         were not processed."""
         logger.info(
             "apns.goaway",
-            extra={
-                "error": _code_name(goaway.error_code),
-                "said": clean_text(bytes(goaway.additional_data).decode("utf-8", "replace")),
-            },
+            error=_code_name(goaway.code),
+            said=clean_text(goaway.said.decode("utf-8", "replace")),
         )
         self.is_draining = True
         for stream_id in [each for each in self._streams if each > goaway.last_stream_id]:
@@ -336,13 +315,13 @@ class Connection(asyncio.Protocol):
 
     def _end_if_drained(self) -> None:
         if self.is_draining and not self._streams and self._transport and not self._is_closing():
-            self._h2.close_connection()
+            self._http2.say_goodbye()
             self._flush()
             self._transport.close()
 
     def _abort(self, reason: str) -> None:
         if self._transport is not None:
-            logger.info("apns.connection_given_up", extra={"reason": reason})
+            logger.info("apns.connection_given_up", reason=reason)
             self.is_draining = True
             self._transport.abort()
 
@@ -353,7 +332,7 @@ class Connection(asyncio.Protocol):
 
     def _ping(self) -> None:
         if self._ping_deadline is None:
-            self._h2.ping(_PING)
+            self._http2.ping(_PING)
             self._ping_deadline = self._loop.call_later(PING_SECONDS, self._abort, "silent")
 
     def _check_idle(self) -> None:
@@ -361,6 +340,8 @@ class Connection(asyncio.Protocol):
             return
         now = self._loop.time()
         self._idle_check = self._loop.call_later(IDLE_SECONDS, self._check_idle)
+        for stream_id in [key for key, each in self._streams.items() if each.answer.done()]:
+            self._give_up(stream_id)  # it was answered with 200, and has not ended
         if not self._streams and now - self._used_at >= UNUSED_SECONDS:
             self.close()
         elif now - self._heard_at >= IDLE_SECONDS:
@@ -375,17 +356,15 @@ class Connection(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        data = self._h2.data_to_send()
+        data = self._http2.take_output()
         if data and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
+            if self._transport.get_write_buffer_size() > MAX_UNREAD:
+                self._abort("unread")
 
 
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode("latin-1")
-
-
-def _code_name(code: ErrorCodes | int | None) -> str:
+def _code_name(code: int) -> str:
     try:
-        return ErrorCodes(code or 0).name
+        return ErrorCode(code).name
     except ValueError:
         return str(code)

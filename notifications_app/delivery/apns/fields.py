@@ -1,12 +1,22 @@
-"""Encodes the header fields of requests that have most fields in common (HPACK, RFC 7541)."""
+"""Header compression (HPACK, RFC 7541) for requests and answers that have most fields in common."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from hpack import Encoder
-from hpack.hpack import encode_integer
+from hpack import Decoder, Encoder
+from hpack.exceptions import HPACKError
+from hpack.hpack import decode_integer, encode_integer
 from typing_extensions import override
+
+from notifications_app.delivery.apns.frames import ErrorCode, ProtocolError
+
+Fields: TypeAlias = Sequence[tuple[str, str]]
+
+_SIZE_UPDATES: Final = frozenset(bytes([first]) for first in range(0x20, 0x40))
+_ENTRY: Final = 32  # what a field counts beside its bytes (RFC 7541 section 4.1)
+_LONGEST_INTEGER: Final = 6
+_LONGEST_CACHED: Final = 200
 
 
 class FieldEncoder(Encoder):
@@ -20,6 +30,14 @@ class FieldEncoder(Encoder):
         super().__init__()
         self._shared: Sequence[tuple[bytes, bytes]] | None = None
         self._encoded = b""
+
+    def resize(self, size: int) -> None:
+        """Changes the table's size. The next block tells the server the smallest size since the
+        last block, and this one (RFC 7541 section 4.2). The library forgets a size that is set
+        twice."""
+        if size != self.header_table_size:
+            self.header_table_size = size
+            self.table_size_changes = sorted({min(self.table_size_changes), size})
 
     @override
     def encode(self, headers: Any, huffman: bool = True) -> bytes:
@@ -39,6 +57,74 @@ class FieldEncoder(Encoder):
         if len(encoded) == len(shared):  # each is an index of one byte, which changes no table
             self._encoded = encoded
         return encoded
+
+
+class FieldDecoder(Decoder):
+    """Reads the fields of answers.
+
+    Most are the same in every answer. If the server keeps no table, as our SETTINGS ask for, equal
+    bytes mean equal fields, and each is read only once.
+    """
+
+    def fields(self, block: bytes) -> Fields:
+        """Raises ProtocolError, also if the fields are larger than 64 KiB (the library's limit)."""
+        try:
+            if self.header_table_size or block[:1] in _SIZE_UPDATES:
+                return [_texts(*field) for field in self.decode(block, raw=True)]
+            fields = [_field(part) for part in _parts(block)]
+        except (HPACKError, IndexError, TypeError, ValueError) as error:
+            raise ProtocolError(ErrorCode.COMPRESSION_ERROR) from error
+        if (
+            sum(_ENTRY + len(name) + len(value) for name, value in fields)
+            > self.max_header_list_size
+        ):
+            raise ProtocolError(ErrorCode.COMPRESSION_ERROR)
+        return fields
+
+
+def _parts(block: bytes) -> Iterator[bytes]:
+    """The bytes of each field (RFC 7541 section 6)."""
+    begin = 0
+    while begin < len(block):
+        end = _end(block, begin)
+        yield block[begin:end]
+        begin = end
+
+
+def _end(block: bytes, at: int) -> int:
+    first = block[at]
+    prefix = 7 if first & 0x80 else 6 if first & 0x40 else 4
+    index, used = decode_integer(block[at : at + _LONGEST_INTEGER], prefix)
+    at += used
+    if first & 0x80:
+        return at
+    for _ in range(1 if index else 2):  # the name is in the static table, or written too
+        length, used = decode_integer(block[at : at + _LONGEST_INTEGER], 7)
+        at += used + length
+    return at
+
+
+def _field(part: bytes) -> tuple[str, str]:
+    return _read_once(part) if len(part) <= _LONGEST_CACHED else _read(part)
+
+
+def _read(part: bytes) -> tuple[str, str]:
+    """One field, without a table. Raises HPACKError or ValueError."""
+    decoder = Decoder()
+    decoder.header_table_size = 0
+    [(name, value)] = decoder.decode(part, raw=True)
+    return _texts(name, value)
+
+
+_read_once = lru_cache(maxsize=1_024)(_read)
+
+
+def _texts(name: str | bytes, value: str | bytes) -> tuple[str, str]:
+    return _text(name), _text(value)
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("latin-1")
 
 
 def _never_indexed(name: bytes, value: bytes) -> bytes:

@@ -1,43 +1,119 @@
-"""Hides GOAWAY frames from h2.
+"""HTTP/2 frames (RFC 9113, sections 4 and 6). Pure."""
 
-After GOAWAY, a server still answers the requests that it has begun (RFC 9113 section 6.8). But h2
-(4.4.1) neither reads nor sends anything after that frame.
-"""
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
 
-from typing import Final, cast
-
-from hyperframe.frame import Frame, GoAwayFrame
-
-_HEADER: Final = 9
+MAX_FRAME: Final = 16_384  # what we take, and what every server takes
+_HEADER: Final = Struct(">HBBBL")
 
 
-class GoawayFilter:
-    """Separates GOAWAY frames from the other frames that a server sends."""
+class FrameType(IntEnum):
+    DATA = 0
+    HEADERS = 1
+    RST_STREAM = 3
+    SETTINGS = 4
+    PUSH_PROMISE = 5
+    PING = 6
+    GOAWAY = 7
+    WINDOW_UPDATE = 8
+    CONTINUATION = 9
+
+
+class FrameFlag(IntEnum):
+    END_STREAM = 0x1
+    ACK = 0x1
+    END_HEADERS = 0x4
+    PADDED = 0x8
+    PRIORITY = 0x20
+
+
+class Setting(IntEnum):
+    HEADER_TABLE_SIZE = 1
+    ENABLE_PUSH = 2
+    MAX_CONCURRENT_STREAMS = 3
+    INITIAL_WINDOW_SIZE = 4
+    MAX_FRAME_SIZE = 5
+
+
+class ErrorCode(IntEnum):
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    CANCEL = 8
+    COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
+    ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
+
+
+class ProtocolError(Exception):
+    """The server broke the protocol, so the connection cannot go on."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+
+
+class Frame(NamedTuple):
+    type: int
+    flags: int
+    stream_id: int
+    payload: bytes
+
+
+def encoded(type_: int, flags: int, stream_id: int, payload: bytes) -> bytes:
+    size = len(payload)
+    return _HEADER.pack(size >> 8, size & 0xFF, type_, flags, stream_id) + payload
+
+
+def encoded_settings(values: Mapping[Setting, int]) -> bytes:
+    """The payload of a SETTINGS frame."""
+    return b"".join(name.to_bytes(2) + value.to_bytes(4) for name, value in values.items())
+
+
+class FrameReader:
+    """Separates the frames of a connection, however they arrive."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._held = b""
 
-    def feed(self, data: bytes) -> tuple[list[bytes], list[GoAwayFrame]]:
-        """The other frames that are complete, one by one, and the complete GOAWAY frames.
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are complete. Raises ProtocolError at one that is too large."""
+        held = self._held + data if self._held else data
+        start = 0
+        try:
+            while len(held) - start >= _HEADER.size:
+                high, low, type_, flags, stream_id = _HEADER.unpack_from(held, start)
+                begin = start + _HEADER.size
+                end = begin + (high << 8 | low)
+                if end - begin > MAX_FRAME:
+                    raise ProtocolError(ErrorCode.FRAME_SIZE_ERROR)
+                if len(held) < end:
+                    break
+                start = end
+                yield Frame(type_, flags, stream_id & 0x7FFFFFFF, held[begin:end])
+        finally:
+            self._held = held[start:]
 
-        Raises HyperframeError for a malformed GOAWAY.
-        """
-        self._held += data
-        others, goaways = [], []
-        while len(self._held) >= _HEADER:
-            end = _HEADER + int.from_bytes(self._held[:3])
-            if len(self._held) < end:
-                break
-            whole = bytes(self._held[:end])
-            del self._held[:end]
-            if whole[3] == GoAwayFrame.type:
-                goaways.append(_parse_goaway(whole))
-            else:
-                others.append(whole)
-        return others, goaways
+
+def unpadded(frame: Frame) -> bytes:
+    """The payload of DATA or HEADERS without its padding. Raises ProtocolError."""
+    if not frame.flags & FrameFlag.PADDED:
+        return frame.payload
+    if not frame.payload or frame.payload[0] >= len(frame.payload):
+        raise ProtocolError(ErrorCode.PROTOCOL_ERROR)
+    return frame.payload[1 : len(frame.payload) - frame.payload[0]]
 
 
-def _parse_goaway(whole: bytes) -> GoAwayFrame:
-    frame, _ = Frame.parse_frame_header(memoryview(whole)[:_HEADER])
-    frame.parse_body(memoryview(whole)[_HEADER:])
-    return cast(GoAwayFrame, frame)
+def sized(frame: Frame, size: int) -> bytes:
+    """The payload, which must have this size. Raises ProtocolError."""
+    if len(frame.payload) != size:
+        raise ProtocolError(ErrorCode.FRAME_SIZE_ERROR)
+    return frame.payload

@@ -1,15 +1,17 @@
 """The connections to one server that share one provider token."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from itertools import islice
 from typing import Final, TypeAlias
+
+import structlog
 
 from notifications_app.delivery.apns.connection import Connection, Headers, NotProcessedError
 from pushsvc.common.egress import Response
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 # How often one call sends a request that the server says it did not process.
 MAX_TRIES: Final = 3
@@ -62,7 +64,7 @@ class Pool:
             try:
                 return await (await self._with_room()).post(headers, body)
             except NotProcessedError as error:
-                logger.info("apns.sent_again", extra={"reason": str(error)})
+                logger.info("apns.sent_again", reason=str(error))
         return await (await self._with_room()).post(headers, body)
 
     async def close(self) -> None:
@@ -131,7 +133,8 @@ class Pool:
         is_soon = any(each.room or each.waits_for_proof for each in usable)
         is_enough = is_soon or len(usable) >= self._max_connections
         if not (self._connecting or is_enough):
-            self._connecting = self._loop.create_task(self._add())
+            # A context of its own: it outlives the batch that it is made for.
+            self._connecting = self._loop.create_task(self._add(), context=Context())
 
     async def _add(self) -> None:
         try:
@@ -141,7 +144,7 @@ class Pool:
             self._connections.append(self._newest)
         except Exception as error:  # noqa: BLE001 - the requests in line get whatever it is
             self._failures += 1
-            logger.info("apns.no_connection", extra={"error": type(error).__name__})
+            logger.info("apns.no_connection", error=type(error).__name__)
             if not any(each.is_usable for each in self._connections):
                 self._refuse_waiting(error)
         finally:

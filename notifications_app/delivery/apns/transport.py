@@ -8,10 +8,9 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from uuid import uuid5
 
 from aioapns import NotificationRequest, PushType
@@ -19,11 +18,13 @@ from hpack import HeaderTuple, NeverIndexedHeaderTuple
 from typing_extensions import override
 
 from notifications_app.delivery.apns.answers import CODES, classify
+from notifications_app.delivery.apns.app_key import HOSTS, AppKey
 from notifications_app.delivery.apns.connection import (
     Headers,
     NotProcessedError,
     StreamResetError,
 )
+from notifications_app.delivery.apns.payload import MAX_PAYLOAD, content, payload
 from notifications_app.delivery.apns.pool import NoConnectionError, Pool
 from notifications_app.delivery.apns.provider_token import (
     ApnsKey,
@@ -33,9 +34,9 @@ from notifications_app.delivery.apns.provider_token import (
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.client import (
     CACHED_MESSAGES,
+    Connecting,
     PayloadTooLargeError,
     compact_json,
-    without_empty,
 )
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
@@ -44,7 +45,6 @@ from notifications_app.delivery.types import (
     Outcome,
     Rejected,
     Target,
-    stored_texts,
 )
 
 __all__ = [
@@ -58,17 +58,11 @@ __all__ = [
     "payload",
 ]
 
-MAX_PAYLOAD: Final = 4_096
 PRIORITIES: Final = {"very-low": 1, "low": 5, "normal": 10, "high": 10}
-SERVERS: Final = {
-    "production": Server("api.push.apple.com", 443),
-    "sandbox": Server("api.sandbox.push.apple.com", 443),
-}
+SERVERS: Final = {name: Server(host, 443) for name, host in HOSTS.items()}
 # The most keys and environments with open connections. Beyond, the longest unused are closed.
 MAX_POOLS: Final = 100
 
-# A token that no device has. APNs refuses it only after it has accepted the key.
-NO_DEVICE: Final = "0" * 64
 _SHARED: Final = (
     b":method",
     b":scheme",
@@ -83,30 +77,6 @@ _SHARED: Final = (
 _DEVICE_TOKEN: Final = re.compile(r"[0-9A-Fa-f]{1,200}")
 # Other characters would corrupt the header compression of the whole connection.
 _FIELD: Final = re.compile(r"[\x21-\x7e]{1,255}")
-
-
-@dataclass(frozen=True, slots=True)
-class AppKey:
-    """A key with the app that it is for: `topic`, the app's bundle id, and `environment`, where the
-    app is registered (production or sandbox). `version` counts the channel's credentials."""
-
-    key: ApnsKey
-    topic: str
-    environment: str
-    version: int = 0
-
-    @classmethod
-    def parse(cls, secret: str, version: int) -> "AppKey":
-        """From the stored JSON. Raises ValueError."""
-        stored = stored_texts(secret, ("key", "key_id", "team_id", "topic", "environment"))
-        key = ApnsKey(stored["key"], stored["key_id"], stored["team_id"])
-        return cls(key, stored["topic"], _environment(stored["environment"]), version)
-
-
-def _environment(name: str) -> str:
-    if name not in SERVERS:
-        raise ValueError("the environment is neither production nor sandbox")
-    return name
 
 
 class _ConnectionKey(NamedTuple):
@@ -128,29 +98,6 @@ class MalformedFieldError(ValueError):
     """The credential's topic or the message's is not printable ASCII."""
 
 
-def payload(message: Message, token: str) -> bytes:
-    """What the app gets, as JSON."""
-    return compact_json(_content(message, token))
-
-
-def _content(message: Message, token: str) -> dict[str, Any]:
-    return _common(message) | without_empty({"token": token})
-
-
-@lru_cache(maxsize=CACHED_MESSAGES)
-def _common(message: Message) -> dict[str, Any]:
-    """What all recipients get."""
-    alert = {"title": message.content.title, "body": message.content.body}
-    fields = {
-        "notification_id": str(message.notification_id),
-        "url": message.content.url,
-        "icon": message.content.icon,
-        "image": message.content.image,
-        "data": dict(message.content.data),
-    }
-    return {"aps": {"alert": without_empty(alert), "mutable-content": 1}} | without_empty(fields)
-
-
 def build_request(
     message: Message, target: Target, app_key: AppKey, now: float
 ) -> NotificationRequest:
@@ -166,7 +113,7 @@ def build_request(
         raise MalformedFieldError
     return NotificationRequest(
         target.address,
-        _content(message, target.token),
+        content(message, target.token),
         notification_id=str(uuid5(message.notification_id, str(target.subscription_id))),
         time_to_live=message.time_to_live(now),
         priority=PRIORITIES[message.content.urgency],
@@ -242,6 +189,11 @@ class Client(BaseClient[Target, AppKey]):
         self._closing: set[asyncio.Task[None]] = set()
 
     @override
+    @classmethod
+    def connecting(cls, how: Connecting) -> Self:
+        return cls(server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds)
+
+    @override
     async def close(self) -> None:
         for pool in self._pools.values():
             self._close_soon(pool)
@@ -255,6 +207,7 @@ class Client(BaseClient[Target, AppKey]):
         key = _ConnectionKey(app_key.key, app_key.environment, authorization(app_key.key, now))
         authority = self._servers[key.environment].authority
         headers, body = encode(request, authority=authority, signed=key.signed, now=now)
+        self.sent_bytes += len(body)
         async with asyncio.timeout(self._call_timeout):
             response = await self._pool_of(key).post(headers, body)
         return classify(response, datetime.fromtimestamp(time.time(), UTC))

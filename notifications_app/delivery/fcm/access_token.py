@@ -20,12 +20,12 @@ import google.auth.jwt
 from firebase_admin.credentials import Certificate
 
 from notifications_app.delivery.answers import json_object
+from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
 from notifications_app.delivery.types import (
     Deferred,
     Misconfigured,
     clean_text,
     parse_retry_after,
-    stored_texts,
 )
 from pushsvc.common.egress import Response
 from pushsvc.common.http_client import HttpClient
@@ -46,32 +46,8 @@ RETRY_AFTER_OUTAGE: Final = 10.0
 # Errors that are worth another try even with 400 or 401 (google-auth 2.62, _client.py).
 _TRANSIENT: Final = frozenset({"internal_failure", "server_error", "temporarily_unavailable"})
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
-_FIELDS: Final = ("project_id", "client_email", "private_key", "private_key_id")
 
 Failure = Misconfigured | Deferred
-
-
-class AccountUnreadableError(ValueError):
-    """The stored text is not a service account, or its key is not an RSA key."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceAccount:
-    """A Google service account as it was stored. `version` counts the channel's credentials."""
-
-    project_id: str
-    client_email: str
-    private_key: str = field(repr=False)
-    private_key_id: str
-    version: int
-
-    @classmethod
-    def parse(cls, secret: str, version: int) -> "ServiceAccount":
-        """From the stored JSON. Raises AccountUnreadableError."""
-        try:
-            return cls(**stored_texts(secret, _FIELDS), version=version)
-        except ValueError:
-            raise AccountUnreadableError from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +59,7 @@ class Granted:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _KeptToken:
     """One account's token. Times are on the monotonic clock."""
 
     token: str = ""
@@ -104,7 +80,7 @@ class AccessTokens:
         self._http = http
         self._token_uri = token_uri
         self._seconds = seconds
-        self._entries: OrderedDict[ServiceAccount, _Entry] = OrderedDict()
+        self._entries: OrderedDict[ServiceAccount, _KeptToken] = OrderedDict()
 
     async def get(self, account: ServiceAccount, until: float) -> str | Failure:
         """A valid token, or the reason why there is none: Misconfigured if Google refuses the
@@ -131,14 +107,14 @@ class AccessTokens:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _entry(self, account: ServiceAccount) -> _Entry:
-        entry = self._entries.setdefault(account, _Entry())
+    def _entry(self, account: ServiceAccount) -> _KeptToken:
+        entry = self._entries.setdefault(account, _KeptToken())
         self._entries.move_to_end(account)
         if len(self._entries) > MAX_CACHED:
             self._entries.popitem(last=False)
         return entry
 
-    async def _refresh(self, entry: _Entry, account: ServiceAccount) -> None:
+    async def _refresh(self, entry: _KeptToken, account: ServiceAccount) -> None:
         begun = time.monotonic()
         try:
             result = await self._request(account)

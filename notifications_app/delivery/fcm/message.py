@@ -11,6 +11,12 @@ from firebase_admin import messaging
 from firebase_admin._messaging_encoder import MessageEncoder
 
 from notifications_app.delivery.client import CACHED_MESSAGES, without_empty
+from notifications_app.delivery.fcm.payload import (
+    android_fields,
+    common_data,
+    is_data_only,
+    notification,
+)
 from notifications_app.delivery.types import Message, Target
 
 _ENCODER: Final = MessageEncoder()
@@ -18,28 +24,34 @@ _ENCODER: Final = MessageEncoder()
 
 def encoded(message: Message, target: Target, ttl: int) -> dict[str, Any]:
     """The JSON object for `target`. `ttl` is in seconds."""
-    common = _common(message, ttl)
+    common = _common(message.common or message, ttl) | _own(message)
     data = common["data"] | without_empty({"token": target.token})
     return common | {"data": data, "token": target.address}
+
+
+def _own(message: Message) -> dict[str, Any]:
+    """What holds the texts of a message for one recipient. The library need not check texts."""
+    if message.common is None:
+        return {}
+    data = {"data": common_data(message)}
+    if is_data_only(message.content):
+        return data
+    return {"notification": notification(message.content), **data}
 
 
 @lru_cache(maxsize=CACHED_MESSAGES)
 def _common(message: Message, ttl: int) -> dict[str, Any]:
     """What all recipients get. The library takes most of the time of a call to check it."""
     content = message.content
+    shown = None if is_data_only(content) else messaging.Notification(**notification(content))
     built = messaging.Message(
-        notification=messaging.Notification(
-            title=content.title or None,
-            body=content.body,
-            image=content.image or content.icon or None,
-        ),
-        data=_data(message),
+        notification=shown,
+        data=common_data(message),
         android=messaging.AndroidConfig(
             collapse_key=content.topic or None,
             priority="high" if content.urgency in {"normal", "high"} else "normal",
             ttl=ttl,
-            # Android shows one notification for each tag, however often it arrives.
-            notification=messaging.AndroidNotification(tag=str(message.notification_id)),
+            notification=shown and _android_notification(message),
         ),
     )
     # The library wants an address. As the argument `token` it is deprecated for installation ids,
@@ -51,11 +63,7 @@ def _common(message: Message, ttl: int) -> dict[str, Any]:
     return common
 
 
-def _data(message: Message) -> dict[str, str]:
-    """Our own names replace the sender's."""
-    own = {
-        "notification_id": str(message.notification_id),
-        "url": message.content.url,
-        "icon": message.content.icon,
-    }
-    return {**message.content.data, **without_empty(own)}
+def _android_notification(message: Message) -> messaging.AndroidNotification:
+    """Android shows one notification for each tag, however often it arrives."""
+    own_tag = {"tag": str(message.notification_id)}
+    return messaging.AndroidNotification(**own_tag | android_fields(message.content))

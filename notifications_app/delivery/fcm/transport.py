@@ -7,15 +7,15 @@ https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages.
 
 import asyncio
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, Self
 
 from typing_extensions import override
 
 from notifications_app.delivery.answers import AnswerClass
 from notifications_app.delivery.client import (
     KEEPALIVE,
+    Connecting,
     PayloadTooLargeError,
     Request,
     compact_json,
@@ -24,11 +24,11 @@ from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.fcm.access_token import (
     TOKEN_URI,
     AccessTokens,
-    AccountUnreadableError,
-    ServiceAccount,
 )
 from notifications_app.delivery.fcm.answers import CODES, UNAUTHENTICATED, WAITS, classify
 from notifications_app.delivery.fcm.message import encoded
+from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload
+from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
 from notifications_app.delivery.types import Message, Misconfigured, Outcome, Target
 from pushsvc.common.egress import tls_context
 from pushsvc.common.http_client import HttpClient
@@ -44,37 +44,10 @@ __all__ = [
     "build_request",
     "classify",
     "payload",
-    "unusable_data_names",
 ]
 
 API_BASE: Final = "https://fcm.googleapis.com"
-MAX_PAYLOAD: Final = 4_096
 MAX_TTL: Final = 2_419_200
-# Reserved names in `data`: our own, those that FCM refuses ("from", "google.…", "gcm.…"), and those
-# that its Android library does not pass to the app ("message_type", "collapse_key").
-_OWN_NAMES: Final = frozenset({"notification_id", "url", "icon", "token"})
-_RESERVED_NAMES: Final = frozenset({"from", "message_type", "collapse_key"})
-_RESERVED_PREFIXES: Final = ("google.", "gcm.")
-# A token that no app has. FCM refuses it only after it has accepted the account.
-NO_DEVICE: Final = "pushsvc-credential-test"
-
-
-def unusable_data_names(data: Mapping[str, str]) -> list[str]:
-    """The names in a sender's `data` that are reserved on Android."""
-    return [
-        name
-        for name in data
-        if name in _OWN_NAMES | _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES)
-    ]
-
-
-def payload(message: Message, token: str) -> bytes:
-    """What the app gets, notification and data, as JSON without absent fields.
-
-    Google does not document what its limit counts. This is more than all names and values.
-    """
-    # The size depends neither on the address nor on the time to live.
-    return _app_part(encoded(message, Target(message.notification_id, "-", token), 0))
 
 
 def build_request(
@@ -84,7 +57,7 @@ def build_request(
     the clock of `message.expires_at`. Raises PayloadTooLargeError."""
     whole = encoded(message, target, min(message.time_to_live(now), MAX_TTL))
     body = compact_json({"message": whole})
-    if len(body) > MAX_PAYLOAD and len(_app_part(whole)) > MAX_PAYLOAD:
+    if len(body) > MAX_PAYLOAD and len(payload(message, target.token)) > MAX_PAYLOAD:
         raise PayloadTooLargeError(MAX_PAYLOAD)
     headers = {
         "Authorization": f"Bearer {access_token}",
@@ -93,10 +66,6 @@ def build_request(
         "X-GOOG-API-FORMAT-VERSION": "2",
     }
     return Request(f"{project_url}/messages:send", headers, body)
-
-
-def _app_part(whole: Mapping[str, Any]) -> bytes:
-    return compact_json({name: whole[name] for name in ("notification", "data")})
 
 
 class Client(BaseClient[Target, ServiceAccount]):
@@ -131,6 +100,17 @@ class Client(BaseClient[Target, ServiceAccount]):
         self._tokens = AccessTokens(self._http, token_uri, call_timeout / 2)
 
     @override
+    @classmethod
+    def connecting(cls, how: Connecting) -> Self:
+        return cls(
+            api_base=how.fcm_api_base,
+            token_uri=how.google_token_uri,
+            ca_file=how.ca_file,
+            call_timeout=how.call_seconds,
+            connections_per_origin=how.calls_in_flight,
+        )
+
+    @override
     async def close(self) -> None:
         await self._tokens.close()
         await self._http.close()
@@ -153,6 +133,7 @@ class Client(BaseClient[Target, ServiceAccount]):
             return token
         url = f"{self._api_base}/v1/projects/{account.project_id}"
         request = build_request(message, target, url, token, time.monotonic())
+        self.sent_bytes += len(request.body)
         response = await self._http.post(
             request.url, headers=request.headers, body=request.body, until=until
         )

@@ -3,21 +3,18 @@
 import asyncio
 import time
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import Final, Self
 
 from pywebpush import WebPusher
 from typing_extensions import override
 
 from notifications_app.delivery.client import (
-    CACHED_MESSAGES,
     KEEPALIVE,
+    Connecting,
     PayloadTooLargeError,
     Request,
-    compact_json,
-    with_token,
-    without_empty,
 )
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
@@ -28,6 +25,7 @@ from notifications_app.delivery.types import (
     Rejected,
 )
 from notifications_app.delivery.webpush.answers import CODES, classify
+from notifications_app.delivery.webpush.payload import MAX_PAYLOAD, payload
 from notifications_app.delivery.webpush.vapid import (
     VapidKey,
     VapidKeys,
@@ -50,8 +48,6 @@ __all__ = [
     "payload",
 ]
 
-# RFC 8291 section 4: 4,096 bytes less header (86), delimiter (1) and tag (16).
-MAX_PAYLOAD: Final = 3_993
 # WNS answers 400 to a TTL of 0.
 MIN_TTL_WNS: Final = 60
 # Unknown hosts may be many, so an idle connection to one is kept only for the batch at hand.
@@ -62,26 +58,6 @@ _NO_KEYS: Final = {"endpoint": ""}
 
 class BadKeysError(ValueError):
     """The subscription's keys are not a P-256 point and 16 bytes (RFC 8291 section 3)."""
-
-
-def payload(message: Message, token: str) -> bytes:
-    """What the service worker gets, before encryption, as JSON without absent fields."""
-    return with_token(_fields(message), token)
-
-
-@lru_cache(maxsize=CACHED_MESSAGES)
-def _fields(message: Message) -> bytes:
-    """What all recipients get."""
-    fields = {
-        "notification_id": str(message.notification_id),
-        "title": message.content.title,
-        "body": message.content.body,
-        "icon": message.content.icon,
-        "url": message.content.url,
-        "image": message.content.image,
-        "data": dict(message.content.data),
-    }
-    return compact_json(without_empty(fields))
 
 
 def build_request(
@@ -175,6 +151,18 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
         self._loop = asyncio.get_running_loop()
 
     @override
+    @classmethod
+    def connecting(cls, how: Connecting) -> Self:
+        return cls(
+            trusted_origins=how.trusted_origins,
+            allowed_hosts=how.allowed_hosts,
+            ca_file=how.ca_file,
+            call_timeout=how.call_seconds,
+            unknown_host_timeout=how.unknown_host_call_seconds,
+            connections_per_origin=how.calls_in_flight,
+        )
+
+    @override
     async def close(self) -> None:
         for client in (self._known, self._unknown_hosts, self._trusted):
             await client.close()
@@ -193,6 +181,7 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
         signed = authorization(key, endpoint.origin, time.time())
         request = build_request(message, target, endpoint, signed, time.monotonic())
         client, seconds = self._way_to(endpoint)
+        self.sent_bytes += len(request.body)
         response = await client.post(
             request.url,
             headers=request.headers,

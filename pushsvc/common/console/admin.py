@@ -89,12 +89,13 @@ class ModelAdmin(ThemedModelAdmin):
 
     `list_name`: the heading of the list, if it is not the model's name. `list_always_of`: the
     parameter of a filter that is always set. `empty_help`: the text of an empty list, which says
-    how it gets rows.
+    how it gets rows. `first_row`: what somebody does there who makes the first row.
     """
 
     list_name = ""
     list_always_of = ""
     empty_help = ""
+    first_row = "add the first one"
 
     paginator = BoundedPaginator
     show_full_result_count = False

@@ -20,14 +20,38 @@ NAVIGATION = [
         "title": "",
         "items": [
             _link("Dashboard", "monitoring", "index"),
-            *(
-                _link(title, icon, url, permission=_MEMBERS)
-                for title, icon, url in (
-                    ("Notifications", "notifications", "notifications_app_notification_changelist"),
-                    ("Channels", "hub", "channels_app_channel_changelist"),
-                    ("Subscribers", "group", "subscriptions_app_subscription_changelist"),
-                    ("Segments", "filter_alt", "subscriptions_app_segment_changelist"),
-                )
+            _link(
+                "Notifications",
+                "notifications",
+                "notifications_app_notification_changelist",
+                permission=_MEMBERS,
+                active="channels_app.console.navigation.is_notifications",
+            ),
+            _link(
+                "Channels",
+                "hub",
+                "channels_app_channel_changelist",
+                permission=_MEMBERS,
+                active="channels_app.console.navigation.is_channels",
+            ),
+            _link(
+                "Subscribers",
+                "group",
+                "subscriptions_app_subscription_changelist",
+                permission=_MEMBERS,
+                active="channels_app.console.navigation.is_subscribers",
+            ),
+            _link(
+                "People",
+                "person",
+                "subscriptions_app_person_changelist",
+                permission=_MEMBERS,
+            ),
+            _link(
+                "Segments",
+                "filter_alt",
+                "subscriptions_app_segment_changelist",
+                permission=_MEMBERS,
             ),
         ],
     },

@@ -1,8 +1,8 @@
 """The base of all API views, and the handler that turns errors into `application/problem+json`."""
 
-import logging
 from typing import Any
 
+import structlog
 from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
@@ -15,7 +15,7 @@ from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 from typing_extensions import override
 
-from pushsvc.common import errors
+from pushsvc.common import errors, trail
 from pushsvc.common.http import ratelimit
 from pushsvc.common.http.strict_json import MalformedJSON
 from pushsvc.common.logs import route_of
@@ -23,7 +23,7 @@ from pushsvc.common.logs import route_of
 PROBLEM_TYPE = "application/problem+json"
 _WHOLE = api_settings.NON_FIELD_ERRORS_KEY
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 
 class ApiView(APIView):
@@ -74,9 +74,15 @@ def django_request(request: Request) -> HttpRequest:
     return request._request  # noqa: SLF001
 
 
+def problem_body(error: errors.PushsvcError) -> dict[str, Any]:
+    """With the id by which the log's lines about the request are found."""
+    request_id = trail.current().request_id
+    return error.problem() | ({"request_id": request_id} if request_id else {})
+
+
 def problem_response(error: errors.PushsvcError) -> Response:
     return Response(
-        error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
+        problem_body(error), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
     )
 
 
@@ -128,9 +134,9 @@ def _path(attr: object) -> str:
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
     """Logs an expected failure in one line, and any other with its traceback."""
     route = route_of(django_request(context["request"]))
-    extra = {"code": error.code, "route": route, "kind": type(exc).__name__}
+    about = logger.bind(code=error.code, route=route, kind=type(exc).__name__)
     if isinstance(error, errors.Unavailable):
-        logger.warning("request.unavailable", extra=extra)
+        about.warning("request.unavailable")
         return
-    logger.error("request.failed", exc_info=exc, extra=extra)
+    about.error("request.failed", exc_info=exc)
     got_request_exception.send(sender=None, request=django_request(context["request"]))

@@ -82,12 +82,16 @@ class HttpUrl(Text):
     @override
     def to_internal_value(self, data: object) -> str:
         url = text_or_refuse(data)
-        if not _is_http_url(url):
-            refuse("not_a_url", "Must be an absolute http or https URL.")
+        if not is_http_url(url):
+            refuse("not_a_url", NOT_A_URL)
         return url
 
 
-def _is_http_url(url: str) -> bool:
+NOT_A_URL = "Must be an absolute http or https URL."
+
+
+def is_http_url(url: str) -> bool:
+    """Whether it is absolute and has a host."""
     # urlsplit silently removes tabs and line ends.
     if any(char <= " " or char == "\x7f" for char in url):
         return False
@@ -167,39 +171,51 @@ class Choice(serializers.ChoiceField):
 
 
 class ListOf(serializers.ListField):
-    """1 to `max_length` of `child`. The number is checked before the entries."""
+    """`min_length` to `max_length` of `child`. The number is checked before the entries."""
 
     def __init__(
-        self, child: serializers.Field[Any, Any, Any, Any], *, max_length: int, **kw: Any
+        self,
+        child: serializers.Field[Any, Any, Any, Any],
+        *,
+        max_length: int,
+        min_length: int = 1,
+        **kw: Any,
     ) -> None:
-        super().__init__(child=child, min_length=1, max_length=max_length, **kw)
+        super().__init__(child=child, min_length=min_length, max_length=max_length, **kw)
 
     @override
     def to_internal_value(self, data: object) -> list[Any]:
         if not isinstance(data, list):
             refuse("not_a_list", "Must be a list.")
-        if not data:
+        if not data and self.min_length:
             refuse("empty", "Must not be empty.")
         if self.max_length is not None and len(data) > self.max_length:
             refuse("too_many", f"Must have at most {self.max_length} entries.")
         return list(_children(self.child, enumerate(data)).values())
 
 
+class MapOf(serializers.DictField):
+    """An object with at most `most` names, whose values are all of `child`."""
+
+    most: int
+
+    @override
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            refuse("not_an_object", "Must be an object.")
+        if len(data) > self.most:
+            refuse("too_many", f"Must have at most {self.most} names.")
+        return _children(self.child, data.items())
+
+
 @extend_schema_field(
     {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": MAX_TEXTS}
 )
-class StringMap(serializers.DictField):
+class StringMap(MapOf):
     """An object whose values are all strings."""
 
     child = Text()
-
-    @override
-    def to_internal_value(self, data: object) -> dict[str, str]:
-        if not isinstance(data, dict):
-            refuse("not_an_object", "Must be an object.")
-        if len(data) > MAX_TEXTS:
-            refuse("too_many", f"Must have at most {MAX_TEXTS} names.")
-        return _children(self.child, data.items())
+    most = MAX_TEXTS
 
 
 _Key = TypeVar("_Key", bound=Hashable)

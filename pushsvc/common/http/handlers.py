@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from pushsvc.common import errors
-from pushsvc.common.http.drf import PROBLEM_TYPE
+from pushsvc.common.http.drf import PROBLEM_TYPE, problem_body
 
 
 class HostNotAllowed(errors.BadRequest):
@@ -20,7 +20,7 @@ class HostNotAllowed(errors.BadRequest):
 
 def problem_json(error: errors.PushsvcError) -> HttpResponse:
     return JsonResponse(
-        error.problem(), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
+        problem_body(error), status=error.status, headers=error.headers, content_type=PROBLEM_TYPE
     )
 
 

@@ -67,6 +67,9 @@ _PROBLEM = inline_serializer(
         "errors": FaultSchema(
             many=True, required=False, help_text="With `validation_error`: one for each fault."
         ),
+        "request_id": serializers.CharField(
+            required=False, help_text="Names the request in the service's log."
+        ),
     },
 )
 type(_PROBLEM).__doc__ = "An error (RFC 9457). Decide by its `code`."

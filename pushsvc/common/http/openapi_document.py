@@ -7,6 +7,7 @@ about it.
 import json
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, Final
 
 Document = dict[str, Any]
@@ -14,8 +15,25 @@ Shape = dict[str, Any]
 
 _PATH_IDS: Final = {
     "channel_id": "The channel's id.",
+    "tag": "1 to 64 characters of `A-Z a-z 0-9 _ . : -`.",
     "notification_id": "The notification's id, as the send was answered.",
     "segment_id": "The segment's id.",
+    "template_id": "The template's id.",
+    "identity_key_id": "The identity key's id.",
+}
+_ENUMS: Final = {
+    "AudienceKind": "Whom a notification is for.",
+    "CredentialKind": "What a platform's push service knows the channel by.",
+    "IdentityAlgorithm": "How an identity key signs.",
+    "DeviceEvent": "What a device reports. See docs/events.md.",
+    "InterruptionLevel": "How much an iPhone lets the notification disturb.",
+    "NotificationStatus": "As docs/states.md explains.",
+    "OnMissing": "What becomes of a recipient without a value. See docs/content.md.",
+    "Platform": "What a device receives push by.",
+    "TargetState": "What became of one that a send names. See docs/direct.md.",
+    "TextDirection": "Which way a browser writes the texts.",
+    "Urgency": "Which devices that save energy are woken (RFC 8030 section 5.3).",
+    "Visibility": "What Android shows on the lock screen.",
 }
 _DOCUMENT: Final = re.compile(r"docs/([a-z]+)\.md")
 
@@ -114,6 +132,35 @@ def describe_ids(result: Document, **_: Any) -> Document:
                 parameter.setdefault("description", _PATH_IDS[parameter["name"]])
                 parameter["schema"] = {"type": "string", "format": "uuid"}  # as answers have them
     return result
+
+
+def describe_enums(result: Document, **_: Any) -> Document:
+    """What each enumeration is about."""
+    for name, schema in result["components"]["schemas"].items():
+        if "enum" in schema:
+            schema["description"] = _ENUMS[name]
+    return result
+
+
+def share_examples(result: Document, **_: Any) -> Document:
+    """An example of an answer stands once, under components. Two of one name get a number."""
+    shared: dict[str, Any] = {}
+    for operation in _operations(result):
+        for response in operation["responses"].values():
+            for content in response.get("content", {}).values():
+                if "examples" in content:
+                    content["examples"] = {
+                        name: {"$ref": f"#/components/examples/{_shared(shared, name, example)}"}
+                        for name, example in content["examples"].items()
+                    }
+    result["components"]["examples"] = dict(sorted(shared.items()))
+    return result
+
+
+def _shared(shared: dict[str, Any], name: str, example: Any) -> str:
+    """The name under which `shared` has the example now."""
+    numbered = (name if number == 1 else f"{name}{number}" for number in count(1))
+    return next(each for each in numbered if shared.setdefault(each, example) == example)
 
 
 def link_documents(result: Document, **_: Any) -> Document:

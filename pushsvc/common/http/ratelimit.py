@@ -3,16 +3,16 @@
 The count is exact across processes (one script in Redis). While Redis is away, all is allowed.
 """
 
-import logging
 import math
 from dataclasses import dataclass
 
 import redis
+import structlog
 
 from pushsvc.common.errors import TooManyRequests
 from pushsvc.common.store.redis_client import redis_client
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 # KEYS: the counter. ARGV: quota, window in ms. Returns the remaining requests (-1: refused), and
 # the ms until the window ends.
@@ -72,7 +72,7 @@ def take(limit: Limit) -> Standing | None:
     except (redis.ConnectionError, redis.TimeoutError):
         return None
     except redis.RedisError:
-        logger.exception("limit.failed", extra={"limit": limit.name})
+        logger.exception("limit.failed", limit=limit.name)
         return None
     return Standing(limit, int(remaining), int(reset) / 1000)
 

@@ -7,9 +7,10 @@ from django.urls.resolvers import RoutePattern
 from rest_framework.views import APIView
 from typing_extensions import override
 
-from pushsvc.common.ids import UUIDConverter
+from pushsvc.common.ids import TagConverter, UUIDConverter
 
 register_converter(UUIDConverter, "id")
+register_converter(TagConverter, "tag")
 
 
 class _EitherSpelling(RoutePattern):
@@ -19,5 +20,6 @@ class _EitherSpelling(RoutePattern):
 
 
 def endpoint(route: str, view: type[APIView]) -> URLPattern:
-    """`route` in Django's notation, without slashes around it; `<id:name>` is a UUID."""
+    """`route` in Django's notation, without slashes around it; `<id:name>` is a UUID,
+    `<tag:name>` a tag."""
     return URLPattern(_EitherSpelling(route, is_endpoint=True), view.as_view())

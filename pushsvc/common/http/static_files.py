@@ -2,6 +2,8 @@
 
 Pages name a file by `{% static %}`. The files come from the installed packages and are compressed
 when they are first asked for, so a deployment has no build step (no collectstatic).
+
+A page with many small files names a bundle of STATIC_BUNDLES instead: one request for all of them.
 """
 
 import re
@@ -9,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest
@@ -52,20 +55,25 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc] # it ha
     def _hashed(self, path: str) -> ServedFile | None:
         hashed = _HASHED.fullmatch(path)
         plain = f"{hashed['stem']}.{hashed['kind']}" if hashed else ""
-        if hashed is None or plain not in self.files:
-            return None
         name = plain.removeprefix(self.static_prefix)
+        if hashed is None or (plain not in self.files and not self._is_bundle(plain, name)):
+            return None
         file = _file(name)
         is_other = file is not None and file.digest != hashed["digest"]
         return _file(name, is_immutable=False) if is_other else file
+
+    def _is_bundle(self, plain: str, name: str) -> bool:
+        return plain.startswith(self.static_prefix) and name in settings.STATIC_BUNDLES
 
 
 @cache
 def _file(name: str, *, is_immutable: bool = True) -> ServedFile | None:
     """Kept with its compressed forms, as long as the process lives."""
-    path = finders.find(name)
-    if path is None:
+    parts = settings.STATIC_BUNDLES.get(name, (name,))
+    paths = [path for part in parts if (path := finders.find(part)) is not None]
+    if len(paths) < len(parts):
         return None
-    kind = MediaTypes().get_type(path)
+    kind = MediaTypes().get_type(name)
     content_type = f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-    return ServedFile(Path(path).read_bytes(), content_type, is_immutable)
+    content = b"".join(Path(path).read_bytes() for path in paths)
+    return ServedFile(content, content_type, is_immutable)

@@ -22,6 +22,14 @@ def decrypt(token: str) -> str:
         raise SecretUnreadable("encrypted with a key that CREDENTIAL_KEYS does not hold") from error
 
 
+def is_readable(token: str) -> bool:
+    try:
+        decrypt(token)
+    except SecretUnreadable:
+        return False
+    return True
+
+
 def is_current(token: str) -> bool:
     """Whether the secret was encrypted with the first key."""
     try:

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(eq=False)
-class _Call(Generic[Item]):
+class _Submission(Generic[Item]):
     """`turn`: True if its thread has to act, False if another thread acted for it."""
 
     items: Sequence[Item]
@@ -24,13 +24,13 @@ class GroupCommit(Generic[Item]):
     def __init__(self, act: Callable[[Sequence[Item]], None]) -> None:
         self._act = act
         self._lock = Lock()
-        self._waiting: list[_Call[Item]] = []
+        self._waiting: list[_Submission[Item]] = []
         self._is_acting = False
 
     def __call__(self, items: Sequence[Item]) -> None:
         """Returns after `act` was called with these items, among others. Raises what `act`
         raises."""
-        call = _Call(items)
+        call = _Submission(items)
         with self._lock:
             self._waiting.append(call)
             if not self._is_acting:
@@ -39,7 +39,7 @@ class GroupCommit(Generic[Item]):
         if call.turn.result():
             self._act_for_all(call)
 
-    def _act_for_all(self, own: _Call[Item]) -> None:
+    def _act_for_all(self, own: _Submission[Item]) -> None:
         with self._lock:
             calls, self._waiting = self._waiting, []
         others = [call for call in calls if call is not own]

@@ -6,15 +6,15 @@ services answer a sudden flood with errors long before their quota is used up
 granted, and only the push service's own 429 limits them.
 """
 
-import logging
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import redis
+import structlog
 
 from pushsvc.common.store.redis_client import redis_client
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 BEGIN: Final = 0.1  # of the full rate
 _PAUSE_SECONDS: Final = 5.0  # between two calls of one send; a longer pause counts as idle
@@ -90,7 +90,7 @@ class Quota:
         except (redis.ConnectionError, redis.TimeoutError):
             return Grant(wanted, 0.0)
         except redis.RedisError:
-            logger.exception("quota.failed", extra={"service": self.service})
+            logger.exception("quota.failed", service=self.service)
             return Grant(wanted, 0.0)
         return Grant(int(granted), min(int(wait) / 1000, _LONGEST_WAIT))
 

@@ -6,12 +6,12 @@ process does not connect again for two seconds. So while Redis is away, requests
 one timeout in two seconds.
 """
 
-import logging
 import time
 from functools import lru_cache
 from typing import Any
 
 import redis
+import structlog
 from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -20,7 +20,7 @@ from typing_extensions import override
 TIMEOUT_SECONDS = 0.25
 BACK_OFF_SECONDS = 2.0
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 
 class BackingOffRedis(redis.Redis):
@@ -48,7 +48,7 @@ class BackingOffRedis(redis.Redis):
 
     def _back_off(self, error: Exception) -> None:
         self._away_until = time.monotonic() + BACK_OFF_SECONDS
-        logger.warning("redis.away", extra={"kind": type(error).__name__})
+        logger.warning("redis.away", kind=type(error).__name__)
 
 
 def redis_client() -> BackingOffRedis:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db import (
     DatabaseError,
+    IntegrityError,
     InterfaceError,
     InternalError,
     OperationalError,
@@ -26,7 +27,7 @@ from django.db import (
 )
 from django.db.models import DateTimeField, Func, Model
 from django.db.models.expressions import DatabaseDefault
-from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg.errors import IdleInTransactionSessionTimeout, UniqueViolation
 
 T = TypeVar("T")
 
@@ -100,6 +101,19 @@ def try_lock(name: str) -> bool:
 
 
 @contextmanager
+def unless_taken(error: type[Exception]) -> Iterator[None]:
+    """A transaction. Raises `error` where a unique constraint refuses a row. For transactions in
+    which one constraint alone can."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as refused:
+        if not isinstance(refused.__cause__, UniqueViolation):
+            raise
+        raise error from refused
+
+
+@contextmanager
 def brief_transaction() -> Iterator[None]:
     """A transaction that the server ends when this process is silent in it for too long. So a
     process that is paused, or whose machine is lost, does not keep its locks.
@@ -135,6 +149,8 @@ def write_apart(
         except (OperationalError, InterfaceError):
             raise  # the database is away and has refused nothing
         except (DatabaseError, ValueError) as error:
+            if not part:
+                raise
             is_over = most is not None and len(refused) >= most
             if len(part) <= 1 or is_over:
                 refused += [(item, error) for item in part]

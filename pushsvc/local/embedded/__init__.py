@@ -31,16 +31,21 @@ __all__ = [
     "is_given",
     "prepare_environment",
     "start",
+    "start_all",
 ]
 
 # The settings that docs/configuration.md calls secret.
 SECRETS = (
     "SECRET_KEY",
+    "SECRET_KEY_FALLBACKS",
     "CREDENTIAL_KEYS",
     "DATABASE_URL",
     "REDIS_URL",
     "CELERY_BROKER_URL",
     "METRICS_TOKEN",
+    "EMAIL_URL",
+    "OIDC_CLIENT_SECRET",
+    "SENTRY_DSN",
 )
 
 _MADE_SECRETS = ("SECRET_KEY", "CREDENTIAL_KEYS")
@@ -126,11 +131,16 @@ def start(
         wanted["DATABASE_URL"] = Postgres(place, durable=durable, say=say)
     if redis:
         wanted["REDIS_URL"] = Redis(place, durable=durable, say=say)
-    use = place.open_lock("use")
+    return start_all(place, wanted)
+
+
+def start_all(home: Home, wanted: "dict[str, EmbeddedServer]") -> Servers:
+    """Uses these servers of the home, or starts them, in this order. Raises EmbeddedError."""
+    use = home.open_lock("use")
     fcntl.flock(use, fcntl.LOCK_SH)
-    servers = Servers(place, wanted, use)
+    servers = Servers(home, wanted, use)
     try:
-        with place.locked():
+        with home.locked():
             for server in wanted.values():
                 server.start()
     except BaseException:

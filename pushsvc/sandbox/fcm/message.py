@@ -15,11 +15,13 @@ _TARGETS = ("token", "fid", "topic", "condition")
 # https://firebase.google.com/docs/cloud-messaging/customize-messages/set-message-type
 _RESERVED = re.compile(r"from|message_type|google\..*|gcm\..*", re.DOTALL)
 
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+
 Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class SendRequest:
+class ReceivedSend:
     """`message` as it was sent."""
 
     message: Fields
@@ -27,7 +29,7 @@ class SendRequest:
     is_dry_run: bool
 
 
-def checked(request: Fields) -> SendRequest:
+def checked(request: Fields) -> ReceivedSend:
     """Raises RefusedError at the first rule that the message breaks."""
     fields = _fields(request)
     message = _fields(fields.get("message"))
@@ -36,10 +38,11 @@ def checked(request: Fields) -> SendRequest:
     token = _checked_target(message)
     android = _fields(message.get("android"))
     _check_ttl(android.get("ttl"))
+    _check_color(_fields(android.get("notification")).get("color"))
     for path, part in (("message", message), ("message.android", android)):
         _check_names(path, _fields(part).get("data") or {})
     _check_size(message, android)
-    return SendRequest(fields["message"], token, fields.get("validate_only") or False)
+    return ReceivedSend(fields["message"], token, fields.get("validate_only") or False)
 
 
 def _fields(value: Fields | None) -> Fields:
@@ -63,6 +66,11 @@ def _check_ttl(ttl: str | None) -> None:
     match = DURATION.fullmatch(ttl) if ttl is not None else None
     if match and not 0 <= int(match[1]) <= MAX_TTL:
         raise _invalid("message.android.ttl", f"Invalid ttl: it must be 0 to {MAX_TTL} seconds.")
+
+
+def _check_color(color: str | None) -> None:
+    if color is not None and not _COLOR.fullmatch(color):
+        raise _invalid("message.android.notification.color", "Invalid color: it must be #RRGGBB.")
 
 
 def _check_names(path: str, data: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from pushsvc.sandbox.fcm import answers, message, schema
 from pushsvc.sandbox.fcm.accounts import AccessToken
 from pushsvc.sandbox.fcm.behaviours import device_answer, project_answer
 from pushsvc.sandbox.fcm.devices import FcmDevice, FcmReceipt, Project, Registry
-from pushsvc.sandbox.fcm.message import SendRequest
+from pushsvc.sandbox.fcm.message import ReceivedSend
 from pushsvc.sandbox.wire import act
 
 SCOPES = frozenset(
@@ -59,7 +59,7 @@ class SendResource:
 
     async def _checked(
         self, request: web.Request, project: Project, receipt: FcmReceipt
-    ) -> SendRequest:
+    ) -> ReceivedSend:
         token = self._bearer(request)
         value = _json(await request.read())
         schema.check_request(value)
@@ -77,7 +77,7 @@ class SendResource:
             raise RefusedError(answers.unauthenticated("ACCESS_TOKEN_EXPIRED"))
         return token
 
-    def _device(self, sent: SendRequest, project: Project, receipt: FcmReceipt) -> FcmDevice:
+    def _device(self, sent: ReceivedSend, project: Project, receipt: FcmReceipt) -> FcmDevice:
         if not _TOKEN.fullmatch(sent.token):
             raise RefusedError(answers.bad_token())
         device = self._registry.by_token(sent.token)
@@ -91,7 +91,7 @@ class SendResource:
         return device
 
     async def _behave(
-        self, request: web.Request, device: FcmDevice, sent: SendRequest, receipt: FcmReceipt
+        self, request: web.Request, device: FcmDevice, sent: ReceivedSend, receipt: FcmReceipt
     ) -> web.StreamResponse:
         behaviour = device.next_behaviour()
         await act(request, behaviour, receipt)

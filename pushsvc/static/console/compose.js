@@ -1,138 +1,29 @@
-// The pages on which a notification is written and reviewed.
+// The pages on which a notification is written, reviewed and edited.
 (() => {
   const form = document.querySelector("#compose");
   const confirm_ = document.querySelector("#confirm");
-  if (confirm_) once(confirm_);
+  if (confirm_) {
+    once(confirm_);
+    confirm_.addEventListener("submit", ({ submitter }) => {
+      if (submitter?.value === "send") window.pushsvcDrafts.noteSent(confirm_);
+    });
+  }
   if (!form) return;
 
   const $ = (selector) => form.querySelector(selector);
   const touched = new Set();
-  const NOT_KEPT = new Set([
-    "csrfmiddlewaretoken",
-    "channel",
-    "draft",
-    "version",
-    "time_zone",
-    "test_device",
-    "test_known_as",
-  ]);
+  const content = window.pushsvcContent.contentOf(form);
+  const conditions = ruleBuilder($("#rule"));
+  const drafts = form.dataset.save ? window.pushsvcDrafts.draftsOf(form, { fill, shown }) : null;
 
-  // --- saves the draft as one types ------------------------------------------------------------------
-
-  let saveTimer = 0;
-  let saving = Promise.resolve();
-  let isSaving = false;
-
-  function saveSoon() {
-    keepDraft();
-    clearTimeout(saveTimer);
-    saveTimer = setTimeout(save, 800);
-  }
-
-  // One after another, because the first one makes the draft that the others change.
-  function save() {
-    clearTimeout(saveTimer);
-    saving = saving.then(post);
-    return saving;
-  }
-
-  async function post() {
-    const place = draftKey();
-    const kept = sessionStorage.getItem(place);
-    isSaving = true;
-    try {
-      const { draft, version } = await posted();
-      $("[name=draft]").value = draft;
-      $("[name=version]").value = version;
-      $("#delete-draft").hidden = false;
-      history.replaceState(null, "", `?draft=${draft}`);
-      const isNewer = sessionStorage.getItem(place) !== kept;
-      sessionStorage.removeItem(place);
-      if (isNewer) keepDraft(); // with its new address and version
-      saved("Saved");
-    } catch (error) {
-      saved(`Not saved: ${error.message}`, false);
-    }
-    isSaving = false;
-  }
-
-  async function posted() {
-    let answer;
-    try {
-      answer = await fetch(form.dataset.save, { method: "POST", body: new FormData(form) });
-    } catch {
-      throw new Error("The service could not be reached. The next change tries again.");
-    }
-    if (answer.redirected) throw new Error("Sign in again, in another tab.");
-    const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
-    const said = isJson ? await answer.json() : {};
-    if (!answer.ok) throw new Error(said.detail ?? `The service answered ${answer.status}.`);
-    return said;
-  }
-
-  function saved(words, isGood = true) {
-    const place = $("#save-state");
-    place.dataset.tone = isGood ? "good" : "bad";
-    if (place.textContent !== words) place.textContent = words;
-  }
-
-  // --- keeps over a reload what is not saved yet -----------------------------------------------------
-
-  function draftKey() {
-    return `pushsvc.draft ${form.dataset.user} ${location.pathname}${location.search}`;
-  }
-
-  // What a reload could not restore, because the draft was changed meanwhile.
-  function asideKey() {
-    return `${draftKey()} aside`;
-  }
-
-  function fields() {
-    return [...new FormData(form)].filter(([name]) => !NOT_KEPT.has(name));
-  }
-
-  function keepDraft() {
-    const kept = { version: $("[name=version]").value, fields: fields() };
-    sessionStorage.setItem(draftKey(), JSON.stringify(kept));
-  }
-
-  function keptIn(place) {
-    return JSON.parse(sessionStorage.getItem(place) ?? "null");
-  }
-
-  function restoreDraft() {
-    if ("posted" in form.dataset) return;
-    const kept = keptIn(draftKey());
-    if (kept?.fields && JSON.stringify(kept.fields) !== JSON.stringify(fields())) {
-      if (kept.version === $("[name=version]").value) restore(kept);
-      else putAside();
-    }
-    document.querySelector("#set-aside").hidden = !keptIn(asideKey());
-  }
-
-  function restore(kept) {
-    fill(kept.fields);
-    document.querySelector("#restored").hidden = false;
-    saveSoon();
-  }
-
-  // The page shows what somebody else wrote. Saving would overwrite it.
-  function putAside() {
-    sessionStorage.setItem(asideKey(), sessionStorage.getItem(draftKey()));
-    sessionStorage.removeItem(draftKey());
-  }
-
-  function dropAside() {
-    sessionStorage.removeItem(asideKey());
-    document.querySelector("#set-aside").hidden = true;
-  }
+  // --- fills the form in -----------------------------------------------------------------------------
 
   function fill(kept) {
     const values = grouped(kept);
     for (const field of form.elements) {
       if (
         !field.name ||
-        NOT_KEPT.has(field.name) ||
+        !drafts.isKept(field.name) ||
         field.type === "hidden" ||
         field.type === "submit"
       )
@@ -143,11 +34,10 @@
         field.checked = given.includes(field.value) && !field.disabled;
       else if (given.length) field.value = given[0];
     }
-    document.querySelector("#data-rows").replaceChildren();
     const names = values.get("data_name") ?? [];
     const texts = values.get("data_value") ?? [];
-    for (const [index, [, name]] of names.entries()) addRow(name, texts[index]?.[1] ?? "");
-    if (names.length) form.querySelector("details").open = true;
+    content.setRows(names.map(([, name], index) => [name, texts[index]?.[1] ?? ""]));
+    conditions?.follow();
   }
 
   function grouped(pairs) {
@@ -156,79 +46,48 @@
     return groups;
   }
 
-  // --- rows of data ------------------------------------------------------------------------------
-
-  function addRow(name = "", value = "") {
-    const row = document.querySelector("#data-row").content.firstElementChild.cloneNode(true);
-    row.querySelector("[name=data_name]").value = name;
-    row.querySelector("[name=data_value]").value = value;
-    document.querySelector("#data-rows").append(row);
-    return row;
-  }
-
-  // --- preview and counters ---------------------------------------------------------------------
-
-  function count(field) {
-    const length = [...field.value].length; // code points, as the API counts
-    const most = Number(field.dataset.most);
-    const shown = document.querySelector(`#count-${field.name}`);
-    shown.textContent = `${length} of ${most} characters`;
-    shown.classList.toggle("ps-fault", length > most);
-    field.setAttribute("aria-invalid", String(length > most));
-  }
-
-  function host(address) {
-    try {
-      return new URL(address).host;
-    } catch {
-      return location.host;
-    }
-  }
-
-  function picture(name, address) {
-    for (const place of document.querySelectorAll(`[data-preview="${name}"]`)) {
-      const usable = /^https:\/\/./.test(address);
-      if (place.classList.contains("ps-compose-picture")) place.hidden = !usable;
-      if (place.dataset.address === address) continue;
-      place.dataset.address = address;
-      place.replaceChildren();
-      if (!usable) continue;
-      const image = new Image();
-      image.alt = "";
-      image.referrerPolicy = "no-referrer";
-      image.addEventListener("error", () => {
-        place.textContent = name === "icon" ? "" : `Picture of ${host(address)}`;
-      });
-      image.src = address;
-      place.append(image);
-    }
-  }
-
-  function preview() {
-    const title = $("[name=title]").value;
-    const site = host($("[name=url]").value);
-    say("title", title || site);
-    say("body", $("[name=body]").value || "Your text");
-    say("host", location.host === site ? "your site" : site);
-    picture("icon", $("[name=icon]").value);
-    picture("image", $("[name=image]").value);
-    picture("image-or-icon", $("[name=image]").value || $("[name=icon]").value);
-  }
-
-  function previewTheme(isDark) {
-    document.querySelector("#mockups").dataset.theme = isDark ? "dark" : "light";
-    $("#preview-theme").setAttribute("aria-pressed", String(isDark));
-  }
-
-  function say(name, text) {
-    for (const place of document.querySelectorAll(`[data-preview="${name}"]`))
-      place.textContent = text;
-  }
+  // --- follows what was written ----------------------------------------------------------------------
 
   function schedule() {
-    const later = $("[name=when][value=later]").checked;
-    $("#schedule").hidden = !later;
-    $("#local_time").required = later;
+    const choice = $("[name=when][value=later]");
+    if (!choice) return;
+    $("#schedule").hidden = !choice.checked;
+    $("#local_time").required = choice.checked;
+  }
+
+  function audience() {
+    const chosen = $("#audience")?.value;
+    if (chosen === undefined) return;
+    for (const place of form.querySelectorAll("[data-audience]"))
+      place.hidden = !place.dataset.audience.split(" ").includes(chosen);
+  }
+
+  // The builder in place of the field, which holds the rule as JSON.
+  function ruleBuilder(rule) {
+    if (!rule) return null;
+    const { builderOf, known, listedFaults } = window.pushsvcRules;
+    const place = $("#rule-builder");
+    const builder = builderOf(place, known(), () => {
+      write();
+      changed("rule");
+    });
+    const write = () => {
+      rule.value = JSON.stringify(builder.rule());
+    };
+    const follow = () => builder.show(parsed(rule.value));
+    follow();
+    builder.showFaults(listedFaults(form));
+    $("#rule-as-text").hidden = true;
+    place.hidden = false;
+    return { follow, write, showFaults: builder.showFaults };
+  }
+
+  function parsed(text) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return null;
+    }
   }
 
   // A platform's pause matters only to a notification that targets the platform.
@@ -238,12 +97,39 @@
     }
   }
 
+  // A time of the form, which has it in UTC, in the browser's zone. Undefined if it comes twice there.
+  function local(utc) {
+    const at = new Date(`${utc}Z`);
+    const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
+    const found = shifted.toISOString().slice(0, 16);
+    return new Date(found).getTime() === at.getTime() ? found : undefined;
+  }
+
+  function localise() {
+    const times = [$("#local_time"), $("#expires_local")].filter((field) => field?.value);
+    const found = times.map((field) => local(field.value));
+    if (found.includes(undefined)) return false;
+    times.forEach((field, index) => {
+      field.value = found[index];
+    });
+    return true;
+  }
+
+  function chooseZone() {
+    if (!$("#time_zone")) return;
+    const isKept = "zoneKept" in form.dataset || ("inUtc" in form.dataset && !localise());
+    if (!isKept) $("#time_zone").value = window.pushsvcTimes?.timeZone() ?? "UTC";
+    for (const place of form.querySelectorAll("[data-zone]"))
+      place.textContent = $("#time_zone").value;
+  }
+
   // --- checks by the service ------------------------------------------------------------------------
 
   let asking = null;
   let timer = 0;
 
   function ask() {
+    if (!form.dataset.check) return;
     clearTimeout(timer);
     timer = setTimeout(check, 350);
   }
@@ -268,59 +154,65 @@
     }
   }
 
-  function show({ faults, platforms, moment }) {
+  function show({ faults, rule_faults, personal, platforms, moment, unknown, missed }) {
     for (const place of form.querySelectorAll("[data-fault]")) {
       const name = place.dataset.fault;
       if (!touched.has(name)) continue;
       place.replaceChildren(...(faults[name] ?? []).map((fault) => text("p", fault)));
     }
+    conditions?.showFaults(rule_faults);
+    content.showPersonal(personal);
     told(
       platforms.length
-        ? reach(platforms, faults)
-        : [text("p", "Choose a platform to count its subscribers.", "ps-quiet")],
+        ? [...reach(platforms, faults), ...named(unknown ?? [], missed)]
+        : [text("p", uncounted(faults), "ps-quiet")],
     );
     showMoment(moment);
+  }
+
+  function uncounted(faults) {
+    return faults.target_platforms
+      ? "Choose a platform to count its subscribers."
+      : "Say who gets it to count them.";
   }
 
   function reach(platforms, faults) {
     const total = platforms.reduce((sum, each) => sum + each.audience, 0);
     const about = platforms.some((each) => each.estimated) ? "about " : "";
-    const parts = [
-      text(
-        "p",
-        `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`,
-        "ps-compose-total",
-      ),
-    ];
-    for (const each of platforms) {
-      const line = text("div", "", "ps-compose-platform");
-      const badge = text("span", each.name, "ps-badge");
-      badge.dataset.tone = each.platform;
-      const size =
-        each.payload_bytes === null
-          ? ""
-          : `${each.payload_bytes.toLocaleString("en")} of ${each.most_bytes.toLocaleString("en")} bytes`;
-      line.append(
-        badge,
-        text(
-          "span",
-          `${each.estimated ? "about " : ""}${each.audience.toLocaleString("en")}`,
-          "ps-strong",
-        ),
-        text("span", size, "ps-quiet"),
-      );
-      parts.push(line);
-    }
+    const words = `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`;
     const heavy = (faults.target_platforms ?? []).map((fault) => text("p", fault, "ps-fault"));
-    parts.push(
+    return [
+      text("p", words, "ps-compose-total"),
+      ...platforms.map(platformLine),
       ...heavy,
       text("p", about ? "Estimated from a sample of the segment." : "Exact, as of now.", "ps-help"),
-    );
-    return parts;
+    ];
+  }
+
+  // What of the ids that somebody wrote gets nothing.
+  function named(unknown, missed) {
+    const shown = unknown.slice(0, 20).join(", ");
+    const more = unknown.length > 20 ? ` and ${unknown.length - 20} more` : "";
+    const words = `Unknown, so without effect: ${shown}${more}`;
+    return [unknown.length ? words : "", missed]
+      .filter(Boolean)
+      .map((each) => text("p", each, "ps-fault"));
+  }
+
+  function platformLine(each) {
+    const line = text("div", "", "ps-compose-platform");
+    const badge = text("span", each.name, "ps-badge");
+    badge.dataset.tone = each.platform;
+    const audience = `${each.estimated ? "about " : ""}${each.audience.toLocaleString("en")}`;
+    const [bytes, most] = [each.payload_bytes, each.most_bytes].map((n) => n?.toLocaleString("en"));
+    const size = bytes === undefined ? "" : `${bytes} of ${most} bytes`;
+    line.append(badge, text("span", audience, "ps-strong"), text("span", size, "ps-quiet"));
+    return line;
   }
 
   function showMoment(moment) {
     const place = $("#moment");
+    if (!place) return;
     place.classList.toggle("ps-fault", Boolean(moment?.is_past));
     if (!moment) {
       place.textContent = "";
@@ -341,7 +233,7 @@
   }
 
   function told(parts) {
-    document.querySelector("#check").replaceChildren(...parts);
+    document.querySelector("#check")?.replaceChildren(...parts);
   }
 
   function text(tag, content, className = "") {
@@ -361,85 +253,61 @@
     ttl_unit: "ttl",
     local_time: "scheduled_at",
     when: "scheduled_at",
+    expires_local: "expires_at",
+    tag: "rule",
   };
 
   function changed(name) {
     touched.add(FIELD_OF[name] ?? name);
-    if (name === "platforms" || name === "segment_id") touched.add("target_platforms");
+    if (name === "audience") conditions?.write();
+    if (name === "ids") touched.add("external_ids").add("subscription_ids");
+    if (["platforms", "segment_id", "audience"].includes(name)) touched.add("target_platforms");
+    shown();
+    drafts?.saveSoon();
+  }
+
+  function shown() {
     refresh();
-    saveSoon();
     ask();
   }
 
   function refresh() {
-    for (const field of form.querySelectorAll("[data-most]")) count(field);
-    preview();
+    content.refresh();
     schedule();
+    audience();
     pauses();
   }
 
-  // Before the check sees it: an address as people write it, shop.example/sale.
-  form.addEventListener("change", ({ target }) => {
-    if (target.type !== "url" || !/^[\w-]+(\.[\w-]+)+(?=[/?#]|$)/.test(target.value.trim())) return;
-    target.value = `https://${target.value.trim()}`;
-    changed(target.name);
-  });
-  form.addEventListener("input", (event) => {
-    if (event.target.name === "test_known_as") $("[name=test_device][value='']").checked = true;
-    if (
-      event.target.name &&
-      event.target.name !== "channel" &&
-      !event.target.name.startsWith("test_")
-    )
-      changed(event.target.name);
+  form.addEventListener("input", ({ target }) => {
+    if (target.name === "test_known_as") $("[name=test_device][value='']").checked = true;
+    if (target.closest("#rule-builder")) return;
+    const name = target.name ?? "data_name"; // a row of data was removed
+    if (name === "preview_as") return shown();
+    if (name && name !== "channel" && !name.startsWith("test_")) changed(name);
   });
   // The page is made anew for another channel. What was written goes there with the draft.
-  $("#channel").addEventListener("change", async (event) => {
-    await save();
+  $("select#channel")?.addEventListener("change", async (event) => {
+    await drafts.save();
     const draft = $("[name=draft]").value;
     const isSaved = $("#save-state").dataset.tone === "good";
     location.search = new URLSearchParams(isSaved ? { draft } : { channel: event.target.value });
   });
-  $("#add-data").addEventListener("click", () => addRow().querySelector("input").focus());
-  form.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-remove]");
-    if (!button) return;
-    button.parentElement.remove();
-    changed("data_name");
+  // Back from the tab in which a test device was added, it is offered here.
+  let isAddingDevice = false;
+  form.addEventListener("click", ({ target }) => {
+    if (target.closest("[data-adds-device]")) isAddingDevice = true;
   });
-  document.querySelector("#discard").addEventListener("click", () => {
-    sessionStorage.removeItem(draftKey());
-    location.reload();
-  });
-  document.querySelector("#use-aside").addEventListener("click", () => {
-    fill(keptIn(asideKey()).fields);
-    dropAside();
-    refresh();
-    saveSoon();
-    ask();
-  });
-  document.querySelector("#drop-aside").addEventListener("click", dropAside);
-  $("#preview-theme").addEventListener("click", () => {
-    const mockups = document.querySelector("#mockups");
-    previewTheme(mockups.dataset.theme === "light");
-  });
-  // The form posts the version that it shows, so it waits for a save that makes another.
-  form.addEventListener("submit", (event) => {
-    clearTimeout(saveTimer);
-    keepDraft();
-    if (!isSaving || event.submitter?.hasAttribute("formaction")) return;
-    event.preventDefault();
-    saving.then(() => form.requestSubmit(event.submitter));
+  window.addEventListener("focus", () => {
+    if (isAddingDevice) window.htmx.trigger("#test-devices", "refresh");
+    isAddingDevice = false;
   });
   once(form);
 
-  const zone = window.pushsvcTimes?.timeZone() ?? "UTC";
-  if (!("zoneKept" in form.dataset)) $("#time_zone").value = zone;
-  $("#zone-name").textContent = $("#time_zone").value;
-  previewTheme(document.documentElement.classList.contains("dark"));
-  restoreDraft();
+  chooseZone();
+  content.begin();
+  drafts?.restore();
   refresh();
-  check();
+  if (form.dataset.check) check();
 
   // --- ignores a second click on a button that sends ------------------------------------------
 

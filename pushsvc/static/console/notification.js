@@ -83,15 +83,7 @@
     };
   }
 
-  // A sent notification leaves no draft.
-  function forgetDrafts() {
-    if (!document.querySelector("#composed")) return;
-    for (const key of Object.keys(sessionStorage)) {
-      if (key.startsWith("pushsvc.draft ")) sessionStorage.removeItem(key);
-    }
-  }
-
-  forgetDrafts();
+  if (document.querySelector("#composed")) window.pushsvcDrafts.forget();
   draw();
   document.addEventListener("htmx:afterSwap", draw);
   new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });

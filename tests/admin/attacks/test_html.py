@@ -14,12 +14,12 @@ from channels_app.models import Channel, ProviderCredential
 from channels_app.services import api_key_issue, api_key_revoke, provider_credentials_store
 from notifications_app.models import HourlyStat
 from notifications_app.services import notification_cancel
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Person, Subscription
 from subscriptions_app.services import segment_create, segment_update
 from tests.admin.console.test_scope import addresses, text_of
 from tests.admin.support import signed_in
 from tests.api.credentials import GOOGLE
-from tests.factories import add_crowd, make_draft, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification, make_template
 
 EVIL = "\"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{7*7}}<!--"
 SHORT = "'\"><b onclick=x>{{7*7}}"
@@ -67,6 +67,11 @@ def house(alice):
     more = {"title": EVIL[:100], "body": EVIL, "url": f"https://x.example/{EVIL}", "icon": EVIL}
     more |= {"data": {EVIL: EVIL}, "image": EVIL, "topic": SHORT, "segment_id": segment.pk}
     more["target_platforms"] = ["web", "android", "ios"]
+    more["extras"] = {
+        "actions": [{"id": "a", "title": EVIL}],
+        "translations": {"de": {"title": EVIL, "body": EVIL}},
+        "web": {"title": EVIL, "tag": EVIL},
+    }
     waiting = make_sent_notification(channel, status="pending", **more)
     waiting.scheduled_at = timezone.now()
     waiting.save()
@@ -87,8 +92,14 @@ def house(alice):
         "key": key,
         "segment": segment,
         "subscription": Subscription.objects.filter(channel=channel)[0],
+        "person": Person.objects.create(
+            channel=channel, external_id=EVIL[:128], left_at=timezone.now()
+        ),
         "notification": waiting,
         "draft": make_draft(channel, alice.members["owner"], title=EVIL, segment_id=SHORT),
+        "template": make_template(
+            channel, EVIL[:100], {"title": EVIL, "body": EVIL, "url": EVIL, **more["extras"]}
+        ),
     }
     return alice
 

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from channels_app.accounts.users import user_change
 from channels_app.models import Account, ApiKey, Channel, Membership, Role
@@ -15,10 +16,10 @@ from channels_app.services import api_key_issue
 from notifications_app.models import Draft, Notification
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store import sql
-from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.models import Person, Segment, Subscription
 from tests.admin.console.test_scope import addresses, everything_of
 from tests.admin.support import signed_in
-from tests.factories import add_crowd, make_draft, make_sent_notification
+from tests.factories import add_crowd, make_draft, make_sent_notification, make_template
 from tests.pipeline.support import in_threads, until
 
 COMPOSE = "admin:notification_compose"
@@ -36,10 +37,14 @@ def stocked(house, word=WORD):
         "key": api_key_issue(channel=house.channel, name=word)[0],
         "segment": Segment.objects.create(channel=house.channel, name=word, rule=rule),
         "subscription": Subscription.objects.filter(channel=house.channel)[0],
+        "person": Person.objects.create(
+            channel=house.channel, external_id=word, left_at=timezone.now()
+        ),
         "notification": make_sent_notification(
             house.channel, title=word, body=word, status="pending"
         ),
         "draft": make_draft(house.channel, house.members["owner"], title=word),
+        "template": make_template(house.channel, word),
     }
     return house
 

@@ -105,6 +105,7 @@ def test_settings_are_saved(alice):
         "sends_per_second": 5,
         "subscribes_per_minute": "",
         "max_subscriptions": 1000,
+        "identity": "trust",
     }
 
     manager(alice).post(address("channel_settings", alice), given)
@@ -112,7 +113,15 @@ def test_settings_are_saved(alice):
     channel = Channel.objects.get(pk=alice.channel.pk)
     assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
     assert (channel.sends_per_second, channel.subscribes_per_minute) == (5, None)
-    assert channel.max_subscriptions == 1000
+    assert (channel.max_subscriptions, channel.identity) == (1000, "trust")
+
+
+def test_a_channel_that_trusts_devices_says_so_in_red(alice):
+    warning = "Anybody can receive anybody's messages"
+    for identity, is_shown in (("proof", False), ("trust", True)):
+        Channel.objects.update(identity=identity)
+        page = manager(alice).get(address("channel_settings", alice)).content.decode()
+        assert (warning in page) == is_shown
 
 
 def test_a_platform_without_credentials_cannot_be_turned_on(alice):

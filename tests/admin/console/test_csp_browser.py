@@ -1,17 +1,13 @@
-"""In a real browser, no page of ours needs what its policy forbids."""
-
-from pathlib import Path
+"""In a real browser, no page of ours needs what its policy forbids, or a file that is missing."""
 
 import pytest
 
 from tests.admin.support import fill_hours, make_house, make_root, signed_in
+from tests.browser.chromium import WINDOWLESS_PATH, running_chromium, skip_without_chromium
 from tests.factories import make_sent_notification
+from tests.pipeline.processes import running_web
 
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="Chromium is not installed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 OPEN = ["/", "/docs", "/docs/errors", "/admin/login/"]
 SIGNED_IN = [
     "/admin/",
@@ -28,31 +24,43 @@ SIGNED_IN = [
 ]
 
 
-def refusals(address, paths, *, session="", then="0"):
-    """What the browser refused to load or run on these pages, in its own words."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+@pytest.fixture(scope="module")
+def service(django_db_setup, tmp_path_factory):
+    """The address of a web process. Django's test server serves no files under hashed names."""
+    skip_without_chromium()
+    with running_web(tmp_path_factory.mktemp("csp") / "log") as address:
+        yield address
+
+
+def complaints(address, paths, *, session="", then="0"):
+    """What the browser refused to load or run on these pages, in its own words, and the files that
+    the service does not have."""
     found, seen = [], []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        context = browser.new_context()
+    with running_chromium(path=WINDOWLESS_PATH) as browser, browser.new_context() as context:
+        context.set_default_timeout(120_000)
         if session:
             context.add_cookies([{"name": "sessionid", "value": session, "url": address}])
         page = context.new_page()
         page.on("console", lambda said: found.append(said.text))
+        page.on("response", lambda answer: found.append(_missing(answer)))
         for path in paths:
             answer = page.goto(address + path, wait_until="networkidle")
             page.evaluate(then)
             seen.append((path, answer.url.removeprefix(address).partition("?")[0]))
-        browser.close()
     assert all(path == arrived for path, arrived in seen), seen
-    return [text for text in found if "Content Security Policy" in text]
+    return [text for text in found if "Content Security Policy" in text or "/static/" in text]
 
 
-def test_no_public_page_needs_what_its_policy_forbids(live_server):
-    assert refusals(live_server.url, OPEN) == []
+def _missing(answer):
+    is_missing = answer.status >= 400 and "/static/" in answer.url
+    return f"{answer.status}: {answer.url}" if is_missing else ""
 
 
-def test_no_console_page_needs_what_its_policy_forbids(live_server):
+def test_no_public_page_needs_what_its_policy_forbids(service):
+    assert complaints(service, OPEN) == []
+
+
+def test_no_console_page_needs_what_its_policy_forbids(service):
     house = make_house("Alice")
     fill_hours(house.channel, days=2)
     make_sent_notification(house.channel)
@@ -60,11 +68,20 @@ def test_no_console_page_needs_what_its_policy_forbids(live_server):
 
     session = client.cookies["sessionid"].value
 
-    assert refusals(live_server.url, SIGNED_IN, session=session) == []
+    assert complaints(service, SIGNED_IN, session=session) == []
 
 
-def test_the_browser_reports_what_a_policy_forbids(live_server):
+def test_the_browser_reports_what_a_policy_forbids(service):
     """Without such reports the other tests would pass whatever the pages did."""
     inject = "document.body.append(Object.assign(document.createElement('script'), {text: '1'}))"
 
-    assert refusals(live_server.url, ["/"], then=inject) != []
+    assert complaints(service, ["/"], then=inject) != []
+
+
+def test_a_missing_file_is_reported(service):
+    inject = """new Promise((onerror) => document.head.append(
+        Object.assign(document.createElement("script"), {src: "/static/none.js", onerror})))"""
+
+    found = complaints(service, ["/admin/login/"], then=inject)
+
+    assert f"404: {service}/static/none.js" in found

@@ -53,7 +53,7 @@ def test_a_list_emptied_by_its_filters_offers_to_remove_them(alice):
 
     empty = text_of(alice.members["viewer"], NOTIFICATIONS, show="tests")
 
-    assert "Only what fits the filters" in empty
+    assert "only what fits the filters" in empty
     assert "Only what fits" not in text_of(alice.members["viewer"], NOTIFICATIONS)
 
 
@@ -117,14 +117,17 @@ def test_applying_a_filter_keeps_the_others(alice, address, asked):
 
 
 @pytest.mark.parametrize(
-    ("address", "role", "may"),
-    [(SEGMENTS, "sender", "editor"), (NOTIFICATIONS, "viewer", "sender")],
+    ("address", "role", "may", "deed"),
+    [
+        (SEGMENTS, "sender", "editor", "make the first segment"),
+        (NOTIFICATIONS, "viewer", "sender", "write the first notification"),
+    ],
 )
-def test_an_empty_list_names_the_role_that_may_fill_it(alice, address, role, may):
-    told = f"You need the role “{may}” to add one"
+def test_an_empty_list_says_which_role_can_do_what_is_missing(alice, address, role, may, deed):
+    told = f"Somebody with the role “{may}” can {deed}."
 
     assert told in text_of(alice.members[role], address)
-    assert "You need the role" not in text_of(alice.members[may], address)
+    assert "Somebody with the role" not in text_of(alice.members[may], address)
 
 
 def test_the_first_steps_name_the_role_that_each_needs(alice):

@@ -11,21 +11,53 @@ import pytest
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import FieldDoesNotExist
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.urls.exceptions import NoReverseMatch
 
-from channels_app.models import ApiKey, Channel, Membership, ProviderCredential, Role, VapidKey
+from channels_app.identity_keys import identity_key_create
+from channels_app.models import (
+    ApiKey,
+    Channel,
+    IdentityKey,
+    Membership,
+    ProviderCredential,
+    Role,
+    VapidKey,
+)
 from channels_app.services import api_key_issue, provider_credentials_store
-from notifications_app.models import Draft, Notification
+from notifications_app.models import Draft, Notification, Template
 from pushsvc.common.console.admin import site
-from subscriptions_app.models import Segment, Subscription, TestDevice
+from subscriptions_app.models import (
+    Category,
+    Person,
+    Segment,
+    Subscription,
+    Tag,
+    TagRemoval,
+    TestDevice,
+)
 from tests.admin.support import fill_hours, signed_in
 from tests.api.credentials import GOOGLE
-from tests.factories import add_crowd, make_device, make_draft, make_sent_notification
+from tests.factories import (
+    add_crowd,
+    add_tags,
+    make_category,
+    make_device,
+    make_draft,
+    make_sent_notification,
+    make_template,
+)
 
 WORD = "zebra"
-OPEN_TO_ALL = {"login", "set_password"}
+OPEN_TO_ALL = {"login", "set_password", "forgot_password"}
+# What the forms of these pages ask for, beside what all forms are tried with.
+ACTS = {
+    "subscriptions_app_person_change": ("opt-out", "opt-in", "erase"),
+    "channel_categories": ("add", "change", "archive", "require"),
+    "channel_identity": ("secret", "public", "retire"),
+}
 SUPERUSERS_ONLY = ["auth_user", "axes_accessattempt", "django_celery_beat_periodictask"]
 
 
@@ -47,12 +79,17 @@ def zebra(bob):
         "key": api_key_issue(channel=bob.channel, name=WORD)[0],
         "segment": Segment.objects.create(channel=bob.channel, name=WORD, rule=rule),
         "subscription": subscriptions[0],
+        "person": Person.objects.create(channel=bob.channel, external_id=WORD, left_at=Now()),
         "notification": make_sent_notification(
             bob.channel, title=WORD, body=WORD, status="pending"
         ),
         "draft": make_draft(bob.channel, bob.members["owner"], title=WORD),
+        "template": make_template(bob.channel, WORD, {"title": WORD, "body": WORD}),
     }
     make_device(bob.channel, subscriptions[0], bob.members["owner"], name=WORD)
+    make_category(bob.channel, WORD)
+    add_tags([subscriptions[0]], WORD)
+    identity_key_create(channel=bob.channel, public_key=None)
     provider_credentials_store(
         channel=bob.channel, fcm_service_account=json.dumps(GOOGLE | {"project_id": f"{WORD}-1"})
     )
@@ -76,7 +113,9 @@ def ids_of(house):
         "account_id": house.account.pk,
         "notification_id": rows["notification"].pk,
         "segment_id": rows["segment"].pk,
+        "template_id": rows["template"].pk,
         "subscription_id": rows["subscription"].pk,
+        "person_id": rows["person"].pk,
         "user_id": house.members["owner"].pk,
         "platform": "web",
         "app_label": "channels_app",
@@ -96,6 +135,7 @@ def objects_of(house):
         "subscription": house.rows["subscription"],
         "notification": house.rows["notification"],
         "draft": house.rows["draft"],
+        "person": house.rows["person"],
         "account": house.account,
         "user": house.members["owner"],
         "logentry": entry_of(house),
@@ -148,8 +188,11 @@ def asked(client, house):
 
 def posted(client, house):
     for name, path in addresses(house):
-        if name != "logout":
-            yield name, path, client.post(path, {"do": "remove", "post": "yes", "action": "clear"})
+        for act in ("remove", *ACTS.get(name, ())) if name != "logout" else ():
+            fields = {"do": act, "post": "yes", "action": "clear", "key": WORD}
+            if name == "channel_tags":  # forms of notifications repeat the tag that they were sent
+                fields["tag"] = WORD
+            yield name, path, client.post(path, fields | {"name": "taken", "required": "yes"})
 
 
 def everything_of(house):
@@ -164,12 +207,18 @@ def everything_of(house):
         TestDevice,
         Notification,
         Draft,
+        Template,
+        Person,
+        IdentityKey,
+        Category,
+        Tag,
+        TagRemoval,
     )
     rows = chain(
         Channel.objects.filter(pk=channel.pk).values(),
         Membership.objects.filter(account=house.account).order_by("pk").values(),
         User.objects.filter(memberships__account=house.account).order_by("pk").values(),
-        *(model.objects.filter(channel=channel).order_by("pk").values() for model in models),
+        *(model.objects.filter(channel_id=channel.pk).order_by("pk").values() for model in models),
     )
     return [str(row) for row in rows]
 
@@ -201,7 +250,14 @@ def test_the_accounts_own_members_do_read_its_word(zebra):
         "subscriptions_app_subscription_change",
         "auditlog_logentry_changelist",
         "channel_keys",
+        "channel_best_hours",
         "channel_devices",
+        "channel_tags",
+        "channel_categories",
+        "channel_templates",
+        "template_edit",
+        "subscriptions_app_person_change",
+        "person_export",
     }
 
 

@@ -1,12 +1,14 @@
 """The compose form, as a browser posts it."""
 
 import re
+from collections import defaultdict
 
 from django.urls import reverse
 
 COMPOSE = reverse("admin:notification_compose")
 CHECK = reverse("admin:notification_compose_check")
 TEST = reverse("admin:notification_compose_test")
+IMAGE = reverse("admin:notification_image_check")
 SAVE = reverse("admin:draft_save")
 DELETE = reverse("admin:draft_delete")
 DRAFTS = reverse("admin:notifications_app_draft_changelist")
@@ -28,6 +30,7 @@ def written(house, **fields):
         "segment_id": "",
         "when": "now",
         "local_time": "",
+        "expires_local": "",
         "time_zone": "Europe/Berlin",
         "platforms": ["web"],
         "data_name": [],
@@ -54,6 +57,15 @@ def send(client, form):
 
 def faults(client, form):
     return client.post(CHECK, form).json()["faults"]
+
+
+def shown_in(answer):
+    """The form of the page, as a browser would post it unchanged."""
+    fields = defaultdict(list)
+    for name, value in answer.context["form"].inputs():
+        fields[name].append(value)
+    many = {"platforms", "data_name", "data_value"}
+    return {name: found if name in many else found[0] for name, found in fields.items()}
 
 
 def duplicate(client, notification):

@@ -1,5 +1,6 @@
 """Composing: the schedule, and faults beside their fields."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,9 @@ from tests.admin.notifications.composing import (
     send,
     written,
 )
+
+# What only programs say.
+API_WORDS = re.compile(r"[a-z]+_[a-z]|`|UUID|ISO 8601|base64url|absolute|blank|\bon (web|ios)\b")
 
 # --- schedule -------------------------------------------------------------------------------------
 
@@ -93,6 +97,8 @@ def test_the_review_says_that_a_past_time_sends_at_once(sender, alice):
         ({"data_name": ["a", "a"], "data_value": ["1", "2"]}, "data"),
         ({"data_name": [""], "data_value": ["1"]}, "data"),
         ({"data_name": ["k"], "data_value": ["x" * 4000]}, "target_platforms"),
+        ({"expires_local": "2001-01-02T09:00"}, "expires_at"),
+        ({"expires_local": "soon"}, "expires_at"),
     ],
 )
 def test_what_the_api_refuses_is_refused_beside_its_field(sender, alice, fields, field):
@@ -103,9 +109,38 @@ def test_what_the_api_refuses_is_refused_beside_its_field(sender, alice, fields,
     assert answer.status_code == 400
     assert list(answer.context["faults"]) == [field]
     assert answer.context["faults"][field][0] in _text(answer)
+    assert not API_WORDS.search(answer.context["faults"][field][0])
     assert list(faults(sender, form)) == [field]
     assert send_without_review(sender, form).status_code == 400
     assert not Notification.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"body": ""}, "Write a text."),
+        ({"url": "shop"}, "Enter a web address, such as https://shop.example/sale."),
+        ({"platforms": []}, "Choose at least one platform."),
+        ({"ttl_number": "29"}, "Enter at most 28 days."),
+        ({"topic": "a b"}, "Use at most 32 letters, digits, hyphens and underscores."),
+        ({"segment_id": "x"}, "This segment no longer exists. Choose another."),
+        ({"body": "a\0b"}, "A text contains a character that cannot be stored."),
+        (
+            {"expires_local": "2001-01-02T09:00"},
+            "Choose a moment after the start, and later than now.",
+        ),
+    ],
+)
+def test_a_fault_is_told_in_the_words_of_the_form(sender, alice, fields, words):
+    page = review(sender, written(alice, **fields))
+    assert list(page.context["faults"].values()) == [[words]]
+    assert words in page.content.decode()
+
+
+def test_a_message_that_is_too_large_names_the_platform_and_what_helps(sender, alice):
+    form = written(alice, data_name=["k"], data_value=["x" * 4000])
+    (told,) = faults(sender, form)["target_platforms"]
+    assert re.fullmatch(r"The message has \d+ bytes on Web; the limit is 3993\. Shorten .+", told)
 
 
 def _text(answer):

@@ -55,7 +55,7 @@ def test_a_test_message_with_faults_says_what_is_wrong(sender, alice):
     add_crowd(alice.channel, 1)
     device = subscriber(alice.channel)
     answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))
-    assert "body" in answer.content.decode()
+    assert "<li>Text: Write a text.</li>" in answer.content.decode()
     assert not Notification.objects.exists()
 
 

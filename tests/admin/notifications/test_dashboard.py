@@ -17,10 +17,10 @@ from tests.factories import add_crowd, make_channel, make_sent_notification
 
 def test_a_sender_is_offered_a_new_notification_first(alice):
     page_ = html(alice.members["sender"], channel=alice.channel.pk)
-    main = page_[page_.index("dashboard-scope") - 500 :]
+    main = page_[page_.index("dashboard-selection") - 500 :]
 
     link = f'href="{reverse("admin:notification_compose")}?channel={alice.channel.pk}"'
-    assert 0 < main.index(link) < main.index("dashboard-scope")
+    assert 0 < main.index(link) < main.index("dashboard-selection")
     assert "New notification" not in html(alice.members["viewer"])
 
 

@@ -83,7 +83,7 @@ def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice)
 
 @pytest.mark.parametrize("days", ["1", "7", "30", "90", "8", "-1", "x", "9" * 400])
 def test_an_unknown_period_becomes_a_week(alice, days):
-    shown = page(alice.members["viewer"], days=days).context["scope"].days
+    shown = page(alice.members["viewer"], days=days).context["selection"].days
 
     assert shown == (int(days) if days in {"1", "7", "30", "90"} else 7)
 
@@ -93,9 +93,7 @@ def test_charts_are_sent_as_data_and_as_tables(alice):
 
     text = html(alice.members["viewer"], days=1)
 
-    (data,) = re.findall(
-        r'<script id="dashboard-data" type="application/json">(.*?)</script>', text
-    )
+    (data,) = re.findall(r'<script id="chart-data" type="application/json">(.*?)</script>', text)
     drawn = {chart["name"]: chart for chart in json.loads(data)["charts"]}
     delivered = drawn["deliveries"]["lines"][1]
     assert (delivered["label"], sum(delivered["values"])) == ("Delivered", 37)

@@ -118,6 +118,14 @@ def test_the_live_part_asks_again_only_while_something_is_sent(alice):
     assert "hx-get" not in live(alice)
 
 
+def test_the_live_part_does_not_ask_again_while_all_that_runs_is_paused(alice):
+    running(alice.channel, batches=[{}], paused_at=timezone.now())
+    assert "hx-get" not in live(alice)
+
+    running(alice.channel, batches=[{}])
+    assert "every 2s" in live(alice)
+
+
 def test_the_live_part_asks_again_when_the_next_notification_is_due(alice):
     make_sent_notification(
         alice.channel, status="pending", scheduled_at=timezone.now() + timedelta(seconds=90)

@@ -257,11 +257,11 @@ def test_a_draft_moves_only_to_a_channel_that_has_a_place(alice, sender, monkeyp
 
 def test_a_draft_has_a_bounded_length(alice, sender):
     draft = save(sender, alice).json()
-    long = "\N{PILE OF POO}" * 4_100
+    long = "\N{PILE OF POO}" * 12_400
     for fields in ({}, draft):
         answer = save(sender, alice, body=long, **fields)
         assert answer.status_code == 400
-        assert "A draft may have 16,384 bytes." in answer.json()["detail"]
+        assert "A draft may have 49,152 bytes." in answer.json()["detail"]
     assert Draft.objects.get().version == 1
 
 

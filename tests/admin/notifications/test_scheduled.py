@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.admin import scheduled
+from notifications_app.models import Notification
 from subscriptions_app.services import segment_create
 from tests.factories import add_crowd, add_each, make_notification
 
@@ -134,3 +135,19 @@ def test_a_page_counts_a_bounded_number_of_audiences(alice, viewer, monkeypatch)
     rows = viewer.get(LIST, {"show": "scheduled"}).context["cl"].result_list
 
     assert [each.audience for each in rows] == ["0", "\N{EN DASH}", "0"]
+
+
+def test_the_page_of_a_scheduled_notification_leads_with_when_and_to_how_many(alice, viewer):
+    add_crowd(alice.channel, 3)
+    make(alice, "Soon", at(14))
+    own = reverse("admin:notifications_app_notification_change", args=[only(alice).pk])
+
+    page = " ".join(re.sub(r"<[^>]+>", " ", viewer.get(own).content.decode()).split())
+
+    assert "2031-03-14 09:30 UTC to 3 subscribers as of now" in page
+    Notification.objects.update(status="cancelled", finished_at=at(13))
+    assert "as of now" not in viewer.get(own).content.decode()
+
+
+def only(house):
+    return Notification.objects.get(channel=house.channel)

@@ -8,7 +8,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.test import Client
 from django.urls import reverse
 from django_otp.oath import totp
-from django_otp.plugins.otp_static.models import StaticToken
+from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from channels_app.sign_in import two_step
@@ -99,6 +99,18 @@ def test_a_recovery_code_works_once_in_any_spelling(alice):
     assert sign_in(viewer, codes[0].upper().replace("-", " ")).status_code == 302
     assert sign_in(viewer, codes[0]).status_code == 200
     assert two_step.recovery_codes_left(viewer) == 9
+
+
+def test_a_recovery_code_works_after_the_secret_was_replaced(alice, settings):
+    viewer = alice.members["viewer"]
+    code = turned_on(viewer)[0]
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new" * 20
+
+    assert sign_in(viewer, "aaaaa-aaaaa").status_code == 200
+    StaticDevice.objects.update(throttling_failure_count=0)
+    assert sign_in(viewer, code).status_code == 302
+    assert sign_in(viewer, code).status_code == 200
 
 
 def test_recovery_codes_are_stored_hashed(alice):

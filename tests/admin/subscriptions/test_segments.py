@@ -12,6 +12,7 @@ from tests.factories import add_crowd, make_sent_notification
 
 PRO = {"all": [{"attribute": "plan", "operator": "eq", "value": "pro"}]}
 OVER_30 = {"all": [{"attribute": "age", "operator": "gt", "value": 30}]}
+KINDS = "all, any, not, attribute, field, tag, notification"
 BAD = {"all": [{"attribute": "plan", "operator": "like", "value": "pro"}]}
 
 
@@ -93,6 +94,8 @@ def test_every_fault_is_worded_for_the_form_and_shown_at_its_place(alice):
             {"not": {"any": []}},
             {"field": "created_at", "operator": "gte", "value": {"days_ago": 0}},
             {"field": "created_at", "operator": "gte", "value": ""},
+            {"tag": "a b"},
+            {"notification": "x", "outcome": "clicked"},
             {"attribute": "a", "operator": "eq", "value": 1, "all": 2},
         ]
     }
@@ -106,7 +109,9 @@ def test_every_fault_is_worded_for_the_form_and_shown_at_its_place(alice):
         ("rule.all.3.not.any", "Add a condition to this group."),
         ("rule.all.4.value.days_ago", "Enter a whole number of days, from 1 to 36500."),
         ("rule.all.5.value", "Enter a date and a time."),
-        ("rule.all.6", "Must have exactly one of: all, any, not, attribute, field."),
+        ("rule.all.6.tag", "Enter a tag: letters, digits and _ . : - without blanks."),
+        ("rule.all.7.notification", "Enter the notification's id, as its page shows it."),
+        ("rule.all.8", f"Must have exactly one of: {KINDS}."),
     ]
 
 
@@ -182,3 +187,19 @@ def test_the_number_of_queries_does_not_grow_with_the_segments(
             assert client.get(address).status_code == 200
     with django_assert_max_num_queries(25):
         preview(client, alice, PRO)
+
+
+def test_an_earlier_notification_of_another_channel_is_refused_before_and_when_saving(alice, bob):
+    theirs = make_sent_notification(bob.channel)
+    rule = {"all": [{"notification": str(theirs.pk), "outcome": "clicked"}]}
+    client = signed_in(alice.members["manager"])
+
+    (fault,) = preview(client, alice, rule).context["faults"]
+    answer = client.post(new(alice), {"name": "Again", "rule": json.dumps(rule)})
+
+    assert fault == {
+        "path": "rule",
+        "words": f"The channel has no notification {theirs.pk}.",
+    }
+    assert answer.status_code == 400
+    assert not Segment.objects.exists()

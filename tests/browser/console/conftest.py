@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import make_house
-from tests.browser.chromium import running_chromium, skip_without_chromium
+from tests.browser.chromium import WINDOWLESS_PATH, running_chromium, skip_without_chromium
 from tests.browser.console.support import Console
 from tests.browser.database import emptied_at_the_end
 from tests.pipeline.processes import running_web
@@ -51,7 +51,7 @@ def service(django_db_setup, to_sandboxes, tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def chromium():
-    with running_chromium() as browser:
+    with running_chromium(path=WINDOWLESS_PATH) as browser:
         yield browser
         # The connections of this event loop, which nothing finds after it has ended.
         connections.close_all()

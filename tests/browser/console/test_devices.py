@@ -4,8 +4,15 @@ import pytest
 from playwright.sync_api import expect
 
 from subscriptions_app.models import TestDevice
+from tests.browser.chromium import beside
 from tests.browser.console.support import AXE, violations_of
 from tests.browser.sdk.site import PUSH_SERVICE
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium):
+    with beside(chromium) as browser:
+        yield browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -7,7 +7,14 @@ from playwright.sync_api import expect
 
 from subscriptions_app.models import Segment, Subscription
 from tests.admin.support import subscriber
-from tests.factories import add_crowd, add_each
+from tests.factories import (
+    add_crowd,
+    add_each,
+    add_subscriptions,
+    add_tags,
+    make_segment,
+    make_sent_notification,
+)
 
 
 @pytest.fixture
@@ -96,6 +103,74 @@ def test_an_attribute_matches_as_text_and_as_a_number_differently(console, alice
     expect(count(page)).to_have_text("12")
     parts(rule)["kind"].select_option("number")
     expect(count(page)).to_have_text("0")
+
+
+def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown_again(
+    console, alice, manager
+):
+    sent = make_sent_notification(alice.channel)
+    members = add_subscriptions(alice.channel, 3, language="de-AT", timezone="Europe/Vienna")
+    add_tags(members, "team-7")
+    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+    page.get_by_label("Name").fill("Austrian followers")
+    rules = page.locator(".ps-rule")
+    subjects = ("tag", "language", "timezone", "external_id", "notification")
+    for place, subject in enumerate(subjects):
+        if place:
+            page.get_by_role("button", name="Add condition").click()
+        rules.nth(place).get_by_label("What is tested").select_option(subject)
+    page.get_by_label("How the conditions go together").select_option("any")
+    rules.nth(0).get_by_label("Tag").fill("team-7")
+    rules.nth(1).get_by_label("Comparison").select_option("starts_with")
+    rules.nth(1).get_by_label("Language").fill("de")
+    rules.nth(2).get_by_label("Comparison").select_option("in")
+    rules.nth(2).get_by_label("Time zone").fill("Europe/Vienna, Europe/Berlin")
+    rules.nth(3).get_by_label("Comparison").select_option("exists")
+    rules.nth(4).get_by_label("Notification id").fill(str(sent.pk))
+    rules.nth(4).get_by_label("Outcome").select_option("clicked")
+    expect(count(page)).to_have_text("3")
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_text("was saved")).to_be_visible()
+    rule = {
+        "any": [
+            {"tag": "team-7"},
+            {"field": "language", "operator": "starts_with", "value": "de"},
+            {
+                "field": "timezone",
+                "operator": "in",
+                "value": ["Europe/Vienna", "Europe/Berlin"],
+            },
+            {"field": "external_id", "operator": "exists", "value": True},
+            {"notification": str(sent.pk), "outcome": "clicked"},
+        ]
+    }
+    assert Segment.objects.get(channel=alice.channel).rule == rule
+    page.reload()
+    expect(count(page)).to_have_text("3")
+    assert page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)") == rule
+
+
+def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_asked_for(
+    console, alice, manager
+):
+    moments = ("2026-01-01T09:30", "2026-W01-4T09:30Z")
+    rule = {"any": [{"field": "created_at", "operator": "gte", "value": each} for each in moments]}
+    segment = make_segment(alice.channel, rule)
+    path = f"/admin/subscriptions_app/segment/{segment.pk}/change/"
+
+    page = console.open(path, manager, timezone_id="Asia/Tokyo")
+
+    rules = page.locator(".ps-rule")
+    moment = page.get_by_label("Date and time (UTC)")
+    expect(rules.nth(1).locator(".ps-fault")).to_have_text("Enter a date and a time.")
+    expect(moment.nth(1)).to_have_value("")
+    rules.nth(1).get_by_role("button", name="Remove condition").click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("was saved")).to_be_visible()
+    expect(moment).to_have_value("2026-01-01T09:30")
+    segment.refresh_from_db()
+    assert segment.rule["any"][0]["value"] == "2026-01-01T09:30:00Z"
 
 
 def test_an_unfinished_rule_is_not_saved_and_its_fault_is_shown_beside_it(console, alice, manager):

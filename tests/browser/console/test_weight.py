@@ -14,13 +14,15 @@ PAGES = (
     "/admin/notifications_app/notification/",
     "/admin/notifications_app/notification/compose/?channel={channel}",
     "/admin/notifications_app/notification/{notification}/change/",
+    "/admin/notifications_app/notification/compare/?id={notification}&id={other}",
+    "/admin/notifications_app/notification/best-hours/{channel}/",
     "/admin/channels_app/channel/",
     "/admin/channels_app/channel/{channel}/change/",
     "/admin/subscriptions_app/subscription/",
     "/admin/subscriptions_app/segment/add/?channel={channel}",
     "/admin/auditlog/logentry/",
 )
-WITH_CHARTS = {PAGES[1], PAGES[4]}
+WITH_CHARTS = {PAGES[1], PAGES[4], PAGES[5]}
 
 
 class Wire:
@@ -49,7 +51,12 @@ def furnished(alice):
     add_crowd(alice.channel, 60)
     fill_hours(alice.channel, days=8)
     notification = make_sent_notification(alice.channel)
-    return {"channel": alice.channel.pk, "notification": notification.pk}
+    other = make_sent_notification(alice.channel)
+    return {
+        "channel": alice.channel.pk,
+        "notification": notification.pk,
+        "other": other.pk,
+    }
 
 
 @pytest.mark.parametrize("path", PAGES)

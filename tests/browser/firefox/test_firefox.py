@@ -64,6 +64,19 @@ def test_a_notification_is_decrypted_shown_and_reported_as_received(firefox, ali
     assert [receipt.ack_code for receipt in alice.device().receipts] == [100]
 
 
+def test_a_newer_notification_replaces_one_with_the_same_tag(firefox, alice):
+    subscribe(firefox, alice)
+    picture = f"{alice.site.url}score.png"
+    alice.send(title="1:0", web={"tag": "score", "lang": "de"}, image=picture)
+    shown(firefox, ("1:0", "Fresh bread"))
+
+    alice.send(title="2:0", web={"tag": "score", "title": "2:0 now"}, image=picture)
+
+    shown(firefox, ("2:0 now", "Fresh bread"))
+    (notification,) = firefox.notifications()
+    assert notification["tag"] == "score"
+
+
 def test_a_click_opens_the_url_if_no_page_of_the_site_is_open(firefox, alice):
     subscribe(firefox, alice)
     firefox.open("about:blank")

@@ -216,8 +216,10 @@ class Worker:
             """async (count) => {
               const registration = await navigator.serviceWorker.getRegistration();
               const shown = await registration.getNotifications();
+              const names = ["title", "body", "icon", "image", "badge", "tag", "data", "actions",
+                "lang", "dir", "silent", "renotify", "requireInteraction"];
               return shown.length === count && shown.map(
-                ({title, body, icon, image, tag, data}) => ({title, body, icon, image, tag, data}));
+                (each) => Object.fromEntries(names.map((name) => [name, each[name]])));
             }""",
             arg=count,
         ).json_value()

@@ -3,7 +3,8 @@
 import pytest
 
 from pushsvc.sdk import worker_snippet
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Person, Subscription
+from subscriptions_app.people.linking import devices_link
 from tests.browser.sdk.site import attempt, visit
 from tests.browser.sdk.support import next_event, with_events
 from tests.factories import browser_keys
@@ -42,6 +43,38 @@ def test_a_notification_is_shown_with_all_its_content(worker, site):
     assert (shown["icon"], shown["image"]) == (icon, image)
     assert shown["tag"] == sent["notification_id"]
     assert shown["data"]["data"] == {"order": "17"}
+
+
+def test_a_notification_has_the_senders_own_options_and_buttons(worker, site):
+    options = {
+        "badge": f"{site.origin}/badge.png", "tag": "score-991", "lang": "de", "dir": "rtl",
+        "silent": True, "renotify": True, "requireInteraction": True,
+    }  # fmt: skip
+    actions = [
+        {"id": "buy", "title": "Buy", "icon": f"{site.origin}/buy.png"},
+        {"id": "later", "title": "Later", "url": f"{site.origin}/later"},
+    ]
+    worker.push(message(site, options=options, actions=actions))
+    [shown] = worker.shown()
+    assert {name: shown[name] for name in options} == options
+    assert [(each["action"], each["title"]) for each in shown["actions"]] == [
+        ("buy", "Buy"),
+        ("later", "Later"),
+    ]
+    assert shown["body"] == "Until noon."
+
+
+def test_notifications_with_the_same_tag_replace_each_other(worker, site):
+    worker.push(message(site, options={"tag": "score-991"}))
+    worker.shown()
+    worker.push(message(site, notification_id="another", options={"tag": "score-991"}))
+    worker.shown()
+
+
+@pytest.mark.parametrize("options", ["text", 5, [], {"tag": "", "renotify": True}])
+def test_options_and_buttons_that_the_browser_refuses_are_left_out(worker, site, options):
+    worker.push(message(site, options=options, actions="text"))
+    assert worker.shown()[0]["title"] == "Fresh bread"
 
 
 def test_a_repeated_message_replaces_its_notification_and_another_does_not(worker, site):
@@ -142,6 +175,37 @@ def test_a_click_focuses_the_page_that_already_shows_the_url(worker, site):
     worker.push(message(site))
     worker.shown()
     assert worker.dispatch("notificationclick") == [["focus", f"{site.origin}/offers"]]
+
+
+BUTTONS = [
+    {"id": "later", "title": "Later"},
+    {"id": "buy", "title": "Buy", "url": "https://bob.example/buy"},
+    {"id": "bad", "title": "Bad", "url": "javascript:alert(1)"},
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "opens"),
+    [("buy", "https://bob.example/buy"), ("later", "{site}/elsewhere"), ("bad", "{site}/")],
+)
+def test_a_click_on_a_button_opens_its_url_and_is_reported_with_it(worker, site, action, opens):
+    worker.introduce()
+    worker.push(message(site, url=f"{site.origin}/elsewhere", actions=BUTTONS))
+    worker.shown()
+    went = worker.dispatch("notificationclick", action=action)
+    assert went == [["open", opens.format(site=site.origin)]]
+    assert reported(site, 2)[1] == [event("clicked") | {"action": action}]
+
+
+def test_a_page_learns_which_button_was_clicked(worker, allowed, site):
+    worker.introduce()
+    page = visit(allowed, site)
+    page.evaluate("push.addEventListener('clicked', ({detail}) => { self.told = detail; })")
+    worker.push(message(site, actions=BUTTONS))
+    worker.shown()
+    worker.dispatch("notificationclick", action="buy")
+    page.wait_for_function("self.told")
+    assert page.evaluate("told.action") == "buy"
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///", "/x", None])
@@ -272,7 +336,7 @@ def change_endpoint(worker, old):
     )
 
 
-def forget_the_id(worker):
+def forget_the_proof(worker):
     """Makes its record what earlier versions of push.js and push-sw.js wrote."""
     worker.evaluate(
         """() => new Promise((resolve, reject) => {
@@ -281,7 +345,7 @@ def forget_the_id(worker):
             const transaction = opening.result.transaction("scopes", "readwrite");
             const store = transaction.objectStore("scopes");
             store.get(registration.scope).onsuccess = ({target}) => {
-              const {id, ...others} = target.result;
+              const {id, auth, ...others} = target.result;
               store.put(others, registration.scope);
             };
             transaction.oncomplete = () => { opening.result.close(); resolve(); };
@@ -301,9 +365,20 @@ def test_a_browser_that_changes_its_endpoint_keeps_its_subscription(allowed, sit
     assert worker.evaluate("self.key") == moved.vapid_key.public_key
 
 
+def test_a_worker_keeps_the_old_auth_for_a_browser_that_does_not_tell_it(allowed, site):
+    worker, before = subscribed(allowed, site)
+    person = Person.objects.create(channel_id=before.channel_id, external_id="user-42")
+    devices_link(channel=before.channel, links={before.id: person.external_id})
+
+    change_endpoint(worker, None)
+
+    moved = Subscription.objects.get()
+    assert (moved.id, moved.address, moved.person_id) == (before.id, MOVED, person.id)
+
+
 def test_a_worker_that_knows_no_id_proves_itself_with_the_old_auth(allowed, site):
     worker, before = subscribed(allowed, site)
-    forget_the_id(worker)
+    forget_the_proof(worker)
 
     change_endpoint(worker, {"endpoint": before.address, "keys": {"auth": before.auth}})
 
@@ -313,7 +388,7 @@ def test_a_worker_that_knows_no_id_proves_itself_with_the_old_auth(allowed, site
 
 def test_a_worker_without_proof_subscribes_and_the_page_brings_the_attributes(allowed, site):
     worker, before = subscribed(allowed, site)
-    forget_the_id(worker)
+    forget_the_proof(worker)
 
     change_endpoint(worker, None)
 

@@ -25,6 +25,15 @@ try {
 }
 
 const later = await push.send({ body: "Later", scheduled_at: "2999-01-01T00:00:00Z" });
+await push.pause(later.notification_id);
+const { paused } = await push.details(later.notification_id);
+await push.resume(later.notification_id);
+try {
+  await push.stop(later.notification_id);
+} catch (error) {
+  if (!(error instanceof Refused)) throw error;
+  console.log("paused", paused, error.code);
+}
 await push.cancel(later.notification_id);
 const listed = await push.notifications({ limit: 1 });
 const details = await push.details(sent.notification_id);

@@ -4,15 +4,25 @@ An answer that was sent counts. Only requests that the server has not processed 
 """
 
 import asyncio
+import socket
 import time
+from contextlib import suppress
 
 import pytest
-from hyperframe.frame import GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
+from hpack import Encoder
+from hyperframe.frame import (
+    DataFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    SettingsFrame,
+)
 
 from notifications_app.delivery.apns import connection
 from notifications_app.delivery.apns import transport as apns
-from notifications_app.delivery.apns.frames import GoawayFilter
-from notifications_app.delivery.types import Accepted, Deferred
+from notifications_app.delivery.apns.server import Server, tls_for_http2
+from notifications_app.delivery.types import Accepted, Deferred, Rejected
+from pushsvc.sandbox.certificate import server_tls
 from tests.delivery.apns.support import (
     CREDENTIALS,
     DEVICE,
@@ -105,15 +115,84 @@ def test_an_answer_before_a_frame_that_breaks_the_protocol_counts(tmp_path):
     broken = b"\0\0\7" + broken[3:-1]
     says = SettingsFrame(0).serialize() + answer.serialize() + broken
 
+    assert asyncio.run(_answered(says, tmp_path)) == Accepted()
+
+
+async def _answered(says, tmp_path):
+    async with one_who_says(says, tmp_path) as (server, ca_file, _):
+        client = apns.Client(server=server, ca_file=ca_file)
+        try:
+            return await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
+        finally:
+            await client.close()
+
+
+def test_an_answer_may_begin_with_an_interim_one_and_end_with_trailers(tmp_path):
+    says = [
+        SettingsFrame(0),
+        HeadersFrame(1, data=b"\x08\x03103", flags=["END_HEADERS"]),
+        HeadersFrame(1, data=b"\x8c", flags=["END_HEADERS"]),  # :status: 400
+        DataFrame(1, b'{"reason":"BadMessageId"}'),
+        HeadersFrame(1, data=b"\x08\x03200", flags=["END_HEADERS", "END_STREAM"]),
+    ]
+    outcome = asyncio.run(_answered(b"".join(each.serialize() for each in says), tmp_path))
+    assert outcome == Rejected("bad_request", "400 BadMessageId")
+
+
+def test_a_status_that_is_no_status_counts_as_an_outage(tmp_path):
+    fields = Encoder().encode([(":status", "2" * 5_000)])
+    answer = HeadersFrame(1, fields, flags=["END_HEADERS", "END_STREAM"])
+    says = SettingsFrame(0).serialize() + answer.serialize()
+
+    assert asyncio.run(_answered(says, tmp_path)).code == "service_error"
+
+
+def test_a_success_whose_stream_never_ends_takes_no_place_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.05)
+    head = HeadersFrame(1, b"\x88", flags=["END_HEADERS"])  # :status: 200
+    says = SettingsFrame(0).serialize() + head.serialize()
+
     async def whole():
-        async with one_who_says(says, tmp_path) as (server, ca_file, _):
+        async with one_who_says(says, tmp_path) as (server, ca_file, heard):
             client = apns.Client(server=server, ca_file=ca_file)
-            try:
-                return await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
-            finally:
-                await client.close()
+            outcome = await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
+            cancelled = RstStreamFrame(1, error_code=8).serialize()
+            async with asyncio.timeout(5):
+                while cancelled not in heard[0]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await client.close()
+            return outcome
 
     assert asyncio.run(whole()) == Accepted()
+
+
+def test_a_server_that_asks_much_and_reads_nothing_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "MAX_UNREAD", 50_000)
+    pings = PingFrame(0, b"12345678").serialize() * 4_000
+
+    async def flood(_reader, writer):  # nothing reads, so acknowledgements remain with the client
+        with suppress(ConnectionError):
+            for _ in range(200):
+                writer.write(pings)
+                await writer.drain()
+        writer.close()
+
+    async def whole():
+        tls, pem = server_tls("127.0.0.1")
+        (tmp_path / "ca.pem").write_text(pem)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            port = listening.getsockname()[1]
+            async with await asyncio.start_server(flood, sock=listening, ssl=tls):
+                made = await Server("127.0.0.1", port).connect(
+                    tls_for_http2(str(tmp_path / "ca.pem")), lambda: None
+                )
+                await made.wait_closed(30.0)
+
+    logged = []
+    monkeypatch.setattr(connection.logger, "info", lambda _, **fields: logged.append(fields))
+    asyncio.run(whole())
+    assert logged == [{"reason": "unread"}]
 
 
 def test_a_new_connection_takes_over_when_the_stream_numbers_are_used_up(sandbox, key, monkeypatch):
@@ -122,16 +201,3 @@ def test_a_new_connection_takes_over_when_the_stream_numbers_are_used_up(sandbox
     outcomes = deliver(sandbox, key, *devices)
     assert {type(outcome) for outcome in outcomes} == {Accepted}
     assert sandbox.connection_count == 3
-
-
-@pytest.mark.parametrize("size", [1, 7, 9, 1_000])
-def test_goaway_frames_are_separated_from_others_however_they_arrive(size):
-    ping = PingFrame(0, b"12345678").serialize()
-    goaway = GoAwayFrame(0, last_stream_id=5, error_code=2, additional_data=b"{}").serialize()
-    sent = ping + goaway + ping + goaway
-    parted, seen, others = GoawayFilter(), [], []
-    for start in range(0, len(sent), size):
-        passed, goaways = parted.feed(sent[start : start + size])
-        others += passed
-        seen += [(frame.last_stream_id, bytes(frame.additional_data)) for frame in goaways]
-    assert (others, seen) == ([ping, ping], [(5, b"{}")] * 2)

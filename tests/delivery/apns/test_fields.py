@@ -48,12 +48,25 @@ def test_a_server_may_change_the_size_of_its_table_at_any_time(size):
     encoder, decoder = FieldEncoder(), Decoder()
     for number in range(9):
         if number == 3:
-            encoder.header_table_size = size
+            encoder.resize(size)
             decoder.max_allowed_table_size = size
         if number == 6:
-            encoder.header_table_size = 4_096
+            encoder.resize(4_096)
             decoder.max_allowed_table_size = 4_096
         assert read(decoder, encoder.encode(fields(number))) == fields(number)
+
+
+@pytest.mark.parametrize("sizes", [[0, 0], [0, 0, 4_096], [300, 0, 100, 100], [0, 4_096] * 9_000])
+def test_a_server_may_change_its_table_often_between_two_requests(sizes):
+    encoder, decoder = FieldEncoder(), Decoder()
+    for number in range(6):
+        if number == 3:
+            for size in sizes:
+                encoder.resize(size)
+            decoder.max_allowed_table_size = sizes[-1]
+        block = encoder.encode(fields(number))
+        assert read(decoder, block) == fields(number)
+        assert len(block) < 1_000
 
 
 @given(
@@ -67,7 +80,7 @@ def test_a_server_may_change_the_size_of_its_table_at_any_time(size):
 )
 def test_messages_in_any_order_are_read_as_they_were_meant(sent, size):
     encoder, decoder = FieldEncoder(), Decoder()
-    encoder.header_table_size = size
+    encoder.resize(size)
     decoder.max_allowed_table_size = size
     for number, (expiration, device) in enumerate(sent):
         headers = fields(number, expiration, device)

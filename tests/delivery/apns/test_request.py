@@ -67,6 +67,37 @@ def test_the_payload_holds_exactly_what_was_given():
     }
 
 
+def test_apples_own_keys_are_in_aps():
+    ios = {
+        "subtitle": "Order 17", "badge": 0, "category": "ORDER", "thread_id": "orders",
+        "sound": {"name": "ding.wav", "critical": True, "volume": 0.8},
+        "interruption_level": "time-sensitive", "relevance_score": 0.5,
+        "target_content_id": "order", "content_available": True,
+    }  # fmt: skip
+    actions = [{"id": "buy", "title": "Buy"}]
+
+    said = json.loads(payload(make_message(ios=ios, actions=actions), "tracking"))
+
+    assert said["actions"] == actions
+    assert said["aps"] == {
+        "alert": {"title": "Rain", "subtitle": "Order 17", "body": "It rains."},
+        "mutable-content": 1,
+        "badge": 0,
+        "category": "ORDER",
+        "thread-id": "orders",
+        "sound": {"name": "ding.wav", "critical": 1, "volume": 0.8},
+        "interruption-level": "time-sensitive",
+        "relevance-score": 0.5,
+        "target-content-id": "order",
+        "content-available": 1,
+    }
+
+
+def test_a_sound_can_be_a_name():
+    said = json.loads(payload(make_message(ios={"sound": "ding.wav"}), "tracking"))
+    assert said["aps"]["sound"] == "ding.wav"
+
+
 def test_omitted_content_is_left_out():
     said = json.loads(payload(make_message(title=""), "tracking"))
     assert said.keys() == {"aps", "notification_id", "token"}

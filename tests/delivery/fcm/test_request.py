@@ -7,12 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications_app.delivery.client import PayloadTooLargeError
-from notifications_app.delivery.fcm.transport import (
-    MAX_PAYLOAD,
-    build_request,
-    payload,
-    unusable_data_names,
-)
+from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload, unusable_data_names
+from notifications_app.delivery.fcm.transport import build_request
 from notifications_app.delivery.types import Target
 from pushsvc.sandbox.fcm import message as fcm_message
 from pushsvc.sandbox.fcm import schema
@@ -92,6 +88,49 @@ def test_the_icon_replaces_a_missing_image():
     )
 
 
+ANDROID = {
+    "channel_id": "orders", "sound": "ding", "color": "#ff8800", "small_icon": "ic_box",
+    "click_action": "OPEN", "tag": "order", "count": 0, "visibility": "private",
+}  # fmt: skip
+ACTIONS = [
+    {"id": "buy", "title": "Kaufen 🥐", "url": "https://example.com/buy"},
+    {"id": "no", "title": "No"},
+]
+
+
+def test_androids_own_fields_have_fcms_names():
+    assert sent(android=ANDROID)["android"]["notification"] == {
+        "channel_id": "orders", "sound": "ding", "color": "#ff8800", "icon": "ic_box",
+        "click_action": "OPEN", "tag": "order", "notification_count": 0, "visibility": "PRIVATE",
+    }  # fmt: skip
+
+
+def test_buttons_are_in_the_data_as_json():
+    assert json.loads(sent(actions=ACTIONS)["data"]["actions"]) == ACTIONS
+
+
+def test_with_data_only_the_app_gets_everything_as_data():
+    picture = "https://example.com/rain.png"
+    message = sent(image=picture, actions=ACTIONS, android=ANDROID | {"data_only": True})
+
+    assert message["android"] == {"ttl": "3600s", "priority": "HIGH"}
+    assert "notification" not in message
+    actions = message["data"].pop("actions")
+    assert json.loads(actions) == ACTIONS
+    assert message["data"] == {
+        "notification_id": ID,
+        "title": "Rain",
+        "body": "It rains.",
+        "image": picture,
+        "token": "tracking-token",
+    }
+
+
+def test_the_payload_counts_androids_own_fields():
+    plain = len(payload(make_message(), TARGET.token))
+    assert len(payload(make_message(android={"channel_id": "c" * 100}), TARGET.token)) > plain + 100
+
+
 @pytest.mark.parametrize(
     ("urgency", "priority"),
     [("very-low", "NORMAL"), ("low", "NORMAL"), ("normal", "HIGH"), ("high", "HIGH")],
@@ -134,7 +173,8 @@ def test_forbidden_names_of_data_are_reported():
         "notification_id", "url", "icon", "token",
         "from", "message_type", "collapse_key", "google.x", "gcm.notification.title",
     ]  # fmt: skip
-    assert unusable_data_names(dict.fromkeys([*usable, *unusable], "")) == unusable
+    data = dict.fromkeys([*usable, *unusable], "")
+    assert unusable_data_names(make_message(data=data).content) == unusable
 
 
 def test_the_payload_is_what_the_app_gets():
@@ -168,9 +208,11 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=255)
 @given(TEXT.filter(bool), TEXT, TEXT, TEXT, st.dictionaries(TEXT, st.text("äx\n", max_size=3_900)))
 def test_a_payload_that_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, data):
     message = make_message(body=body, title=title, icon=icon, url=url, data=data)
-    if unusable_data_names(data) or len(payload(message, TARGET.token)) > MAX_PAYLOAD:
+    if unusable_data_names(message.content) or len(payload(message, TARGET.token)) > MAX_PAYLOAD:
         return
     request = json.loads(request_for(message).body)
+    part = {name: request["message"][name] for name in ("notification", "data")}
+    assert part == json.loads(payload(message, TARGET.token))
     schema.check_request(request)
     assert fcm_message.checked(request).token == TARGET.address
 

@@ -68,6 +68,28 @@ class TestRFC8291AppendixA:
         )
 
 
+def test_the_browser_reads_buttons_and_the_options_of_its_notification():
+    browser = Browser()
+    actions = [{"id": "buy", "title": "Buy", "url": "https://e.example/buy"}]
+    web = {
+        "badge": "https://e.example/badge.png", "require_interaction": True, "silent": False,
+        "renotify": True, "tag": "score-991", "lang": "de", "dir": "auto",
+    }  # fmt: skip
+
+    read = browser.read(request(make_message(actions=actions, web=web), browser=browser).body)
+
+    assert read["actions"] == actions
+    assert read["options"] == {
+        "badge": "https://e.example/badge.png",
+        "requireInteraction": True,
+        "silent": False,
+        "renotify": True,
+        "tag": "score-991",
+        "lang": "de",
+        "dir": "auto",
+    }
+
+
 def test_the_browser_reads_every_given_field():
     browser = Browser()
     message = make_message(

@@ -149,4 +149,7 @@ class Provider:
         return plain
 
     def _flush(self):
-        self.socket.sendall(self.h2.data_to_send())
+        try:
+            self.socket.sendall(self.h2.data_to_send())
+        except ssl.SSLEOFError as error:
+            raise ConnectionAbortedError("closed") from error

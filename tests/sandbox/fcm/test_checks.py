@@ -146,6 +146,10 @@ def test_an_unknown_field_of_the_request_is_refused(sender, device):
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
+        (
+            {"android": {"notification": {"color": "red"}}},
+            "message.android.notification.color",
+        ),
         ({"token": None}, "message"),
         ({"token": ""}, "message"),
         ({"topic": "rain"}, "message"),

@@ -1,0 +1,31 @@
+"""What a send with three placeholders costs beside a plain one.
+
+Both go to the same devices through one worker process, in turn in each round. Each device has three
+attributes. iOS has the least work for a message beside its texts, so that theirs shows most.
+"""
+
+from typing import Any, Final
+
+from bench.results import Options, Result
+from bench.texts import measure_beside_plain
+from bench.work import BODY, TITLE
+
+_PERSONAL: Final[dict[str, Any]] = {
+    "title": f"{TITLE} {{{{ first_name | default: 'there' }}}}",
+    "body": BODY[:-40] + "{{ city }} {{ points | round }}",
+    "personalize": True,
+}
+
+
+def measure(options: Options) -> Result:
+    return measure_beside_plain(options, _know, "three placeholders", "≥ 0.90", **_PERSONAL)
+
+
+def _know() -> None:
+    """Gives each subscription attributes of its own."""
+    from subscriptions_app.models import Subscription
+
+    rows = list(Subscription.objects.order_by("id"))
+    for number, row in enumerate(rows):
+        row.attributes = {"first_name": f"Anna {number}", "city": "Köln", "points": number / 7}
+    Subscription.objects.bulk_update(rows, ["attributes"], batch_size=1_000)

@@ -1,0 +1,46 @@
+"""What a send whose texts differ by recipient costs beside a plain one.
+
+Both go to the same iPhones through one worker process, in turn in each round. iOS has the least
+work for a message beside its texts, so that theirs shows most.
+"""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.results import Options, Result, ResultRow, ratio
+from bench.service import Sent, running_service
+from bench.sink import find_nginx, running_sink
+from bench.work import make_work
+from pushsvc.common.platforms import Platform
+
+
+def measure_beside_plain(
+    options: Options, prepare: Callable[[], None], what: str, aim: str, **fields: object
+) -> Result:
+    """`prepare` changes the subscriptions; `fields` are what the send has beside a plain one's."""
+    with (
+        tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder,
+        running_sink(find_nginx()) as sink,
+    ):
+        work = make_work(Path(folder), sink, options.messages)
+        result = Result(remarks=[f"Sink: {sink.program}."])
+        with running_service(Platform.IOS, work, sink) as service:
+            prepare()
+            service.spend()  # connections are made, statements prepared
+            plain: list[Sent] = []
+            other: list[Sent] = []
+            for _ in range(options.rounds):
+                with result.load.round():
+                    plain.append(service.spend())
+                    other.append(service.spend(**fields))
+    speed = ratio([each.worker.cpu for each in plain], [each.worker.cpu for each in other])
+    result.rows = [
+        ResultRow("one text", "CPU-s / 1,000", _for_each(plain, options), None, ""),
+        ResultRow(what, "CPU-s / 1,000", _for_each(other, options), speed, aim),
+    ]
+    return result
+
+
+def _for_each(sent: list[Sent], options: Options) -> list[float]:
+    return [1000 * each.worker.cpu / options.messages for each in sent]

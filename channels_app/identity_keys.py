@@ -1,0 +1,83 @@
+"""Creates and retires identity keys, with which an owner's backend signs who a user is."""
+
+import secrets
+from typing import Final
+from uuid import UUID
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_public_key,
+)
+from django.db import transaction
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel, IdentityKey
+from channels_app.selectors import identity_keys, recent_forget
+from pushsvc.common import base64url
+from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
+from pushsvc.common.store.crypto import encrypt
+
+MOST_KEYS: Final = 4  # in use at once: for a rotation in two programs
+MAX_PEM: Final = 1_000
+_SECRET_BYTES: Final = 32
+_NOT_A_KEY: Final = "Must be the PEM of a public key on the curve P-256."
+
+
+class TooManyIdentityKeys(Conflict):
+    """A channel has MOST_KEYS identity keys in use."""
+
+    code = "too_many_identity_keys"
+    title = "Too many identity keys"
+    detail = f"The channel has {MOST_KEYS} identity keys. Delete one first."
+
+
+def identity_key_create(*, channel: Channel, public_key: str | None) -> tuple[IdentityKey, str]:
+    """A new key and its secret, which cannot be shown again. With a `public_key` (PEM) it is an
+    ES256 key, and has no secret here. Raises Invalid, TooManyIdentityKeys."""
+    if public_key is None:
+        secret = f"psi_{base64url.encode(secrets.token_bytes(_SECRET_BYTES))}"
+        return _store(channel, algorithm="HS256", secret_encrypted=encrypt(secret)), secret
+    return _store(channel, algorithm="ES256", public_key=_checked_pem(public_key)), ""
+
+
+@transaction.atomic
+def identity_key_retire(*, channel: Channel, identity_key_id: UUID) -> None:
+    """From now on the key proves nothing, and its secret is forgotten. Raises NotFound."""
+    live = IdentityKey.objects.filter(channel=channel, retired_at__isnull=True)
+    key = live.select_for_update(no_key=True).filter(pk=identity_key_id).first()
+    if key is None:
+        raise NotFound("The channel has no such identity key.")
+    before = audit.fields_of(key)
+    IdentityKey.objects.filter(pk=key.pk).update(retired_at=Now(), secret_encrypted="")
+    key.refresh_from_db()
+    note = "The identity key was retired."
+    audit.record(key, audit.Action.UPDATE, before, audit.fields_of(key), note=note)
+    transaction.on_commit(recent_forget)
+
+
+@transaction.atomic
+def _store(channel: Channel, **values: str) -> IdentityKey:
+    Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+    if len(identity_keys(channel.pk)) >= MOST_KEYS:
+        raise TooManyIdentityKeys
+    key = IdentityKey.objects.create(channel=channel, **values)
+    audit.record(key, audit.Action.CREATE, after=audit.fields_of(key))
+    transaction.on_commit(recent_forget)
+    return key
+
+
+def _checked_pem(text: str) -> str:
+    if "PRIVATE KEY" in text:
+        detail = "This is a private key. Keep it to yourself, and send its public key."
+        raise Invalid([Fault("public_key", "malformed", detail)])
+    try:
+        key = load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise Invalid([Fault("public_key", "malformed", _NOT_A_KEY)]) from error
+    if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
+        raise Invalid([Fault("public_key", "malformed", _NOT_A_KEY)])
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()

@@ -1,0 +1,159 @@
+"""Sends the mails that wait, from a thread of each web process.
+
+The thread holds none of those that answer requests, and no worker waits for a mail server. A mail
+that fails is tried MOST_ATTEMPTS times. The log names the fault and its remedy, but no address.
+"""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from smtplib import SMTPAuthenticationError, SMTPException, SMTPRecipientsRefused
+from threading import Thread
+from typing import Any, Final
+
+import django.db
+import structlog
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
+from django.core.mail.backends.smtp import EmailBackend
+from django.template.loader import render_to_string
+from django.utils.functional import cached_property
+from typing_extensions import override
+
+from channels_app import audit
+from channels_app.models import Mail
+from channels_app.sign_in.addresses import users_with
+from channels_app.sign_in.mails import MOST_ATTEMPTS, claim, something_waits
+from channels_app.sign_in.passwords import unrecorded_path
+from pushsvc.common.egress import verifying_context
+from pushsvc.common.mail_server import MailServer, Security
+
+logger = structlog.stdlib.get_logger(__name__)
+
+_LOOK_SECONDS: Final = 30.0  # for mails of other processes, and those that are due again
+_USERS_OF_ADDRESS: Final = 5
+_LOGIN_REFUSED: Final = "Check the user and the password in EMAIL_URL."
+_FAILED: Final = "Check EMAIL_URL and the mail server, by `manage.py doctor`."
+_NOT_SENT: Final = "The mail with a link to set a password could not be sent."
+
+
+class MailConnection(EmailBackend):
+    """To the server of EMAIL_URL. Without its certificate, or without STARTTLS, it raises OSError
+    or SMTPException before a password or a mail is sent."""
+
+    def __init__(self, server: MailServer, seconds: float) -> None:
+        super().__init__(
+            host=server.host,
+            port=server.port,
+            username=server.user,
+            password=server.password,
+            use_tls=server.security == Security.STARTTLS,
+            use_ssl=server.security == Security.TLS,
+            timeout=seconds,
+        )
+
+    @cached_property
+    @override
+    def ssl_context(self) -> ssl.SSLContext:
+        return verifying_context(settings.PROVIDER_CA_FILE)
+
+
+@contextmanager
+def connected(seconds: float | None = None) -> Iterator[MailConnection]:
+    """A connection that has signed in, if EMAIL_URL has a password. `seconds` limit each answer of
+    the server. Raises OSError or SMTPException."""
+    if settings.MAIL_SERVER is None:
+        raise ValueError("EMAIL_URL is not set")
+    connection = MailConnection(settings.MAIL_SERVER, seconds or settings.MAIL_SECONDS)
+    try:
+        connection.open()
+        yield connection
+    finally:
+        connection.close()
+
+
+def start() -> None:
+    """To be called once in a web process. The thread ends with the process."""
+    Thread(target=_send_for_ever, name="mail", daemon=True).start()
+
+
+def send_due() -> None:
+    """Sends every mail that is due. A failure never raises; the mail is due again later."""
+    while mail := claim():
+        try:
+            _send(mail)
+        except Exception as error:  # noqa: BLE001 - one that nobody foresaw is given up, too
+            _note_failure(mail, error)
+        else:
+            Mail.objects.filter(pk=mail.pk).delete()
+
+
+def remedy_for(error: Exception) -> str:
+    """What an operator can do about a failed connection or mail."""
+    return _LOGIN_REFUSED if isinstance(error, SMTPAuthenticationError) else _FAILED
+
+
+def _send_for_ever() -> None:
+    while True:
+        something_waits.clear()
+        try:
+            send_due()
+        except Exception:
+            logger.exception("mail.failed")
+        finally:
+            django.db.connections.close_all()
+        something_waits.wait(_LOOK_SECONDS)
+
+
+def _send(mail: Mail) -> None:
+    if mail.user is not None:
+        subject = "Your invitation to send push notifications"
+        _send_to(mail.user, subject, "mail/invitation.txt", mail)
+        return
+    for user in users_with(mail.address)[:_USERS_OF_ADDRESS]:
+        _send_to(user, "A link to set a new password", "mail/reset.txt", mail)
+        note = f"A link to set a password was mailed. Somebody at {mail.asked_from} asked for it."
+        audit.record(user, audit.Action.UPDATE, note=note)
+
+
+def _send_to(user: User, subject: str, template: str, mail: Mail) -> None:
+    """To the address that is stored for the user, not to the spelling that somebody typed."""
+    origin = settings.PUBLIC_BASE_URL
+    context: dict[str, Any] = {
+        "user": user,
+        "account": mail.account,
+        "asked_from": mail.asked_from,
+        "origin": origin,
+        "link": f"{origin}{unrecorded_path(user)}",
+    }
+    body = render_to_string(template, context)
+    with connected() as connection:
+        EmailMessage(subject, body, settings.EMAIL_FROM, [user.email], connection=connection).send()
+
+
+def _note_failure(mail: Mail, error: Exception) -> None:
+    is_last = mail.attempts >= MOST_ATTEMPTS or _is_final(error)
+    code = getattr(error, "smtp_code", "")
+    is_foreseen = isinstance(error, OSError | SMTPException | ValueError)
+    logger.error(
+        "mail.given_up" if is_last else "mail.deferred",
+        attempt=mail.attempts,
+        error=type(error).__name__,
+        code=code,
+        remedy=remedy_for(error),
+        exc_info=not is_foreseen,
+    )
+    if not is_last:
+        return
+    Mail.objects.filter(pk=mail.pk).delete()
+    if mail.user is not None:
+        account_id = mail.account_id
+        audit.record(mail.user, audit.Action.UPDATE, note=_NOT_SENT, account_id=account_id)
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether the server refuses the recipient for good (RFC 5321 section 4.2.1)."""
+    if not isinstance(error, SMTPRecipientsRefused):
+        return False
+    return all(code >= 500 for code, _ in error.recipients.values())

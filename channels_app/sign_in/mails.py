@@ -1,0 +1,85 @@
+"""Mails that wait to be sent. Each has a link to set a password; none stores the link.
+
+A row is the queue's entry. `mailing.py` sends it, in the background of a web process, and deletes
+it. There are no mails unless EMAIL_URL is set.
+"""
+
+from datetime import timedelta
+from threading import Event
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils.crypto import salted_hmac
+
+from channels_app import audit
+from channels_app.models import Account, Mail
+from channels_app.sign_in.addresses import folded
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.http.ratelimit import Limit, take
+
+# Seconds until the next attempt. They are longer than an attempt takes, so that no mail is sent
+# twice at once.
+WAITS: Final = (120, 300, 900, 3600, 3600)
+MOST_ATTEMPTS: Final = len(WAITS)
+MOST_REQUESTS: Final = 1_000  # for a new password, that wait at once
+
+something_waits = Event()
+
+
+def is_on() -> bool:
+    return settings.MAIL_SERVER is not None
+
+
+@transaction.atomic
+def invite(*, user: User, account: Account | None = None) -> None:
+    """The user gets a mail with a link to choose a password. Invalid without an address, and if
+    there were too many mails."""
+    if not (is_on() and user.email):
+        raise Invalid([Fault("email", "required", "There is no address to send a mail to.")])
+    account_id = account.pk if account else None
+    if _is_used_up("invitation-mails", str(account_id), settings.INVITATION_MAILS_PER_HOUR):
+        raise Invalid([Fault("", "too_many", "Too many mails were sent. Try again in an hour.")])
+    note = "A mail with a link to set a password was ordered."
+    audit.record(user, audit.Action.UPDATE, note=note, account_id=account_id)
+    Mail.objects.create(user=user, account=account)
+    transaction.on_commit(something_waits.set)
+
+
+def ask_for_link(*, address: str, asked_from: str) -> None:
+    """The users who have this e-mail address, if any, get a mail with a link.
+
+    Takes the same steps whether or not there are any. Requests beyond RESET_MAILS_PER_HOUR for the
+    address, or beyond MOST_REQUESTS that wait, are ignored.
+    """
+    if _is_used_up("reset-mails", _digest(address), settings.RESET_MAILS_PER_HOUR):
+        return
+    if Mail.objects.filter(user=None)[:MOST_REQUESTS].count() >= MOST_REQUESTS:
+        return
+    Mail.objects.create(address=address, asked_from=asked_from)
+    transaction.on_commit(something_waits.set)
+
+
+@transaction.atomic
+def claim() -> Mail | None:
+    """A mail that is due, which nobody else gets before its next attempt is."""
+    due = Mail.objects.select_for_update(skip_locked=True, of=("self",)).filter(due_at__lte=Now())
+    mail = due.select_related("user", "account").order_by("due_at").first()
+    if mail is not None:
+        wait = WAITS[min(mail.attempts, len(WAITS) - 1)]
+        mail.attempts += 1
+        again_at = Now() + timedelta(seconds=wait)
+        Mail.objects.filter(pk=mail.pk).update(attempts=mail.attempts, due_at=again_at)
+    return mail
+
+
+def _is_used_up(name: str, key: str, quota: int) -> bool:
+    standing = take(Limit(name, key, quota, 3600))
+    return standing is not None and standing.is_refused
+
+
+def _digest(address: str) -> str:
+    """So that Redis holds no addresses."""
+    return salted_hmac("channels_app.mails.limit", folded(address)).hexdigest()[:32]

@@ -1,0 +1,73 @@
+"""Calls to the sign-in provider: bounded in time and size, without redirects and proxies.
+
+Imports requests, which Authlib needs, so it is imported only when somebody signs in by a provider.
+"""
+
+import time
+from io import BytesIO
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import requests  # noqa: TID251 - Authlib's; it calls only the provider that operators named
+from authlib.integrations.requests_client import OAuth2Session
+from django.conf import settings
+from requests.adapters import HTTPAdapter  # noqa: TID251
+from typing_extensions import override
+from urllib3.exceptions import HTTPError
+
+from pushsvc.common.egress import verifying_context
+
+MOST_BYTES: Final = 512 * 1024  # of an answer; Entra's keys take about 20 KiB
+_READ_BYTES: Final = 64 * 1024
+
+Failed = requests.RequestException
+
+
+class AnswerTooLong(Failed):
+    """The answer has more than MOST_BYTES."""
+
+
+class ProviderSession(OAuth2Session):  # type: ignore[misc] # no types
+    """Calls addresses of the issuer's scheme only."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.trust_env = False
+        self.max_redirects = 0
+        self.headers["Accept-Encoding"] = "identity"
+        self.adapters.clear()
+        self.mount(f"{urlsplit(settings.OIDC_ISSUER).scheme}://", _Bounded())
+
+
+class _Bounded(HTTPAdapter):
+    @override
+    def init_poolmanager(self, *args: Any, **options: Any) -> Any:
+        options["ssl_context"] = verifying_context(settings.PROVIDER_CA_FILE)
+        return super().init_poolmanager(*args, **options)
+
+    @override
+    def send(self, request: Any, *args: Any, **options: Any) -> requests.Response:
+        """Raises Failed."""
+        until = time.monotonic() + settings.OIDC_SECONDS
+        options |= {"stream": True, "timeout": settings.OIDC_SECONDS, "proxies": None}
+        response = super().send(request, **options)
+        try:
+            body = _read(response.raw, until)
+        except HTTPError as error:
+            raise requests.ConnectionError("the provider's answer broke off") from error
+        finally:
+            response.raw.close()
+        response.raw = BytesIO(body)
+        return response
+
+
+def _read(raw: Any, until: float) -> bytes:
+    """The whole body. Raises AnswerTooLong or requests.Timeout."""
+    body = bytearray()
+    while part := raw.read1(_READ_BYTES):
+        body += part
+        if len(body) > MOST_BYTES:
+            raise AnswerTooLong("the provider's answer is too long")
+        if time.monotonic() > until:
+            raise requests.Timeout("the provider's answer takes too long")
+    return bytes(body)

@@ -1,0 +1,79 @@
+"""Which user of this service a user of the sign-in provider is.
+
+The first sign-in finds the user by the e-mail address that the provider verified. When it is
+complete, with the user's second step here, it stores the link. From then on only the link counts,
+so that an address that the provider gives to somebody else opens nothing. No user is created:
+members must be invited.
+"""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from channels_app import audit
+from channels_app.models import ProviderLink
+from channels_app.sign_in.addresses import users_with
+from channels_app.sign_in.provider import ProviderIdentity
+
+
+class NobodyFound(Exception):
+    """`reason` is for the person who wanted to sign in."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+_DEACTIVATED = "Your user of this service is deactivated."
+_NO_ADDRESS = "It did not confirm an e-mail address of yours."
+_UNKNOWN = "No user of this service has your e-mail address. Ask an owner to invite you with it."
+_SEVERAL = "Several users of this service have your e-mail address. Ask a superuser to change that."
+_TAKEN = "The user who has your e-mail address signs in as somebody else there. Ask a superuser."
+
+
+def user_of(identity: ProviderIdentity) -> User:
+    """Raises NobodyFound."""
+    links = ProviderLink.objects.filter(issuer=identity.issuer, subject=identity.subject)
+    link = links.select_related("user").first()
+    user = link.user if link else _user_with(identity.email)
+    if not (user.is_active and user.is_staff):
+        raise NobodyFound(_DEACTIVATED)
+    return user
+
+
+def link(*, user: User, identity: ProviderIdentity) -> None:
+    """Safe to repeat. Raises NobodyFound if either of them is linked to somebody else."""
+    ends = {"user": user, "issuer": identity.issuer, "subject": identity.subject}
+    if ProviderLink.objects.filter(**ends).exists():
+        return
+    try:
+        _link(user, identity, ends)
+    except IntegrityError as error:
+        raise NobodyFound(_TAKEN) from error
+
+
+@transaction.atomic
+def _link(user: User, identity: ProviderIdentity, ends: dict[str, Any]) -> None:
+    ProviderLink.objects.create(**ends)
+    note = f"The user signs in by {identity.issuer} from now on, too."
+    audit.record(user, audit.Action.UPDATE, note=note, actor=user)
+
+
+@transaction.atomic
+def unlink(*, user: User) -> None:
+    """The next sign-in by the provider finds the user by the e-mail address again. Safe to
+    repeat."""
+    deleted, _ = ProviderLink.objects.filter(user=user).delete()
+    if deleted:
+        note = "The link to the sign-in provider was removed."
+        audit.record(user, audit.Action.UPDATE, note=note)
+
+
+def _user_with(address: str) -> User:
+    if not (address and address.isprintable()):
+        raise NobodyFound(_NO_ADDRESS)
+    users = users_with(address)
+    if len(users) != 1:
+        raise NobodyFound(_SEVERAL if users else _UNKNOWN)
+    return users[0]

@@ -1,0 +1,50 @@
+"""The hours of the week in which a channel's recipients click, as a heat map."""
+
+import calendar
+from functools import cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from typing_extensions import override
+
+from channels_app.admin.tabs import TabPage
+from notifications_app.reporting.best_hours import LEVELS, best_hours
+from pushsvc.common.store import sql
+
+WEEKS: Final = (4, 12, 52)
+
+
+class BestHoursPage(TabPage):
+    """`weeks` and `zone` are parameters of the address. Its script adds the reader's zone."""
+
+    title = "Best hours"
+    http_method_names = ["get"]
+    tab = "channel_best_hours"
+    template_name = "console/channels/best_hours.html"
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        given = self.request.GET
+        weeks = next((each for each in WEEKS if str(each) == given.get("weeks")), WEEKS[0])
+        wanted = given.get("zone", "")
+        zone = wanted if wanted in _zones() else "UTC"
+        found = best_hours(self.channel, weeks=weeks, zone=ZoneInfo(zone), now=sql.now())
+        return super().get_context_data(
+            weeks=weeks,
+            offered_weeks=WEEKS,
+            zone=zone,
+            zones=_zones(),
+            unknown_zone=wanted if wanted and wanted != zone else "",
+            heat=found,
+            days=list(zip(calendar.day_name, calendar.day_abbr, found.days, strict=True)),
+            best=[(calendar.day_name[cell.weekday], cell, share) for cell, share in found.best],
+            hours=range(24),
+            levels=range(LEVELS + 1),
+            **kwargs,
+        )
+
+
+@cache
+def _zones() -> list[str]:
+    """Listing them reads many files."""
+    return sorted(available_timezones())

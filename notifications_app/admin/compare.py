@@ -1,0 +1,47 @@
+"""Two to five notifications side by side."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.http import HttpRequest
+from typing_extensions import override
+
+from channels_app.console.access import may_anywhere
+from channels_app.console.pages import ConsolePage, id_or_404, own_or_404
+from channels_app.models import Role
+from notifications_app.admin.results import compared, comparison_chart
+from notifications_app.models import Notification
+from notifications_app.reporting.event_hours import clicks_since_start
+
+FEWEST: Final = 2
+MOST: Final = 5
+
+
+class ComparePage(ConsolePage):
+    """Each `id` of the address is a notification. Raises Http404 for one that the user may not see,
+    as for one that does not exist."""
+
+    title = "Compare"
+    http_method_names = ["get"]
+    template_name = "console/notifications/compare.html"
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        may_send = may_anywhere(self.request.user, Role.SENDER)
+        context = super().get_context_data(fewest=FEWEST, most=MOST, may_send=may_send, **kwargs)
+        found = _named(self.request)
+        return context | (_compared(found) if len(found) >= FEWEST else {})
+
+
+def _named(request: HttpRequest) -> list[Notification]:
+    """None if the address names too many."""
+    ids = dict.fromkeys(request.GET.getlist("id"))
+    if len(ids) > MOST:
+        return []
+    return [own_or_404(Notification, request, id_or_404(each)) for each in ids]
+
+
+def _compared(notifications: Sequence[Notification]) -> dict[str, Any]:
+    clicks = clicks_since_start(notifications)
+    rows = compared(notifications, clicks)
+    return {"rows": rows, "charts": comparison_chart(rows, clicks)}

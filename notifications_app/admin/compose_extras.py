@@ -1,0 +1,102 @@
+"""Buttons and platforms' own fields in a form: each value as text, by its path in the API's body.
+
+`ios.badge` is "3" and `actions.0.title` is "Buy". A text that is taken away on a platform, which is
+null in the API's body, is `web.title.none`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from notifications_app.content_schema import (
+    AndroidContent,
+    IosContent,
+    Share,
+    SoundFile,
+    WebContent,
+)
+from pushsvc.common.http.fields import Flag, WholeNumber
+
+# The fields whose parts have inputs of their own.
+WITH_PARTS: Final = ("actions", "web", "android", "ios", "translations")
+_NONE: Final = ".none"
+_ON: Final = "on"
+_OBJECTS: Final = {
+    "web": WebContent(),
+    "android": AndroidContent(),
+    "ios": IosContent(),
+    "ios.sound": SoundFile(),
+}
+_FIELDS: Final = {
+    f"{path}.{name}": field
+    for path, object_ in _OBJECTS.items()
+    for name, field in object_.fields.items()
+}
+
+
+def is_extra(name: str) -> bool:
+    """Whether an input of this name belongs to them."""
+    return name.partition(".")[0] in WITH_PARTS and "." in name
+
+
+def flat(extras: Mapping[str, Any] | None) -> dict[str, str]:
+    """From JSON."""
+    return dict(
+        _flat("", {name: each for name, each in (extras or {}).items() if name in WITH_PARTS})
+    )
+
+
+def _is_none(path: str) -> bool:
+    """A button may be called none, too."""
+    return path.endswith(_NONE) and path.partition(".")[0] in _OBJECTS
+
+
+def nested(texts: Mapping[str, str]) -> dict[str, Any]:
+    """To JSON, for the API's serializer. Empty texts are left out."""
+    found: dict[str, Any] = {}
+    for path, text in sorted(texts.items()):
+        if text:
+            name = path.removesuffix(_NONE) if _is_none(path) else path
+            _put(found, name.split("."), None if _is_none(path) else _value(path, text))
+    actions = found.pop("actions", {})
+    rows = [actions[index] for index in sorted(actions, key=lambda each: (len(each), each))]
+    return found | ({"actions": rows} if rows else {})
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    match value:
+        case Mapping():
+            for name, each in value.items():
+                yield from _flat(f"{path}.{name}" if path else name, each)
+        case list():
+            for index, each in enumerate(value):
+                yield from _flat(f"{path}.{index}", each)
+        case None:
+            yield path + _NONE, _ON
+        case bool():
+            yield path, _ON if value else "off"
+        case _:
+            yield path, str(value)
+
+
+def _put(into: dict[str, Any], path: list[str], value: Any) -> None:
+    *parents, name = path
+    for parent in parents:
+        if not isinstance(into.get(parent), dict):
+            into[parent] = {}
+        into = into[parent]
+    into[name] = value
+
+
+def _value(path: str, text: str) -> Any:
+    """A text that is no number stays one, so that the serializer names it."""
+    try:
+        match _FIELDS.get(path):
+            case Flag():
+                return text == _ON
+            case WholeNumber():
+                return int(text)
+            case Share():
+                return float(text)
+    except ValueError:
+        return text
+    return text

@@ -1,0 +1,128 @@
+"""The faults of a send in the words of the forms that write one, by field."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from notifications_app.admin import compose_extras
+from notifications_app.admin.compose_labels import label_of
+from notifications_app.send_schema import SendFields
+from pushsvc.common.errors import Fault
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.admin.segment_faults import NOT_A_TAG
+
+# As the forms label the fields. The names are those of the API's body.
+LABELS: Final[Mapping[str, str]] = {
+    "title": "Title",
+    "body": "Text",
+    "url": "Opens",
+    "icon": "Icon",
+    "image": "Large image",
+    "target_platforms": "Platforms",
+    "segment_id": "Subscribers",
+    "category": "Category",
+    "rule": "Conditions",
+    "external_ids": "Ids",
+    "subscription_ids": "Ids",
+    "data": "Data",
+    "ttl": "Time to live",
+    "urgency": "Urgency",
+    "topic": "Topic",
+    "actions": "Buttons",
+    "web": "Only on Web",
+    "android": "Only on Android",
+    "ios": "Only on iOS",
+    "translations": "Languages",
+    "personalize": "Placeholders",
+    "vars": "Values of placeholders",
+    "on_missing": "Without a value",
+    "scheduled_at": "Day and time",
+    "expires_at": "Stop delivering after",
+}
+FIELDS: Final = frozenset(SendFields().fields)
+_WITH_PARTS: Final = frozenset({"data", *compose_extras.WITH_PARTS})
+_WEB_ADDRESS: Final = "Enter a web address, such as https://shop.example/sale."
+
+_IDS: Final = ("external_ids", "subscription_ids")
+
+# By field and code. Any other fault already says what a person at a form understands.
+_WORDS: Final[Mapping[tuple[str, str], str]] = {
+    ("body", "blank"): "Write a text.",
+    **{(name, "not_a_url"): _WEB_ADDRESS for name in ("url", "icon", "image")},
+    ("target_platforms", "empty"): "Choose at least one platform.",
+    ("target_platforms", "platform_not_enabled"): "A chosen platform is not set up.",
+    ("target_platforms", "not_a_choice"): "Choose one of the platforms.",
+    ("segment_id", "segment_not_found"): "This segment no longer exists. Choose another.",
+    ("category", "category_unknown"): "This category no longer exists. Choose another.",
+    ("category", "category_required"): "Choose a category: this channel requires one.",
+    ("segment_id", "not_a_uuid"): "This segment no longer exists. Choose another.",
+    ("rule", "not_a_rule"): "Finish the conditions.",
+    ("rule", "not_a_tag"): NOT_A_TAG,
+    **{(name, "empty"): "Write at least one id." for name in _IDS},
+    **{(name, "too_many"): "Write at most 1,000 ids." for name in _IDS},
+    ("topic", "not_a_topic"): "Use at most 32 letters, digits, hyphens and underscores.",
+    ("urgency", "not_a_choice"): "Choose one of the urgencies.",
+    ("ttl", "out_of_range"): "Enter at most 28 days.",
+    ("expires_at", "out_of_range"): "Choose a moment after the start, and later than now.",
+    ("", "malformed_json"): "A text contains a character that cannot be stored.",
+}
+
+
+def faults_by_field(faults: Iterable[Fault]) -> dict[str, list[str]]:
+    """What the forms say, by field; "" for the form as a whole. `data.color` belongs to `data`,
+    and `ios.badge` to `ios`."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for fault in faults:
+        within = _within(fault)
+        words = _words(fault)
+        found[field_of(fault)].append(f"{within}: {words}" if within else words)
+    return dict(found)
+
+
+def _within(fault: Fault) -> str:
+    """What of its field the fault is about, as people call it."""
+    name, _, within = fault.attr.partition(".")
+    if name in _IDS and within.isdigit():
+        return f"Id {int(within) + 1}"
+    return _part(fault.attr, within) if name in _WITH_PARTS else ""
+
+
+def _part(attr: str, within: str) -> str:
+    """By its label, with the language or the number of the button."""
+    label = label_of(attr)
+    if label == attr:
+        return within
+    match attr.split("."):
+        case "translations", tag, *_:
+            return f"{label} ({tag})"
+        case "actions", place, _:
+            return f"{label} (button {int(place) + 1})"
+    return label
+
+
+def general(faults: Iterable[Fault]) -> list[str]:
+    """What the forms say of faults that no field has."""
+    return [_words(fault) for fault in faults if field_of(fault) not in FIELDS]
+
+
+def labelled(faults: Iterable[Fault]) -> list[str]:
+    """Each with its field's label, for a place that is not beside the field."""
+    return [
+        ": ".join(filter(None, (LABELS.get(field_of(each), ""), _words(each)))) for each in faults
+    ]
+
+
+def field_of(fault: Fault) -> str:
+    return fault.attr.partition(".")[0]
+
+
+def _words(fault: Fault) -> str:
+    if fault.code == "payload_too_large":
+        return _named_platforms(f"{fault.detail} Shorten the text, the addresses or the data.")
+    return _WORDS.get((field_of(fault), fault.code), fault.detail)
+
+
+def _named_platforms(text: str) -> str:
+    for platform, name in PLATFORM_NAMES.items():
+        text = text.replace(f" on {platform};", f" on {name};")
+    return text

@@ -1,0 +1,165 @@
+"""What became of notifications, for pages: the funnel, clicks over time, a comparison."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from notifications_app.admin.charts import Chart, Charts, Line
+from notifications_app.models import Notification
+from notifications_app.reporting.event_hours import HOUR, Clicks, Events
+from notifications_app.reporting.funnel import Funnel, funnel_of, platform_funnels
+from notifications_app.reporting.progress import Progress
+from pushsvc.common.console.figures import share
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+
+_MOST_HOURS: Final = 72  # that a comparison draws; clicks come early
+_TONES: Final = ("one", "two", "three", "four", "five")
+_DASHES: Final = ((), (6, 4), (2, 3), (12, 4), (10, 4, 2, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelCell:
+    """`share`: of the stage that the row names. `width`: of the recipients, for a bar."""
+
+    count: int
+    share: float | None = None
+    width: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A row of the funnel. `of`: what its share is a share of. `cells`: of all platforms together,
+    then of each; None where only the sum was recorded."""
+
+    name: str
+    of: str
+    cells: Sequence[FunnelCell | None]
+
+
+def funnel_context(
+    notification: Notification, progress: Progress, events: Events
+) -> dict[str, Any]:
+    """Platforms only if there are several."""
+    by_platform = platform_funnels(progress.platforms, events)
+    if len(by_platform) < 2:
+        by_platform = {}
+    return {
+        "funnel_platforms": [(each, PLATFORM_NAMES[each]) for each in by_platform],
+        "funnel": _stages(
+            funnel_of(notification),
+            by_platform,
+            are_events_known=bool(events.by_platform) or not events.has_unrecorded,
+        ),
+        "unrecorded": events.unrecorded if events.has_unrecorded else None,
+    }
+
+
+def _stages(
+    whole: Funnel, by_platform: Mapping[Platform, Funnel], *, are_events_known: bool
+) -> list[Stage]:
+    parts = list(by_platform.values())
+    events: list[Funnel | None] = [part if are_events_known else None for part in parts]
+    return [
+        Stage("Recipients", "", [FunnelCell(each.recipients) for each in (whole, *parts)]),
+        _stage("Delivered", "recipients", "delivered", [whole, *parts]),
+        _stage("Shown", "delivered", "shown", [whole, *events]),
+        _stage("Clicked", "delivered", "clicked", [whole, *events]),
+        _stage("Dismissed", "shown", "dismissed", [whole, *events]),
+    ]
+
+
+def _stage(name: str, of: str, field: str, funnels: Sequence[Funnel | None]) -> Stage:
+    return Stage(name, of, [_cell(each, field) if each else None for each in funnels])
+
+
+def _cell(funnel: Funnel, field: str) -> FunnelCell:
+    count: int = getattr(funnel, field)
+    return FunnelCell(count, getattr(funnel, f"{field}_share"), share(count, funnel.recipients))
+
+
+def clicks_chart(clicks: Clicks) -> Charts:
+    """By platform, in bars."""
+    each = "hour" if clicks.step == HOUR else f"{clicks.step // HOUR} hours"
+    chart = Chart(
+        "clicks",
+        "Clicks over time",
+        f"Recipients who clicked, by the {each} of their click.",
+        [
+            Line(PLATFORM_NAMES[platform], platform, counts)
+            for platform, counts in clicks.by_platform.items()
+        ],
+        is_stacked=True,
+    )
+    return Charts("hour", clicks.starts, [chart])
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`letter` names it in the chart. `is_complete`: every click is in the chart's rows."""
+
+    letter: str
+    tone: str
+    notification: Notification
+    funnel: Funnel
+    is_best: bool
+    is_complete: bool
+
+    @property
+    def bounced_share(self) -> float | None:
+        return share(self.notification.bounced_count, self.funnel.recipients)
+
+
+def compared(
+    notifications: Sequence[Notification], clicks: Mapping[UUID, Sequence[int]]
+) -> list[Compared]:
+    funnels = [funnel_of(each) for each in notifications]
+    best = max((each.clicked_share or 0 for each in funnels), default=0)
+    return [
+        Compared(
+            letter=chr(ord("A") + index),
+            tone=_TONES[index],
+            notification=notification,
+            funnel=funnel,
+            is_best=bool(best) and funnel.clicked_share == best,
+            is_complete=_last(clicks.get(notification.pk, ())) >= notification.clicked_count,
+        )
+        for index, (notification, funnel) in enumerate(zip(notifications, funnels, strict=True))
+    ]
+
+
+def comparison_chart(rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[int]]) -> Charts:
+    """Shares of the delivered who had clicked, by the hours since each start."""
+    series = [clicks.get(row.notification.pk, ()) for row in rows]
+    hours = min(_MOST_HOURS, max(map(len, series), default=0))
+    chart = Chart(
+        "since",
+        "Clicked since the start",
+        "Share of the delivered who had clicked by the end of each hour. Hour 1 is the hour of UTC "
+        "in which the notification started.",
+        [
+            Line(
+                f"{row.letter}: {str(row.notification)[:40]}",
+                row.tone,
+                _shares(counts, row.funnel.delivered, hours),
+                "line",
+                _DASHES[index],
+            )
+            for index, (row, counts) in enumerate(zip(rows, series, strict=True))
+        ],
+        unit="%",
+    )
+    return Charts("since", range(1, hours + 1), [chart])
+
+
+def _shares(counts: Sequence[int], delivered: int, hours: int) -> list[float | None]:
+    """Nothing is drawn for a notification without recorded clicks. After its last click, the line
+    goes on level."""
+    if not counts or not delivered:
+        return [None] * hours
+    shown = [*counts, *[counts[-1]] * (hours - len(counts))][:hours]
+    return [round(100 * count / delivered, 2) for count in shown]
+
+
+def _last(counts: Sequence[int]) -> int:
+    return counts[-1] if counts else 0

@@ -1,0 +1,47 @@
+"""The form of a template: the content of the form that composes a notification."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rest_framework.exceptions import ValidationError
+
+from notifications_app.admin.compose_form import ComposeForm, check_texts, content_body
+from notifications_app.content import EMPTY, Content
+from notifications_app.models import Urgency
+from notifications_app.send_schema import DEFAULT_TTL, TemplateContent
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.http.drf import faults_of
+
+# What the form says of a field that was left alone.
+_LEFT_ALONE: Final[Mapping[str, Any]] = {
+    "body": "",
+    "data": {},
+    "ttl": DEFAULT_TTL,
+    "urgency": Urgency.NORMAL,
+    "on_missing": EMPTY,
+}
+
+
+def form_of(content: Mapping[str, Any]) -> ComposeForm:
+    """The form in which a template's content is written."""
+    return ComposeForm.saying(content_of(content))
+
+
+def content_of(content: Mapping[str, Any]) -> Content:
+    """With the defaults of a send. A body may be missing."""
+    return Content(**{"body": "", "ttl": DEFAULT_TTL, **content})
+
+
+def read_template(form: ComposeForm) -> dict[str, Any]:
+    """The content that the form gives. Raises Invalid with every fault, by the fields' names."""
+    faults: list[Fault] = []
+    given = content_body(form, faults)
+    content = {name: value for name, value in given.items() if value != _LEFT_ALONE.get(name)}
+    check_texts(content, faults)
+    try:
+        TemplateContent.checked(content)
+    except ValidationError as error:
+        raise Invalid([*faults, *faults_of(error)]) from error
+    if faults:
+        raise Invalid(faults)
+    return content

@@ -1,0 +1,135 @@
+"""What of a notification's content a device gets, by its platform and language. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from notifications_app.content import BOUNCE, Content
+from notifications_app.delivery.types import Message
+from notifications_app.personal import PersonalContent, values_asked
+from notifications_app.placeholders import Values
+from pushsvc.common.languages import lookup_order
+from pushsvc.common.platforms import Platform
+
+# What a translation, and a platform's own object, may replace.
+_REPLACEABLE: Final = ("title", "body", "url", "image")
+NOT_PERSONALIZABLE: Final = "not_personalizable"
+PAYLOAD_TOO_LARGE: Final = "payload_too_large"
+# Texts with more characters fit no push service, so they are not kept until the call.
+_MOST_CHARACTERS: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Unsendable:
+    """Why a recipient gets nothing: the code of the bounce, and its detail."""
+
+    code: str
+    detail: str
+
+
+class Messages:
+    """The messages of a notification on one platform: one for each language that its content has.
+
+    `of` returns the same object each time, so that transports can cache what they make of it.
+    `expires_at` is on this process's monotonic clock.
+    """
+
+    def __init__(
+        self, notification_id: UUID, content: Content, platform: Platform, *, expires_at: float
+    ) -> None:
+        self._notification_id = notification_id
+        self._expires_at = expires_at
+        self._content = content
+        self._platform = platform
+        self._translations = {tag.lower(): each for tag, each in content.translations.items()}
+        self._by_language: dict[str, Message] = {}
+        self._by_translations: dict[tuple[str, ...], Message] = {}
+        self._personal: dict[Message, PersonalContent] = {}
+        self._values_asked = values_asked(content)
+        self._bounces = content.on_missing == BOUNCE
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """What of a device decides its message: `language`, `timezone`, `external_id`,
+        `attributes`, and `vars` of the targets. Nothing for most notifications."""
+        spoken = frozenset({"language"} if self._translations else ())
+        return spoken | self._values_asked
+
+    @property
+    def is_personal(self) -> bool:
+        return self._content.personalize
+
+    def of(self, language: str) -> Message:
+        """For a device of this language, or "" if it is not known."""
+        message = self._by_language.get(language)
+        if message is None:
+            message = self._by_language[language] = self._found(language)
+        return message
+
+    def filled(self, language: str, values: Values) -> Message:
+        """For a device of this language, with these values if the content is personal."""
+        common = self.of(language)
+        personal = self._personal.get(common)
+        if personal is None or personal.is_same_for_all:
+            return common
+        return Message(self._notification_id, personal.filled(values), self._expires_at, common)
+
+    def for_recipient(self, language: str, values: Values) -> Message | Unsendable:
+        """The same, if it can be sent. The content is personal."""
+        personal = self._personal[self.of(language)]
+        if self._bounces and (missing := personal.missing(values)):
+            return Unsendable(NOT_PERSONALIZABLE, missing[0])
+        message = self.filled(language, values)
+        if empty := personal.empty_text(message.content):
+            return Unsendable(NOT_PERSONALIZABLE, empty)
+        if _characters(message.content) > _MOST_CHARACTERS:
+            return Unsendable(PAYLOAD_TOO_LARGE, f"more than {_MOST_CHARACTERS} bytes")
+        return message
+
+    def missing(self, language: str, values: Values) -> list[str]:
+        """The placeholders for which there is neither a value nor a default, as they are written.
+        The content is personal."""
+        return self._personal[self.of(language)].missing(values)
+
+    def _found(self, language: str) -> Message:
+        order = lookup_order(language) if self._translations else ()
+        tags = tuple(tag for tag in order if tag in self._translations)
+        if tags not in self._by_translations:
+            self._by_translations[tags] = self._made(tags)
+        return self._by_translations[tags]
+
+    def _made(self, tags: tuple[str, ...]) -> Message:
+        """`tags`: the translations that the device's language has, the most specific first."""
+        content = self._content
+        for tag in reversed(tags):
+            content = _translated(content, self._translations[tag])
+        if self.is_personal and self._platform != Platform.IOS:
+            content = replace(content, ios={})  # others lack nothing of its subtitle
+        own = getattr(content, self._platform.value)
+        message = Message(self._notification_id, _replaced(content, own), self._expires_at)
+        if self.is_personal:
+            self._personal[message] = PersonalContent(message.content)
+        return message
+
+
+def _characters(content: Content) -> int:
+    """Of all texts that placeholders may have made long."""
+    texts = [content.title, content.body, content.url, content.icon, content.image]
+    if content.data:
+        texts += content.data.values()
+    for each in content.actions:
+        texts += each.values()
+    return sum(map(len, texts)) + len(content.ios.get("subtitle", ""))
+
+
+def _translated(content: Content, translation: Mapping[str, Any]) -> Content:
+    titles = translation.get("actions", {})
+    actions = [{**each, "title": titles.get(each["id"], each["title"])} for each in content.actions]
+    return replace(_replaced(content, translation), actions=actions)
+
+
+def _replaced(content: Content, texts: Mapping[str, Any]) -> Content:
+    """The same object if nothing is replaced. None means no text."""
+    replaced: dict[str, Any] = {name: texts[name] or "" for name in _REPLACEABLE if name in texts}
+    return replace(content, **replaced) if replaced else content

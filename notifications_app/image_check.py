@@ -1,0 +1,135 @@
+"""Checks whether an address answers with an image that devices can show.
+
+Anybody who writes a notification chooses the address, so the request goes through the guard of
+`pushsvc.common.egress`: https on port 443 of a public address, no redirect, a short time, and only
+the beginning of the answer.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from pushsvc.common.egress import (
+    AddressRefused,
+    LookUp,
+    Response,
+    SeparateResolver,
+    tls_context,
+)
+from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+from pushsvc.common.http_client import HttpClient
+
+MakeClient = Callable[[LookUp], HttpClient]
+
+SECONDS: Final = 5.0
+# FCM, "Send an image in the notification payload": images are limited to 1 MB.
+MOST_BYTES: Final = 1_000_000
+_BEGINNINGS: Final = {
+    "PNG": b"\x89PNG\r\n\x1a\n",
+    "JPEG": b"\xff\xd8\xff",
+    "GIF": b"GIF8",
+    "WebP": b"RIFF",
+}
+_UNESCAPED: Final = "/%:@!$&'()*+,;=~?"
+_HEADERS: Final = {"Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
+
+_NOT_HTTPS: Final = "The address must begin with https://. Devices load no other images."
+# The same for a name that nobody has, so that nobody learns which private names there are.
+_NOT_PUBLIC: Final = (
+    "The address is not public: devices on the internet cannot reach it. Check the spelling."
+)
+_UNCHECKABLE: Final = "Only addresses of public names at port 443 can be checked."
+_NO_TLS: Final = "The server's certificate is not valid, so devices refuse the connection."
+_SILENT: Final = "The server does not answer."
+_MOVED: Final = "The address leads to another one. Enter that address instead."
+_OTHER: Final = "This is not an image that devices show. They show PNG, JPEG, GIF and WebP."
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCheck:
+    """`fault` says why devices would show no image; "" if they would. `found`: what is there."""
+
+    fault: str = ""
+    found: str = ""
+
+
+def image_check(url: str, make_client: MakeClient | None = None) -> ImageCheck:
+    """Asks the address, for SECONDS at most. Safe to repeat. Raises nothing."""
+    if not url.startswith("https://"):
+        return ImageCheck(_NOT_HTTPS)
+    try:
+        checked = check_endpoint(_encoded(url), trusted_origins=frozenset(), allowed_hosts=()).url
+    except (EndpointNotAllowed, ValueError):
+        return ImageCheck(_UNCHECKABLE)
+    resolver = SeparateResolver(threads=1, timeout=SECONDS)
+    try:
+        return _judged(asyncio.run(_asked(checked, resolver, make_client or _guarded_client)))
+    except Exception as error:  # noqa: BLE001 - anything that a server of others can cause
+        return ImageCheck(_failure(error))
+    finally:
+        resolver.close()
+
+
+def _encoded(url: str) -> str:
+    """As browsers send it: other letters than ASCII's are escaped, and the fragment is left out."""
+    parts = urlsplit(url)
+    path, query = quote(parts.path, _UNESCAPED), quote(parts.query, _UNESCAPED)
+    return parts._replace(path=path, query=query, fragment="").geturl()
+
+
+async def _asked(url: str, resolver: SeparateResolver, make_client: MakeClient) -> Response:
+    client = make_client(resolver.look_up)
+    try:
+        until = asyncio.get_running_loop().time() + SECONDS
+        return await client.get(url, headers=_HEADERS, until=until)
+    finally:
+        await client.close()
+
+
+def _guarded_client(look_up: LookUp) -> HttpClient:
+    return HttpClient(
+        tls_context(), connections_per_origin=1, keepalive=SECONDS, is_guarded=True, look_up=look_up
+    )
+
+
+def _failure(error: Exception) -> str:
+    match error:
+        case AddressRefused() | socket.gaierror():
+            return _NOT_PUBLIC
+        case ssl.SSLError():
+            return _NO_TLS
+        case _:
+            return _SILENT
+
+
+def _judged(answer: Response) -> ImageCheck:
+    if 300 <= answer.status < 400:
+        return ImageCheck(_MOVED)
+    if answer.status != 200:
+        return ImageCheck(f"The server answers {answer.status} in place of an image.")
+    kind = _kind(answer.body)
+    if not kind:
+        return ImageCheck(_OTHER)
+    size = answer.headers.get("Content-Length", "")
+    if not size.isascii() or not size.isdigit():
+        return ImageCheck(found=kind)
+    if len(size) > 12 or int(size) > MOST_BYTES:
+        return ImageCheck(f"The image is too large: {_in_words(size)}. Android shows up to 1 MB.")
+    return ImageCheck(found=f"{kind}, {_in_words(size)}")
+
+
+def _kind(beginning: bytes) -> str:
+    """By the first bytes, as browsers judge it; "" for what is no image. RIFF holds sound, too."""
+    kind = next((name for name, first in _BEGINNINGS.items() if beginning.startswith(first)), "")
+    return "" if kind == "WebP" and beginning[8:12] != b"WEBP" else kind
+
+
+def _in_words(size: str) -> str:
+    if len(size) > 12:
+        return "over 1,000 GB"
+    kilobytes = -(-int(size) // 1000)
+    return f"{kilobytes:,} KB" if kilobytes < 1000 else f"{kilobytes / 1000:,.1f} MB"

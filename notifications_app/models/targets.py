@@ -1,0 +1,117 @@
+"""Whom a notification names, if it names them one by one."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Self
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from typing_extensions import override
+
+from notifications_app.content import TargetId
+from pushsvc.common.store import sql
+from subscriptions_app.models import MAX_EXTERNAL_ID
+
+_STORE: Final = """
+INSERT INTO notifications_app_target
+  (notification_id, position, channel_id, external_id, subscription_id, vars)
+SELECT %(notification)s, position - 1, %(channel)s, external_id, subscription_id, vars::jsonb
+FROM unnest(%(external_ids)s::text[], %(subscription_ids)s::uuid[], %(vars)s::text[])
+  WITH ORDINALITY AS named (external_id, subscription_id, vars, position)
+"""
+
+
+class TargetQuerySet(models.QuerySet["Target"]):
+    def of(self, notification_id: UUID) -> Self:
+        """In the order of the send."""
+        return self.filter(notification_id=notification_id).order_by("position")
+
+    def store(
+        self, notification_id: UUID, *, channel_id: UUID, targets: Sequence[TargetId]
+    ) -> None:
+        """Raw, because for a thousand rows the ORM takes longer than the database."""
+        parameters = {
+            "notification": notification_id,
+            "channel": channel_id,
+            "external_ids": [each.external_id for each in targets],
+            "subscription_ids": [each.subscription_id for each in targets],
+            "vars": [json.dumps(each.vars) if each.vars else None for each in targets],
+        }
+        sql.execute(_STORE, parameters)
+
+    def naming(
+        self, *, channel_id: UUID, external_id: str, subscription_ids: Iterable[UUID]
+    ) -> Self:
+        """Those that name the person, or have values for one of these subscriptions."""
+        is_person = Q(external_id=external_id)
+        has_values = Q(subscription_id__in=list(subscription_ids), vars__isnull=False)
+        return self.filter(is_person | has_values, channel_id=channel_id)
+
+    def anonymize(
+        self, *, channel_id: UUID, external_id: str, subscription_ids: Iterable[UUID] = ()
+    ) -> int:
+        """Takes the person's id off all targets that have it, and keeps their counts. Afterwards
+        they reach nobody. Also takes the values away, of these subscriptions, too. To be called
+        before rows of subscriptions are locked."""
+        named = self.naming(
+            channel_id=channel_id, external_id=external_id, subscription_ids=subscription_ids
+        )
+        # Planners lock targets of several notifications in this order.
+        ordered = named.order_by("notification_id", "position").select_for_update(no_key=True)
+        list(ordered.values_list("position"))
+        return named.update(external_id=None, vars=None)
+
+
+class Target(models.Model):
+    """A person or a subscription that a notification names. After the person was erased it names
+    neither.
+
+    No foreign keys, as for deliveries: a thousand rows are written at a time, and a subscription
+    that is deleted leaves its result behind.
+    """
+
+    pk = models.CompositePrimaryKey("notification_id", "position")
+    notification_id = models.UUIDField()
+    position = models.SmallIntegerField(help_text="In the order of the send, from 0.")
+    channel_id = models.UUIDField()
+    # Null and not "", or two targets that name subscriptions would be the same person twice.
+    external_id = models.CharField(max_length=MAX_EXTERNAL_ID, null=True)  # noqa: DJ001
+    subscription_id = models.UUIDField(null=True)
+    vars: Any = models.JSONField(null=True, help_text="Its own values for placeholders.")
+    devices = models.IntegerField(
+        null=True,
+        help_text="How many of its devices became recipients. Null: no window knew it.",
+    )
+
+    objects = TargetQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["notification_id", "external_id"], name="target_person_once"
+            ),
+            models.UniqueConstraint(
+                fields=["notification_id", "subscription_id"], name="target_subscription_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(external_id__isnull=True) | Q(subscription_id__isnull=True),
+                name="target_names_one",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["channel_id", "external_id"],
+                condition=Q(external_id__isnull=False),
+                name="target_external_id",
+            ),
+            models.Index(
+                fields=["subscription_id"],
+                condition=Q(vars__isnull=False, subscription_id__isnull=False),
+                name="target_own_vars",
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} #{self.position}"

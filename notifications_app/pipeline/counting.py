@@ -1,0 +1,280 @@
+"""Adds up what became of recipients: on batches, notifications, channels and hours.
+
+Every function runs in the transaction that changed the recipients. It locks rows in the one order
+of all code: batch, notification with its minutes, subscriptions, counters, hourly rows. Several of
+one kind are locked in the order of their keys.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from channels_app.counters import counter_add
+from notifications_app.models import Batch
+from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED
+from notifications_app.states import STATES, DeliveryStatus, NotificationStatus
+from pushsvc.common import metrics
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
+from pushsvc.common.trail import trail_of
+from subscriptions_app.services import GoneSubscription, subscriptions_expire
+
+logger = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class BatchChanges:
+    """What an UPDATE changed of the deliveries of a batch, which is locked. `ended`: how many
+    ended, by status and code."""
+
+    batch: Batch
+    ended: Counter[tuple[int, str]]
+    deferred: int = 0
+    suspects: int = 0
+
+    @property
+    def delivered(self) -> int:
+        return self._of_status(DeliveryStatus.DELIVERED)
+
+    @property
+    def bounced(self) -> int:
+        return self._of_status(DeliveryStatus.BOUNCED)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no recipient of the batch is left."""
+        ended_before = self.batch.delivered_count + self.batch.bounced_count
+        return ended_before + self.ended.total() == self.batch.recipient_count
+
+    def _of_status(self, status: DeliveryStatus) -> int:
+        return sum(count for (each, _), count in self.ended.items() if each == status)
+
+
+def count(
+    changes: Sequence[BatchChanges],
+    *,
+    gone: Sequence[GoneSubscription] = (),
+    proven: Sequence[UUID] = (),
+) -> Set[int]:
+    """Adds the changes to every count, and renews leases. All batches are of one channel and
+    platform. Returns ids of the batches that this ended."""
+    channel_id, platform = changes[0].batch.channel_id, Platform(changes[0].batch.platform)
+    _count_batches(changes)
+    _count_notifications([each for each in changes if each.ended or each.is_last])
+    if gone or proven:
+        subscriptions_expire(channel_id=channel_id, gone=gone, proven=proven)
+    last = [each.batch for each in changes if each.is_last]
+    sent = finish_complete({batch.notification_id for batch in last})
+    totals = {
+        "delivered": sum(each.delivered for each in changes),
+        "bounced": sum(each.bounced for each in changes),
+    }
+    counter_add(channel_id, notifications_sent=sent[channel_id], **totals)
+    deferred = sum(each.deferred for each in changes)
+    hourly_add({(channel_id, platform): Counter(deferred=deferred, **totals)})
+    return {batch.pk for batch in last}
+
+
+def finish_complete(notification_ids: Set[UUID]) -> Counter[UUID]:
+    """Ends those whose work is all done. Returns how many are sent, by channel. The caller counts
+    them.
+
+    The caller's transaction holds the notifications' row locks. So if two transactions end the last
+    work at once, the second sees what the first wrote. The batches are authoritative: if a
+    notification's counts differ from their sums, they are corrected and an error is logged.
+    """
+    if not notification_ids:
+        return Counter()
+    ended = sql.rows(_FINISH, STATES | {"notifications": sorted(notification_ids)})
+    for notification_id, _, status, is_corrected, seconds, *trail in ended:
+        if status == NotificationStatus.SENT:
+            _observe_later(metrics.LAST_HAND_OVER, seconds)
+        ids = trail_of(notification_id, *trail).fields
+        about = logger.bind(notification=notification_id, **ids)
+        if is_corrected:
+            about.error("counts.corrected")
+        about.info("notification.ended", status=status)
+    return Counter(
+        channel_id for _, channel_id, status, *_ in ended if status == NotificationStatus.SENT
+    )
+
+
+def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
+    """Adds to the notifications' counts of `recipients`, `delivered` and `bounced`. Locks them
+    until the transaction ends, in the order of their ids."""
+    parameters: dict[str, object] = {"ids": list(sums)}
+    for name in ("recipients", "delivered", "bounced"):
+        parameters[name] = [each[name] for each in sums.values()]
+    for (seconds_until_first,) in sql.rows(_COUNT_NOTIFICATIONS, parameters):
+        if seconds_until_first is not None:
+            _observe_later(metrics.FIRST_HAND_OVER, seconds_until_first)
+
+
+def hourly_add(changes: Mapping[tuple[UUID, Platform], Counter[str]]) -> None:
+    """Adds to the rows of this hour `recipients`, `delivered`, `bounced` and `deferred`, by channel
+    and platform. Does nothing for those whose changes are all zero."""
+    changed = sorted((key, each) for key, each in changes.items() if any(each.values()))
+    if not changed:
+        return
+    parameters: dict[str, object] = {
+        "channels": [channel_id for (channel_id, _), _ in changed],
+        "platforms": [platform for (_, platform), _ in changed],
+    }
+    for name in ("recipients", "delivered", "bounced", "deferred"):
+        parameters[name] = [each[name] for _, each in changed]
+    sql.execute(_COUNT_HOUR, parameters)
+
+
+def _observe_later(histogram: metrics.Histogram, seconds: float) -> None:
+    transaction.on_commit(partial(histogram.observe, seconds))
+
+
+def _count_batches(changes: Sequence[BatchChanges]) -> None:
+    parameters = {
+        "ids": [each.batch.pk for each in changes],
+        "delivered": [each.delivered for each in changes],
+        "bounced": [each.bounced for each in changes],
+        "refused": [each.ended[DeliveryStatus.BOUNCED, CREDENTIALS_REFUSED] for each in changes],
+        "suspects": [each.suspects for each in changes],
+        "is_last": [each.is_last for each in changes],
+        "lease": timedelta(seconds=settings.LEASE_SECONDS),
+    }
+    sql.execute(_COUNT_BATCHES, STATES | parameters)
+
+
+def _count_notifications(changes: Sequence[BatchChanges]) -> None:
+    """How many recipients ended."""
+    if not changes:
+        return
+    sums: dict[UUID, Counter[str]] = defaultdict(Counter)
+    minutes: Counter[tuple[UUID, str]] = Counter()
+    for each in changes:
+        notification_id = each.batch.notification_id
+        sums[notification_id].update(delivered=each.delivered, bounced=each.bounced)
+        for (_, code), ended in each.ended.items():
+            minutes[notification_id, code] += ended
+    notifications_add(sums)
+    if minutes:
+        _count_minutes(changes[0].batch.platform, minutes)
+
+
+def _count_minutes(platform: str, minutes: Counter[tuple[UUID, str]]) -> None:
+    """How the recipients ended. Nobody waits for these rows, because the locks of the notifications
+    are held."""
+    parameters = {
+        "platform": platform,
+        "notifications": [notification_id for notification_id, _ in minutes],
+        "codes": [code for _, code in minutes],
+        "counts": list(minutes.values()),
+    }
+    sql.execute(_COUNT_MINUTES, parameters)
+
+
+# In SQL, because the ORM cannot join an update with values. A batch that no worker holds has no
+# lease, and gets none.
+_COUNT_BATCHES = """
+UPDATE notifications_app_batch batch
+SET delivered_count = delivered_count + change.delivered,
+    bounced_count = bounced_count + change.bounced,
+    refused_count = refused_count + change.refused,
+    suspect_count = suspect_count + change.suspects,
+    status = CASE WHEN change.is_last THEN %(batch_done)s ELSE status END,
+    finished_at = CASE WHEN change.is_last THEN statement_timestamp() END,
+    lease_until = CASE WHEN status = %(batch_leased)s AND NOT change.is_last
+      THEN clock_timestamp() + %(lease)s END
+FROM unnest(%(ids)s::bigint[], %(delivered)s::int[], %(bounced)s::int[], %(refused)s::int[],
+            %(suspects)s::int[], %(is_last)s::bool[])
+  AS change (id, delivered, bounced, refused, suspects, is_last)
+WHERE batch.id = change.id
+"""
+
+# In SQL, because the ORM cannot join an update with values. The rows are locked by id first,
+# because an UPDATE locks them in any order. Returns the seconds from a notification's time to its
+# first delivery, pauses left out, if this counts it.
+_COUNT_NOTIFICATIONS = """
+WITH locked AS (
+  SELECT id FROM notifications_app_notification WHERE id = ANY(%(ids)s::uuid[])
+  ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE notifications_app_notification notification
+SET recipient_count = recipient_count + change.recipients,
+    delivered_count = delivered_count + change.delivered,
+    bounced_count = bounced_count + change.bounced
+FROM locked JOIN unnest(%(ids)s::uuid[], %(recipients)s::int[], %(delivered)s::int[],
+                        %(bounced)s::int[])
+  AS change (id, recipients, delivered, bounced) USING (id)
+WHERE notification.id = locked.id
+RETURNING CASE WHEN change.delivered > 0 AND notification.delivered_count = change.delivered
+  THEN extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at))::float8
+    - paused_seconds END
+"""
+
+# Both in SQL, because the ORM cannot add to a row that an INSERT finds; it only replaces values.
+_COUNT_MINUTES = """
+INSERT INTO notifications_app_outcomeminute AS stat
+  (notification_id, minute, platform, code, count)
+SELECT notification_id, date_trunc('minute', statement_timestamp(), 'UTC'), %(platform)s, code,
+  count
+FROM unnest(%(notifications)s::uuid[], %(codes)s::text[], %(counts)s::bigint[])
+  AS ended (notification_id, code, count)
+ON CONFLICT (notification_id, minute, platform, code) DO UPDATE
+SET count = stat.count + excluded.count
+"""
+
+_COUNT_HOUR = """
+INSERT INTO notifications_app_hourlystat AS stat
+  (channel_id, platform, hour, recipients, delivered, bounced, deferred, clicked)
+SELECT channel_id, platform, date_trunc('hour', statement_timestamp(), 'UTC'),
+  recipients, delivered, bounced, deferred, 0
+FROM unnest(%(channels)s::uuid[], %(platforms)s::text[], %(recipients)s::int[],
+            %(delivered)s::int[], %(bounced)s::int[], %(deferred)s::int[])
+  AS change (channel_id, platform, recipients, delivered, bounced, deferred)
+ON CONFLICT (channel_id, platform, hour) DO UPDATE
+SET recipients = stat.recipients + excluded.recipients,
+    delivered = stat.delivered + excluded.delivered,
+    bounced = stat.bounced + excluded.bounced,
+    deferred = stat.deferred + excluded.deferred
+"""
+
+# In SQL, because an update of the ORM neither joins nor returns rows. One statement judges, sums up
+# and ends, so nothing comes between. LATERAL, so that sums are read by index. Also returns the
+# seconds since the notification's time, or its last part's, pauses left out.
+_FINISH = """
+WITH complete AS (
+  SELECT id, recipient_count, delivered_count, bounced_count
+  FROM notifications_app_notification notification
+  WHERE id = ANY(%(notifications)s::uuid[]) AND status = %(notification_processing)s
+    AND NOT EXISTS (SELECT FROM notifications_app_plan
+                    WHERE notification_id = notification.id AND status = %(plan_planning)s)
+    AND NOT EXISTS (SELECT FROM notifications_app_batch
+                    WHERE notification_id = notification.id AND status <> %(batch_done)s)
+)
+UPDATE notifications_app_notification notification
+SET status = CASE WHEN sums.recipients > 0 AND sums.refused = sums.recipients
+              THEN %(notification_failed)s ELSE %(notification_sent)s END,
+    finished_at = statement_timestamp(),
+    recipient_count = sums.recipients,
+    delivered_count = sums.delivered,
+    bounced_count = sums.bounced
+FROM complete CROSS JOIN LATERAL (
+  SELECT coalesce(sum(recipient_count), 0) AS recipients,
+         coalesce(sum(delivered_count), 0) AS delivered,
+         coalesce(sum(bounced_count), 0) AS bounced,
+         coalesce(sum(refused_count), 0) AS refused
+  FROM notifications_app_batch WHERE notification_id = complete.id) AS sums
+WHERE notification.id = complete.id
+RETURNING notification.id, notification.channel_id, notification.status,
+  (complete.recipient_count, complete.delivered_count, complete.bounced_count)
+    <> (sums.recipients, sums.delivered, sums.bounced),
+  extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at,
+    (SELECT max(release_at) FROM notifications_app_plan
+     WHERE notification_id = notification.id AND part > 0)))::float8 - paused_seconds,
+  notification.request_id, notification.traceparent
+"""

@@ -1,0 +1,219 @@
+"""Whose notifications are started and planned next: channels take turns, and so do plans that are
+new and plans that were begun.
+
+So a channel with many notifications, or with large ones, delays another channel's by one turn.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from notifications_app.models import Driver
+from notifications_app.pipeline.recipients import PlanLease
+from notifications_app.states import STATES
+from pushsvc.common.store import sql
+from pushsvc.common.trail import named
+from subscriptions_app.segments.rules import NOBODY
+from subscriptions_app.selectors import rule_part
+
+logger = structlog.stdlib.get_logger(__name__)
+
+PLAN_LEASE: Final = timedelta(seconds=60)
+_BEFORE_ALL: Final = UUID(int=0)
+_CHANNELS: Final = 10  # of which a start takes some, besides what is due longest
+_MOST_OF_A_LINE: Final = 100  # ids, because Docker cuts lines of the log after 16 KiB
+
+
+@dataclass
+class Turns:
+    """What a planner remembers of turns. Planners that run at once need not agree.
+
+    `started` and `continued`: the channels that had the last turn when notifications were started,
+    and when a plan that was begun went on. `was_new`: whether new plans had the last turn.
+    `are_more_new`: whether the last claim of new plans left some.
+    """
+
+    started: UUID = _BEFORE_ALL
+    continued: UUID = _BEFORE_ALL
+    was_new: bool = False
+    are_more_new: bool = False
+
+
+def start_due(limit: int = 100, *, turns: Turns | None = None) -> int:
+    """Starts notifications whose time has come; each is started by one planner only. Returns how
+    many.
+
+    These are the `limit` that are due longest, and if that is not all, also as many of each of the
+    next channels. While more new plans wait than a claim takes, `limit` is 1, because each claim
+    reads all that wait.
+    """
+    turns = turns or Turns()
+    parameters = {
+        "limit": 1 if turns.are_more_new else limit,
+        "after": turns.started,
+        "channels": _CHANNELS,
+        "ttl_zero": settings.TTL_ZERO_SECONDS,
+        "nobody": json.dumps(NOBODY),
+        "scan": Driver.SCAN,
+        "ids": Driver.IDS,
+    }
+    started = sql.rows(_START, STATES | parameters)
+    turns.started = (started[0][1] if started else None) or _BEFORE_ALL
+    ids = sorted({row[0] for row in started})
+    for begin in range(0, len(ids), _MOST_OF_A_LINE):
+        some = ids[begin : begin + _MOST_OF_A_LINE]
+        logger.info("notifications.started", **named("notification", "notifications", some))
+    return len(ids)
+
+
+def claim_plans(*, most: int, turns: Turns | None = None) -> list[PlanLease]:
+    """Leases up to `most` new plans, of each channel as many as of others, because most may be
+    small. Or, if it is their turn, one of those that were begun."""
+    turns = turns or Turns()
+    kinds = (_claim_begun, _claim_new) if turns.was_new else (_claim_new, _claim_begun)
+    for claim in kinds:
+        if leases := claim(most, turns):
+            turns.was_new = claim is _claim_new
+            return _by_turns(leases)
+    return []
+
+
+def _by_turns(leases: Sequence[PlanLease]) -> list[PlanLease]:
+    """The first of each channel, then the second of each, and so on: a slice may end before all
+    are planned."""
+    places: dict[UUID, Iterator[int]] = defaultdict(count)
+    ordered = sorted(leases, key=PlanLease.order)
+    return sorted(ordered, key=lambda each: next(places[each.channel_id]))
+
+
+def _claim_new(most: int, turns: Turns) -> list[PlanLease]:
+    leases, waiting = _claim(_NEW, {"most": most})
+    turns.are_more_new = waiting > most
+    return leases
+
+
+def _claim_begun(_most: int, turns: Turns) -> list[PlanLease]:
+    leases, _ = _claim(_BEGUN, {"after": turns.continued})
+    for lease in leases:
+        turns.continued = lease.channel_id
+    return leases
+
+
+def _claim(chosen: str, parameters: dict[str, Any]) -> tuple[list[PlanLease], int]:
+    """The leases, and how many plans waited."""
+    claimed = sql.rows(_CLAIM.format(chosen=chosen), STATES | parameters | {"lease": PLAN_LEASE})
+    waiting = claimed[0][-1] if claimed else 0
+    return [PlanLease.of(row[:-1]) for row in claimed], waiting
+
+
+# In SQL, because the ORM cannot insert what an update returns. One statement, so a notification
+# that is processing always has its plans. A segment that is missing has no recipients; its
+# notification never goes to the whole channel. The channels are found one after the other in an
+# index, because one of them may have most of what is due. After the last one, the first is next.
+# Many may be due at one moment, so a further order of these would have to read all.
+_DUE: Final = """status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
+    AND paused_at IS NULL"""
+# Ordered by two columns, and compared in rows, so that PostgreSQL uses the index that has both.
+_NEXT_CHANNEL: Final = """SELECT channel_id FROM notifications_app_notification
+    WHERE status = %(notification_pending)s AND channel_id > {after}
+    ORDER BY channel_id, scheduled_at LIMIT 1"""
+_DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
+    WHERE status = %(notification_pending)s AND paused_at IS NULL
+      AND (channel_id, scheduled_at) >= ({channel}, '-infinity')
+      AND (channel_id, scheduled_at) <= ({channel}, statement_timestamp())
+    ORDER BY channel_id, scheduled_at LIMIT """
+_START: Final = """
+WITH RECURSIVE longest AS MATERIALIZED (
+  SELECT id FROM notifications_app_notification
+  WHERE {due}
+  ORDER BY scheduled_at LIMIT %(limit)s
+  FOR NO KEY UPDATE SKIP LOCKED
+), channel (id) AS (
+  (SELECT channel_id FROM ({first}) AS first
+   WHERE (SELECT count(*) FROM longest) = %(limit)s)
+  UNION ALL
+  SELECT ({next}) FROM channel WHERE id IS NOT NULL
+), turn AS MATERIALIZED (
+  SELECT channel.id FROM channel CROSS JOIN LATERAL ({due_of_channel} 1) AS due
+  LIMIT %(channels)s
+), share AS (
+  SELECT own.id FROM turn CROSS JOIN LATERAL (
+    {due_of_turn} %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED) AS own
+), started AS (
+  UPDATE notifications_app_notification notification
+  SET status = %(notification_processing)s, started_at = statement_timestamp(),
+      deadline_at = least(expires_at, {ttl_ends_at})
+  WHERE id IN (SELECT id FROM longest UNION SELECT id FROM share)
+  RETURNING notification.id, notification.channel_id, notification.segment_id,
+    notification.only_subscription_id, notification.rule, notification.has_targets,
+    notification.target_platforms, notification.scheduled_at, {ttl_ends_at} AS ttl_ends_at
+)
+INSERT INTO notifications_app_plan
+  (notification_id, channel_id, platform, only_subscription_id, driver, release_at, deadline_at,
+   rule)
+SELECT started.id, started.channel_id, wanted.platform,
+  CASE WHEN started.rule IS NULL THEN started.only_subscription_id END,
+  CASE WHEN has_targets THEN %(ids)s ELSE %(scan)s END,
+  statement_timestamp(), started.ttl_ends_at,
+  CASE WHEN segment_id IS NULL THEN started.rule ELSE coalesce({rule}, %(nobody)s::jsonb) END
+FROM started
+CROSS JOIN jsonb_array_elements_text(target_platforms) AS wanted (platform)
+ORDER BY started.scheduled_at, started.id
+RETURNING notification_id,
+  (SELECT id FROM turn ORDER BY id OFFSET %(channels)s - 1 LIMIT 1)
+""".format(  # noqa: S608 - text of our own
+    due=_DUE,
+    due_of_channel=_DUE_OF_CHANNEL.format(channel="channel.id"),
+    due_of_turn=_DUE_OF_CHANNEL.format(channel="turn.id"),
+    first=_NEXT_CHANNEL.format(after="%(after)s"),
+    next=_NEXT_CHANNEL.format(after="channel.id"),
+    ttl_ends_at="""statement_timestamp()
+      + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)""",
+    rule=rule_part("started.segment_id", "started.channel_id"),
+)
+
+# In SQL, because an update of the ORM does not return rows. SKIP LOCKED: planners that claim at the
+# same time get different plans.
+_PLANNABLE: Final = """plan.status = %(plan_planning)s AND plan.due_at <= statement_timestamp()
+    AND plan.halted_at IS NULL
+    AND (plan.lease_until IS NULL OR plan.lease_until < statement_timestamp())"""
+_NEW: Final = f"""
+  SELECT plan.id, waiting.number
+  FROM notifications_app_plan plan JOIN (
+    SELECT id, row_number() OVER (PARTITION BY channel_id ORDER BY id) AS turn,
+      count(*) OVER () AS number
+    FROM notifications_app_plan plan
+    WHERE {_PLANNABLE} AND sliced_at IS NULL) AS waiting USING (id)
+  WHERE {_PLANNABLE} AND sliced_at IS NULL
+  ORDER BY waiting.turn, plan.id LIMIT %(most)s
+  FOR NO KEY UPDATE OF plan SKIP LOCKED"""  # noqa: S608 - text of our own
+_BEGUN: Final = f"""
+  SELECT id, 1 AS number FROM notifications_app_plan plan
+  WHERE {_PLANNABLE} AND sliced_at IS NOT NULL
+  ORDER BY channel_id <= %(after)s, channel_id, sliced_at, id LIMIT 1
+  FOR NO KEY UPDATE SKIP LOCKED"""  # noqa: S608 - text of our own
+_CLAIM: Final = """
+WITH chosen AS MATERIALIZED ({chosen}
+)
+UPDATE notifications_app_plan plan
+SET attempt = attempt + 1, sliced_at = clock_timestamp(),
+    lease_until = clock_timestamp() + %(lease)s
+FROM notifications_app_notification notification
+WHERE notification.id = plan.notification_id
+  AND plan.id IN (SELECT id FROM chosen)
+RETURNING plan.id, plan.attempt, plan.notification_id, plan.channel_id, plan.platform, plan.rule,
+  plan.driver, notification.started_at, notification.category,
+  EXISTS (SELECT FROM notifications_app_plan other
+          WHERE other.notification_id = plan.notification_id
+            AND other.platform = plan.platform AND other.part <> plan.part),
+  notification.request_id, notification.traceparent, (SELECT number FROM chosen LIMIT 1)
+"""

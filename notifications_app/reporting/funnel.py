@@ -1,0 +1,70 @@
+"""How many of a notification's recipients came how far: recipients, delivered, shown, clicked."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from notifications_app.models import Notification
+from notifications_app.reporting.event_hours import EventCounts, Events
+from notifications_app.reporting.progress import PlatformCounts
+from pushsvc.common.console.figures import share
+from pushsvc.common.platforms import Platform
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """`shown` counts the devices that reported it, or a click or dismissal, which imply it.
+
+    A share of nothing is None. It may exceed 1, because a recipient that bounced may still click.
+    """
+
+    recipients: int
+    delivered: int
+    shown: int
+    clicked: int
+    dismissed: int
+
+    @property
+    def delivered_share(self) -> float | None:
+        return share(self.delivered, self.recipients)
+
+    @property
+    def shown_share(self) -> float | None:
+        """Of the delivered, as the clicked are."""
+        return share(self.shown, self.delivered)
+
+    @property
+    def clicked_share(self) -> float | None:
+        return share(self.clicked, self.delivered)
+
+    @property
+    def dismissed_share(self) -> float | None:
+        """Of the shown."""
+        return share(self.dismissed, self.shown)
+
+
+def funnel_of(notification: Notification) -> Funnel:
+    return Funnel(
+        recipients=notification.recipient_count,
+        delivered=notification.delivered_count,
+        shown=notification.received_count,
+        clicked=notification.clicked_count,
+        dismissed=notification.dismissed_count,
+    )
+
+
+def platform_funnels(platforms: Iterable[PlatformCounts], events: Events) -> dict[Platform, Funnel]:
+    """Without the events whose platform was not recorded."""
+    return {
+        each.platform: _funnel(each, events.by_platform.get(each.platform, EventCounts()))
+        for each in platforms
+    }
+
+
+def _funnel(counts: PlatformCounts, events: EventCounts) -> Funnel:
+    return Funnel(
+        recipients=counts.recipients,
+        delivered=counts.delivered,
+        shown=events.received,
+        clicked=events.clicked,
+        dismissed=events.dismissed,
+    )

@@ -1,0 +1,89 @@
+"""Everything that is stored about devices and people, as JSON, for those whom it concerns."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from notifications_app.models import Target
+from notifications_app.selectors import SubscriberDelivery, devices_deliveries
+from pushsvc.common.timestamps import format_timestamp
+from subscriptions_app.models import Person, Subscription
+from subscriptions_app.person import person_devices
+from subscriptions_app.tagged import device_tags
+
+_LOOKED_UP: Final = 100_000  # notifications of the channel times devices
+_MOST: Final = 10_000  # newest notifications of the channel that are looked through
+
+
+def person_known(person: Person) -> dict[str, Any]:
+    devices = person_devices(person)
+    return {
+        "external_id": person.external_id,
+        "channel_id": str(person.channel_id),
+        "created_at": format_timestamp(person.created_at),
+        "opted_out_at": _moment(person.opted_out_at),
+        "choices": person.choices,
+        "devices": devices_known(devices),
+        "values": _values(person, devices),
+    }
+
+
+def _values(person: Person, devices: Sequence[Subscription]) -> list[dict[str, Any]]:
+    """Those that direct sends gave for the person's messages, the newest first."""
+    named = Target.objects.naming(
+        channel_id=person.channel_id,
+        external_id=person.external_id,
+        subscription_ids=[each.pk for each in devices],
+    )
+    found = named.filter(vars__isnull=False).order_by("-notification_id", "position")
+    return [{"notification_id": str(each.notification_id), "vars": each.vars} for each in found]
+
+
+def devices_known(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
+    """Of devices of one channel. With the outcomes of the channel's last notifications."""
+    if not devices:
+        return []
+    ids = [each.pk for each in devices]
+    most = min(_MOST, _LOOKED_UP // len(ids))
+    deliveries = devices_deliveries(devices[0].channel_id, ids, notifications=most)
+    tags = device_tags(ids)
+    return [
+        _device(each, tags.get(each.pk, []), [_outcome(found) for found in deliveries[each.pk]])
+        for each in devices
+    ]
+
+
+def _device(
+    device: Subscription, tags: Sequence[str], deliveries: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    texts = ("platform", "address", "p256dh", "auth", "push_service", "expired_code")
+    return {
+        "subscription_id": str(device.pk),
+        "channel_id": str(device.channel_id),
+        **{name: getattr(device, name) for name in texts},
+        "attributes": device.attributes,
+        "tags": list(tags),
+        "timezone": device.timezone,
+        "language": device.language,
+        "choices": device.choices,
+        "created_at": _moment(device.created_at),
+        "registered_at": _moment(device.registered_at),
+        "expired_at": _moment(device.expired_at),
+        "deliveries": list(deliveries),
+    }
+
+
+def _outcome(each: SubscriberDelivery) -> dict[str, Any]:
+    delivery = each.delivery
+    times = ("finished_at", "received_at", "clicked_at", "dismissed_at")
+    return {
+        "notification_id": str(each.notification.pk),
+        "title": each.notification.title,
+        "body": each.notification.body,
+        "outcome": each.outcome,
+        "code": delivery.code,
+        **{name: _moment(getattr(delivery, name)) for name in times},
+    }
+
+
+def _moment(moment: Any) -> str | None:
+    return format_timestamp(moment) if moment else None

@@ -1,0 +1,133 @@
+"""Judges a send before it is stored: its platforms, audience, category, content and time."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+from channels_app.models import Channel
+from channels_app.selectors import channel_get, is_enabled
+from notifications_app.content import Content, SendRequest
+from notifications_app.delivery.content import Messages
+from notifications_app.delivery.registry import TRANSPORTS
+from notifications_app.delivery.types import Message
+from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
+from notifications_app.personal import values_of
+from notifications_app.tracking import make_token
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.store import sql
+from subscriptions_app.consent import is_category
+from subscriptions_app.errors import CategoryUnknown, PlatformNotEnabled
+from subscriptions_app.selectors import check_notifications, segment_hold
+
+ANY_ID: Final = UUID(int=0)  # a payload has the same size with any id
+
+
+def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
+    """The request with all platforms that the channel has enabled, if it names none."""
+    if request.target_platforms:
+        return request
+    # As the database has them: the channel's row may be a second old.
+    enabled = [name for name, is_on in channel_get(channel.id).platforms.items() if is_on]
+    if not enabled:
+        raise Invalid([Fault("target_platforms", "empty", "The channel has no platform enabled.")])
+    return replace(request, target_platforms=tuple(map(Platform, enabled)))
+
+
+def send_check(*, channel: Channel, request: SendRequest) -> None:
+    """Raises for a send that may not be stored. Keeps its segment until the transaction ends."""
+    audience_check(channel=channel, request=request)
+    content_check(request)
+    expiry_check(request)
+
+
+def audience_check(*, channel: Channel, request: SendRequest) -> None:
+    """Raises PlatformNotEnabled, CategoryUnknown, CategoryRequired, SegmentNotFound, and
+    NotificationNotFound for one that the rule names. Keeps the segment until the transaction ends.
+    """
+    channel_check(channel, request)
+    segment_id = request.segment_id
+    if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
+        raise SegmentNotFound
+
+
+def content_check(request: SendRequest) -> dict[Platform, int]:
+    """Bytes of the message by platform. Raises Invalid, PayloadTooLarge."""
+    for platform in request.target_platforms:
+        _check_data_names(platform, request.content)
+    return {
+        platform: _largest_payload(platform, request.content)
+        for platform in request.target_platforms
+    }
+
+
+def expiry_check(request: SendRequest) -> None:
+    """Raises Invalid for a send that would expire before it is due."""
+    if request.expires_at is None:
+        return
+    now = sql.now()
+    if request.expires_at <= max(request.scheduled_at or now, now):
+        detail = "Must be later than `scheduled_at` and later than now."
+        raise Invalid([Fault("expires_at", "out_of_range", detail)])
+
+
+def channel_check(channel: Channel, request: SendRequest) -> None:
+    """Raises for platforms, a category and notifications that the channel does not have."""
+    for platform in request.target_platforms:
+        if not is_enabled(channel, platform):
+            raise PlatformNotEnabled("target_platforms", platform)
+    _check_category(channel, request)
+    if request.rule is not None:
+        check_notifications(channel.id, request.rule)
+
+
+def _check_category(channel: Channel, request: SendRequest) -> None:
+    if request.category and not is_category(channel.id, request.category):
+        raise CategoryUnknown("category")
+    is_wide = not request.targets and not request.only_subscription_id
+    if channel.category_required and not request.category and is_wide:
+        raise CategoryRequired
+
+
+def _check_data_names(platform: Platform, content: Content) -> None:
+    names = TRANSPORTS[platform].unusable_data_names(content)
+    if names:
+        detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
+        raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
+
+
+def _largest_payload(platform: Platform, content: Content) -> int:
+    """Of all languages, with the default of every placeholder that the send gives no value."""
+    messages = Messages(ANY_ID, content, platform, expires_at=0.0)
+    values = values_of(platform=platform, notification_id=str(ANY_ID), sent_vars=content.vars)
+    attrs = {tag: _longest(tag, each) for tag, each in content.translations.items()}
+    sizes = []
+    for tag, attr in [("", "target_platforms"), *attrs.items()]:
+        _check_any_text(platform, messages.of(tag))
+        sizes.append(_checked_size(platform, messages.filled(tag, values), attr))
+    return max(sizes)
+
+
+def _longest(tag: str, translation: Mapping[str, Any]) -> str:
+    """The path of its longest text, which is the first to shorten."""
+    name = max(translation, key=lambda each: len(str(translation[each])), default="")
+    return f"translations.{tag}.{name}".rstrip(".")
+
+
+def _check_any_text(platform: Platform, message: Message) -> None:
+    if not message.content.title and not message.content.body:
+        detail = "There must be a title or a body."
+        raise Invalid([Fault(f"{platform}.body", "blank", detail)])
+
+
+def _checked_size(platform: Platform, message: Message, attr: str) -> int:
+    size, limit = payload_size(platform, message), TRANSPORTS[platform].max_payload
+    if size > limit:
+        raise PayloadTooLarge(platform, size, limit, attr)
+    return size
+
+
+def payload_size(platform: Platform, message: Message) -> int:
+    """In bytes, with a tracking token."""
+    return len(TRANSPORTS[platform].payload(message, make_token(ANY_ID, ANY_ID)))

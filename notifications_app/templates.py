@@ -1,0 +1,142 @@
+"""A channel's templates: what changes and reads them, and the sends that name one."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from notifications_app.errors import TemplateNameTaken, TemplateNotFound
+from notifications_app.models import MAX_TEMPLATE_NAME, Template
+from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.http.fields import Id, StrictSerializer
+from pushsvc.common.store import sql
+
+MAX_TEMPLATES: Final = 1_000  # of each channel
+_LABEL: Final = Template._meta.label_lower
+
+
+def template_create(*, channel: Channel, name: str, content: Mapping[str, Any]) -> Template:
+    """`content` is what TemplateContent lets through. Raises TemplateNameTaken, and Invalid for a
+    name without letters and for one template too many."""
+    _check_name(name)
+    with sql.unless_taken(TemplateNameTaken):
+        # Until the transaction ends, no other template gets into the channel.
+        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        if _of(channel.pk).count() >= MAX_TEMPLATES:
+            detail = f"A channel has at most {MAX_TEMPLATES:,} templates."
+            raise Invalid([Fault("name", "too_many", detail)])
+        template = Template.objects.create(
+            channel=channel, name=name, content_json=_as_json(content)
+        )
+        audit.record(template, audit.Action.CREATE, after=_audited(template))
+    return template
+
+
+def template_update(
+    *, channel_id: UUID, template_id: UUID, name: str, content: Mapping[str, Any]
+) -> Template:
+    """Replaces name and content. What was accepted keeps the content of before. Safe to repeat.
+
+    Raises NotFound, Invalid and TemplateNameTaken.
+    """
+    _check_name(name)
+    with sql.unless_taken(TemplateNameTaken):
+        template = _locked(channel_id, template_id)
+        before, was = _audited(template), template.content
+        own = Template.objects.filter(pk=template.pk)
+        own.update(name=name, content_json=_as_json(content), updated_at=Now())
+        template.refresh_from_db()
+        note = _unshown(was, template.content)
+        audit.record(template, audit.Action.UPDATE, before, _audited(template), note=note)
+    return template
+
+
+@transaction.atomic
+def template_delete(*, channel_id: UUID, template_id: UUID) -> None:
+    """What was accepted keeps the content. Raises NotFound."""
+    template = _locked(channel_id, template_id)
+    audit.record(template, audit.Action.DELETE, _audited(template))
+    template.delete()
+
+
+def template_get(*, channel_id: UUID, template_id: UUID) -> Template:
+    """Raises NotFound, also for a template of another channel."""
+    return _one(_of(channel_id).filter(id=template_id))
+
+
+def template_find(*, channel_id: UUID, template_id: UUID | None) -> Template | None:
+    """None for no id, and if the template no longer exists."""
+    return None if template_id is None else _of(channel_id).filter(id=template_id).first()
+
+
+def template_page(*, channel_id: UUID, limit: int, offset: int, words: str = "") -> list[Template]:
+    """Newest first, those with `words` in their name. Empty if the offset is past the end."""
+    found = _of(channel_id).filter(name__icontains=words) if words else _of(channel_id)
+    return list(found.order_by("-created_at", "-id")[offset : offset + limit])
+
+
+def names_template(body: object) -> bool:
+    """Whether the body of a send names a template."""
+    return isinstance(body, dict) and body.get("template_id") is not None
+
+
+def with_template(channel_id: UUID, body: Any) -> Any:
+    """The body of a send with the content of its template. Each field that the send gives replaces
+    the template's. Raises TemplateNotFound, and DRF's ValidationError for what cannot be an id."""
+    if not names_template(body):
+        return body
+    template = _of(channel_id).filter(id=_Named.checked(body)["template_id"]).first()
+    if template is None:
+        raise TemplateNotFound
+    return {**template.content, **body}
+
+
+class _Named(StrictSerializer):
+    refuse_unknown = False
+
+    template_id = Id()
+
+
+def _of(channel_id: UUID) -> QuerySet[Template]:
+    return Template.objects.filter(channel_id=channel_id)
+
+
+def _one(templates: QuerySet[Template]) -> Template:
+    found = templates.first()
+    if found is None:
+        raise NotFound("There is no such template.")
+    return found
+
+
+def _locked(channel_id: UUID, template_id: UUID) -> Template:
+    return _one(_of(channel_id).filter(id=template_id).select_for_update())
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > MAX_TEMPLATE_NAME or "\x00" in name:
+        detail = f"Must have 1 to {MAX_TEMPLATE_NAME} characters."
+        raise Invalid([Fault("name", "malformed", detail)])
+
+
+def _as_json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _audited(template: Template) -> dict[str, Any]:
+    """What the audit log may show. `data` may be about a person."""
+    values = {"name": template.name, **template.content}
+    return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}
+
+
+def _unshown(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Names what changed and is not shown."""
+    names = sorted((was.keys() | now.keys()) - set(audit.SHOWN[_LABEL]))
+    # As JSON, because the order of the names in `data` counts.
+    changed = [name for name in names if json.dumps(was.get(name)) != json.dumps(now.get(name))]
+    return f"Also changed: {', '.join(changed)}." if changed else ""

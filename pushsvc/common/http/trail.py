@@ -1,0 +1,53 @@
+"""Gives every request a trail, and every answer its `X-Request-ID`."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from pushsvc.common import trail
+from pushsvc.common.http.measuring import known_method
+from pushsvc.common.ids import uuid7
+from pushsvc.common.logs import route_of
+from pushsvc.common.telemetry import spans
+
+_GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+
+class TrailMiddleware:
+    """The first of all, so that every line that is logged for the request has its id."""
+
+    def __init__(self, get_response: _GetResponse) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request_id = _given_id(request) or str(uuid7())
+        traceparent = trail.parse_traceparent(request.META.get("HTTP_TRACEPARENT", ""))
+        given = trail.Trail(request_id, traceparent)
+        span = spans.begin("request", given, is_request=True)
+        with trail.following(span.trail):
+            response = self._get_response(request)
+        response.headers["X-Request-ID"] = request_id
+        _end(span, request, response)
+        return response
+
+
+def _end(span: spans.Span, request: HttpRequest, response: HttpResponseBase) -> None:
+    """The path is left out, because it may have a token."""
+    route, method = route_of(request), known_method(request.method)
+    span.rename(f"{method} {route}")
+    about = {
+        "http.request.method": method,
+        "http.route": route,
+        "http.response.status_code": response.status_code,
+    }
+    span.end(**about, error="request.failed" if response.status_code == 500 else None)
+
+
+def _given_id(request: HttpRequest) -> str | None:
+    """The id that a trusted proxy gave the request. Clients choose none, or they could make their
+    lines look like another's."""
+    if not settings.TRUSTED_PROXIES:
+        return None
+    return trail.parse_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))

@@ -1,0 +1,57 @@
+"""What drf-spectacular makes the OpenAPI document with. `settings.py` imports it."""
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "pushsvc",
+    "VERSION": "1",
+    "DESCRIPTION": (
+        "Push notifications to browsers, Android and iOS.\n\n"
+        "The channel's owner sends `Authorization: Key <API key>`. Browsers and devices send "
+        "`X-Channel-ID`. Every error has a stable `code`.\n\n"
+        "[Quick start](/docs/start) · [Examples](/docs/examples) · [Errors](/docs/errors) · "
+        "[All guides](/)"
+    ),
+    "SERVE_INCLUDE_SCHEMA": False,
+    "CONTACT": {"name": "The operator of this installation"},
+    "LICENSE": {"name": "Apache-2.0"},
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "pushsvc.common.http.openapi.add_links",
+        "pushsvc.common.http.openapi_document.name_shapes",
+        "pushsvc.common.http.openapi_document.say_defaults",
+        "pushsvc.common.http.openapi_document.place_nulls",
+        "pushsvc.common.http.openapi_document.require_bodies",
+        "pushsvc.common.http.openapi_document.place_usual_answers",
+        "pushsvc.common.http.openapi_document.describe_ids",
+        "pushsvc.common.http.openapi_document.describe_enums",
+        "pushsvc.common.http.openapi_document.link_documents",
+        "pushsvc.common.http.openapi_document.share_examples",
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
+        "NotificationStatus": "notifications_app.states.NotificationStatus.values",
+        "AudienceKind": ["channel", "segment", "rule", "targets", "subscription"],
+        "TargetState": ["reached", "unknown", "left_out", "waiting"],
+        "CredentialKind": ["vapid_key", "fcm_service_account", "apns_key"],
+        "IdentityAlgorithm": ["HS256", "ES256"],
+        "DeviceEvent": "notifications_app.events.EventKind.values",
+        "InterruptionLevel": "notifications_app.content_schema.INTERRUPTION_LEVELS",
+        "OnMissing": "notifications_app.content.ON_MISSING",
+        "TextDirection": "notifications_app.content_schema.DIRECTIONS",
+        "Urgency": "notifications_app.models.Urgency.values",
+        "Visibility": "notifications_app.content_schema.VISIBILITIES",
+    },
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # it would say each value twice
+    "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput may be left out
+    "SERVERS": [{"url": "/"}],
+    "TAGS": [
+        {"name": "channel", "description": "For the channel's owner: statistics, credentials."},
+        {"name": "subscriptions", "description": "Public: for browsers and devices."},
+        {"name": "people", "description": "For the channel's owner: whose a device is."},
+        {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
+        {"name": "templates", "description": "For the channel's owner: content that sends name."},
+        {"name": "tags", "description": "For the channel's owner: what devices follow."},
+        {"name": "segments", "description": "For the channel's owner: who a send may be for."},
+        {"name": "categories", "description": "For the channel's owner: what devices may refuse."},
+        {"name": "events", "description": "Public: what devices report."},
+    ],
+}

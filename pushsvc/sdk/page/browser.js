@@ -1,0 +1,148 @@
+import { PushError } from "./errors.js";
+
+/**
+ * @typedef {import("../push").ErrorCode} ErrorCode
+ * @typedef {import("./record.js").Reported} Reported
+ */
+
+const WORKER_MS = 10_000;
+const REPLACED_WORKER_MS = 2_000; // if a newer one waits to take its place
+const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
+
+/**
+ * The code of what prevents push on this page, whatever the user answers, or undefined.
+ *
+ * @returns {ErrorCode | undefined}
+ */
+export const obstacle = () => {
+  if (!isSecureContext) return "insecure_context";
+  const hasWorkers = "serviceWorker" in navigator;
+  if (hasWorkers && "PushManager" in window && "Notification" in window) return undefined;
+  // An iPad calls itself a Mac, but no Mac has a touch screen.
+  const isIos =
+    /iP(hone|ad|od)/.test(navigator.userAgent) ||
+    (navigator.platform === "MacIntel" && navigator.maxTouchPoints > 1);
+  if (isIos && !navigator.standalone) return "ios_needs_install";
+  return !hasWorkers && /Firefox\//.test(navigator.userAgent) ? "private_mode" : "unsupported";
+};
+
+/**
+ * The result of `promise`, or an Error with these words after `ms`.
+ *
+ * @template T
+ * @param {number} ms
+ * @param {Promise<T>} promise
+ * @param {string} words
+ * @returns {Promise<T>}
+ */
+const within = (ms, promise, words) =>
+  Promise.race([
+    promise,
+    new Promise((_, reject) => {
+      setTimeout(reject, ms, new Error(words));
+    }),
+  ]);
+
+export const askPermission = async () => {
+  const { permission } = Notification;
+  const answer = permission === "default" ? await Notification.requestPermission() : permission;
+  if (answer === "denied") throw new PushError("permission_denied");
+  if (answer !== "granted") throw new PushError("permission_dismissed");
+};
+
+/**
+ * Waits until `worker` is active. `ready` would never end on a page outside of its scope.
+ *
+ * @param {ServiceWorker} worker
+ * @returns {Promise<ServiceWorker>}
+ */
+const activated = (worker) =>
+  new Promise((resolve, reject) => {
+    const look = () => {
+      if (/^activat/.test(worker.state)) resolve(worker);
+      else if (worker.state === "redundant") reject(new Error("It failed to install."));
+    };
+    worker.addEventListener("statechange", look);
+    look();
+  });
+
+/**
+ * Tells the worker what it needs when no page is open. It answers with what the service was told
+ * last, if it knows that. Rejects if the worker is not ours.
+ *
+ * @param {ServiceWorker} worker
+ * @param {object} about
+ * @returns {Promise<Reported>}
+ */
+export const introduce = (worker, about, ms = WORKER_MS) => {
+  const { port1, port2 } = new MessageChannel();
+  const answer = new Promise((resolve) => {
+    port1.onmessage = ({ data }) => resolve(data);
+  });
+  worker.postMessage({ pushsvc: about }, [port2]);
+  return within(
+    ms,
+    answer,
+    "It does not answer: the importScripts line is missing, or an old file is still in use.",
+  );
+};
+
+/**
+ * Introduces us to the worker of this registration. If the active one is from before the site added
+ * the importScripts line, its successor takes over at once. Otherwise it would wait until all tabs
+ * of the site are closed.
+ *
+ * @param {ServiceWorkerRegistration} registration
+ * @param {object} about
+ */
+export const greet = async (registration, about) => {
+  const { active, waiting, installing } = registration;
+  const worker = /** @type {ServiceWorker} */ (active ?? waiting ?? installing);
+  try {
+    const ms = waiting ? REPLACED_WORKER_MS : WORKER_MS;
+    return await introduce(await activated(worker), about, ms);
+  } catch (error) {
+    await registration.update().catch(() => {});
+    const next = registration.installing ?? registration.waiting;
+    if (!next) throw error;
+    const reported = await introduce(next, { ...about, takeOver: true });
+    await activated(next);
+    return reported;
+  }
+};
+
+/** @param {ArrayBuffer} buffer */
+const base64url = (buffer) =>
+  btoa(String.fromCharCode(...new Uint8Array(buffer)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+
+/**
+ * The browser's subscription for this key. Ends one for another key.
+ *
+ * @param {PushManager} manager
+ * @param {string} key
+ */
+export const browserSubscribe = async (manager, key) => {
+  const known = await manager.getSubscription();
+  const knownKey = known?.options.applicationServerKey;
+  if (knownKey && base64url(knownKey) === key) return known;
+  await known?.unsubscribe();
+  try {
+    const options = { userVisibleOnly: true, applicationServerKey: key };
+    return await within(PUSH_SERVICE_MS, manager.subscribe(options), "No answer.");
+  } catch (cause) {
+    if (cause.name === "NotAllowedError") throw new PushError("permission_denied", { cause });
+    // Only Chrome's private windows say this; elsewhere it is a NotAllowedError.
+    if (/permission denied/.test(cause.message)) throw new PushError("private_mode", { cause });
+    const code = navigator.onLine ? "push_service_unreachable" : "offline";
+    throw new PushError(code, { cause, willRetry: true });
+  }
+};
+
+/** Where and in which language the visitor is, as far as the browser tells. */
+export const locale = () => ({
+  timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  language: navigator.language,
+});

@@ -1,0 +1,367 @@
+import { askPermission, browserSubscribe, greet, introduce, locale, obstacle } from "./browser.js";
+import { PushError } from "./errors.js";
+import { NOTHING_UNSAID, PushRecord, personKnown, withTags } from "./record.js";
+import { callService } from "./service.js";
+
+/**
+ * @typedef {import("../push").Category} Category
+ * @typedef {import("../push").Choices} Choices
+ * @typedef {import("../push").Events} Events
+ * @typedef {import("../push").Options} Options
+ * @typedef {import("../push").Subscribed} Subscribed
+ * @typedef {import("../push").Attributes} Attributes
+ * @typedef {import("./record.js").Login} Login
+ * @typedef {import("./record.js").Reported} Reported
+ * @typedef {import("./record.js").State} State
+ * @typedef {State | ((record: State) => State)} Change
+ * @typedef {{ subscribed?: Subscribed, refusal?: PushError }} Settled `refusal`: of the login alone
+ */
+
+// After this time a visit registers again, in case the service took the browser for gone.
+const SETTLED_FOR_MS = 12 * 3600 * 1000;
+
+class PushClient extends EventTarget {
+  #channel;
+  #base;
+  #worker;
+  #sendLocale;
+  #stored;
+
+  /** @param {Options} options */
+  constructor({ channel, serviceWorker, baseUrl = globalThis.pushsvc.origin, sendLocale }) {
+    super();
+    if (!channel || !serviceWorker || !baseUrl) {
+      throw new TypeError(
+        "pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`" +
+          " if push.js is not a script of the page.",
+      );
+    }
+    this.#channel = channel;
+    this.#base = new URL(baseUrl, location.href).origin;
+    this.#worker = new URL(serviceWorker, location.href);
+    this.#sendLocale = sendLocale;
+    this.#stored = new PushRecord(channel);
+    if (obstacle()) return;
+    navigator.serviceWorker.addEventListener("message", (event) => this.#relay(event.data));
+    addEventListener("online", () => this.#resume());
+    this.#resume();
+  }
+
+  get permission() {
+    return "Notification" in window ? Notification.permission : "unsupported";
+  }
+
+  async isSubscribed() {
+    const { id, hasLeft } = this.#record;
+    if (obstacle() || this.permission !== "granted" || !id || hasLeft) return false;
+    return Boolean(await this.#subscription());
+  }
+
+  /** @param {{ attributes?: Attributes }} options */
+  async subscribe({ attributes } = {}) {
+    const code = obstacle();
+    if (code) throw new PushError(code);
+    await askPermission(); // first, because the click allows the question only for a moment
+    const settled = await this.#settle({ isWanted: true, ...(attributes && { attributes }) });
+    return /** @type {Subscribed} */ (settled);
+  }
+
+  /** @param {Attributes} attributes */
+  async setAttributes(attributes) {
+    this.#demandWanted();
+    await this.#settle({ attributes });
+  }
+
+  /**
+   * @param {string} externalId
+   * @param {string} [token]
+   */
+  login(externalId, token) {
+    // As text, so that a missing id is refused, and never taken for a logout.
+    return this.#identify({ external_id: String(externalId), identity_token: token });
+  }
+
+  logout() {
+    return this.#identify({ external_id: null });
+  }
+
+  /** @param {string | string[]} tags */
+  async addTags(tags) {
+    this.#demandWanted();
+    await this.#settle(({ add_tags, remove_tags }) => {
+      const [added, removed] = withTags([tags].flat(), add_tags, remove_tags);
+      return { add_tags: added, remove_tags: removed };
+    });
+  }
+
+  /** @param {string | string[]} tags */
+  async removeTags(tags) {
+    this.#demandWanted();
+    await this.#settle(({ add_tags, remove_tags }) => {
+      const [removed, added] = withTags([tags].flat(), remove_tags, add_tags);
+      return { add_tags: added, remove_tags: removed };
+    });
+  }
+
+  preferences() {
+    return this.#prefer();
+  }
+
+  /** @param {Choices} choices */
+  setPreferences(choices) {
+    return this.#prefer(choices);
+  }
+
+  async unsubscribe() {
+    if (obstacle()) return;
+    try {
+      await this.#settle({ isWanted: false });
+    } catch (error) {
+      if (!error.willRetry) throw error; // the browser has left, and the service is told later
+    }
+    this.#emit("unsubscribed", {});
+  }
+
+  /** At a visit, and when the network is back: does what is left to do. Asks the user nothing. */
+  async #resume() {
+    try {
+      if (await this.#isDue()) await this.#settle({});
+    } catch (error) {
+      this.#emit("error", error);
+    }
+  }
+
+  async #isDue() {
+    const { isWanted, isPending, settledAt, endpoint } = this.#record;
+    if (!isWanted) return isPending;
+    if (this.permission !== "granted") return false;
+    if (isPending || !(Date.now() - (settledAt ?? 0) < SETTLED_FOR_MS)) return true;
+    return (await this.#subscription())?.endpoint !== endpoint;
+  }
+
+  #demandWanted() {
+    if (!this.#record.isWanted) throw new PushError("not_subscribed");
+  }
+
+  /**
+   * Before `subscribe` it is only kept, and goes to the service with that. If the service knows it,
+   * nothing is called: sites say on every page who is signed in.
+   *
+   * @param {Login} login
+   */
+  async #identify(login) {
+    const { isWanted, login: unsaid, externalId } = this.#record;
+    if (!isWanted) return this.#stored.note({ login });
+    if (!unsaid && externalId === login.external_id) return;
+    const { refusal } = await this.#synchronize({ login });
+    if (refusal) throw refusal;
+  }
+
+  /**
+   * The categories, after the choices if there are some.
+   *
+   * @param {Choices} [choices]
+   */
+  async #prefer(choices) {
+    this.#demandWanted();
+    if (await this.#isDue()) await this.#settle({}); // the service keeps no choices of a stranger
+    const { endpoint, keys } = (await this.#subscription())?.toJSON() ?? {};
+    const { categories } = await this.#call("/preferences", { endpoint, keys, choices });
+    return /** @type {Category[]} */ (categories);
+  }
+
+  /**
+   * Synchronizes. A login that is refused there is no failure of this call: `error` tells it.
+   *
+   * @param {Change} change
+   */
+  async #settle(change) {
+    const { subscribed, refusal } = await this.#synchronize(change);
+    if (refusal) this.#emit("error", refusal);
+    return subscribed;
+  }
+
+  /**
+   * Runs once at a time in all of the site's tabs and in its worker.
+   *
+   * @param {Change} change
+   * @returns {Promise<Settled>}
+   */
+  async #synchronize(change) {
+    let isAlone = false;
+    try {
+      return await navigator.locks.request(`pushsvc:${this.#channel}`, () => {
+        isAlone = true;
+        return this.#synchronizeAlone(change);
+      });
+    } catch (cause) {
+      throw isAlone ? cause : new PushError("storage_blocked", { cause });
+    }
+  }
+
+  /** @param {Change} change */
+  async #synchronizeAlone(change) {
+    const changed = typeof change === "function" ? change(this.#record) : change;
+    this.#stored.note({ ...changed, isPending: true });
+    try {
+      return await (this.#record.isWanted ? this.#join() : this.#leave());
+    } catch (error) {
+      const { isWanted, id, hasLeft } = this.#record;
+      const willRetry = error.willRetry === true;
+      const isKnown = Boolean(id) && !hasLeft;
+      // What the service refuses is not sent again, or the next call would fail by it too.
+      if (error.code === "refused" && !willRetry) this.#stored.note(NOTHING_UNSAID);
+      // A first attempt that failed permanently is not repeated at a visit. If the service does
+      // not know yet that the browser left, it is still told.
+      this.#stored.note({
+        isPending: willRetry || Boolean(isWanted && hasLeft),
+        isWanted: isWanted && (willRetry || isKnown),
+      });
+      throw error;
+    }
+  }
+
+  /** @returns {Promise<Settled>} */
+  async #join() {
+    const { registration, reported } = await this.#registered();
+    const { public_key: key } = await this.#call("/web-push-key");
+    const subscription = await browserSubscribe(registration.pushManager, key);
+    const record = this.#record;
+    // The worker may have moved the subscription since a page stored its endpoint. Another id is
+    // another subscription, which the worker made because it had no proof.
+    const isNewer = reported.id && reported.id === (record.id ?? reported.id);
+    const { id, endpoint: before, auth } = isNewer ? reported : record;
+    const { endpoint, keys } = subscription.toJSON();
+    const isChanged = before !== undefined && before !== endpoint;
+    const { answer, refusal } = await this.#register(record, {
+      endpoint,
+      keys,
+      vapid_public_key: key,
+      ...(isChanged && { previous_endpoint: before, previous_auth: auth }),
+      previous_subscription_id: id, // proof that this browser is the one from before
+    });
+    const known = { id: answer.subscriptionId, endpoint, auth: keys?.auth };
+    this.#stored.note({
+      ...NOTHING_UNSAID,
+      ...known,
+      externalId: personKnown(record, known.id, refusal),
+      hasLeft: undefined,
+      isPending: false,
+      settledAt: Date.now(),
+    });
+    const worker = /** @type {ServiceWorker} */ (registration.active);
+    await introduce(worker, { ...this.#about, ...known }).catch(() => {});
+    const subscribed = { subscriptionId: answer.subscriptionId, endpoint: subscription.endpoint };
+    if (!record.id || record.hasLeft) this.#emit("subscribed", subscribed);
+    else if (isChanged) this.#emit("changed", { ...subscribed, previousEndpoint: before });
+    return { subscribed, refusal };
+  }
+
+  /**
+   * A login that the service refuses must not cost the subscription, which is then registered
+   * without it.
+   *
+   * @param {State} record
+   * @param {object} device
+   */
+  async #register({ attributes, add_tags, remove_tags, login }, device) {
+    const about = { ...device, attributes, add_tags, remove_tags };
+    if (this.#sendLocale) Object.assign(about, locale());
+    try {
+      return { answer: await this.#call("/subscribe", { ...about, ...login }) };
+    } catch (refusal) {
+      if (!login || refusal.willRetry) throw refusal;
+      return { refusal, answer: await this.#call("/subscribe", about) };
+    }
+  }
+
+  /** @returns {Promise<Settled>} */
+  async #leave() {
+    const registration = await this.#registration();
+    const subscription = await registration?.pushManager.getSubscription();
+    const endpoint = subscription?.endpoint ?? this.#record.endpoint;
+    await subscription?.unsubscribe();
+    this.#stored.note({ endpoint, hasLeft: true }); // keeps the id, which is proof until the service knows
+    if (endpoint) await this.#call("/unsubscribe", { endpoint });
+    const nothing = { endpoint: undefined, id: undefined, auth: undefined };
+    this.#stored.note({
+      ...NOTHING_UNSAID,
+      ...nothing,
+      login: this.#record.login, // said before the next subscribe
+      externalId: undefined,
+      hasLeft: undefined,
+      isPending: false,
+    });
+    if (registration?.active) {
+      introduce(registration.active, { ...this.#about, ...nothing }).catch(() => {});
+    }
+    return {};
+  }
+
+  /** The registration, and what its worker reported last. */
+  async #registered() {
+    try {
+      const registration = await navigator.serviceWorker.register(this.#worker);
+      return { registration, reported: await greet(registration, this.#about) };
+    } catch (cause) {
+      const isOffline = !navigator.onLine;
+      const code = isOffline ? "offline" : "no_service_worker";
+      throw new PushError(code, { cause, willRetry: isOffline });
+    }
+  }
+
+  /** The subscription that the browser has now. */
+  async #subscription() {
+    return (await this.#registration())?.pushManager.getSubscription();
+  }
+
+  /** The registration of our worker. A worker of a wider scope is another one. */
+  async #registration() {
+    const scope = new URL("./", this.#worker).href;
+    const registration = await navigator.serviceWorker.getRegistration(scope);
+    return registration?.scope === scope ? registration : undefined;
+  }
+
+  /**
+   * @param {string} path
+   * @param {object} [body]
+   */
+  #call(path, body) {
+    return callService(this.#base + path, this.#channel, body);
+  }
+
+  get #about() {
+    return { baseUrl: this.#base, channel: this.#channel };
+  }
+
+  get #record() {
+    return this.#stored.read();
+  }
+
+  /**
+   * Passes on what the worker saw. It tells every page of the site.
+   *
+   * @param {any} data
+   */
+  #relay(data) {
+    const { pushsvc: event, channel, notification } = data ?? {};
+    if (channel !== this.#channel) return;
+    if (["received", "clicked", "dismissed"].includes(event)) this.#emit(event, notification);
+  }
+
+  /**
+   * @template {keyof Events & string} Name
+   * @param {Name} type
+   * @param {Events[Name]["detail"]} detail
+   */
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}
+
+const script = /** @type {HTMLScriptElement | null} */ (document.currentScript)?.src;
+globalThis.pushsvc = {
+  origin: script && new URL(script).origin,
+  init: (options) => new PushClient(options),
+  PushError,
+};

@@ -1,0 +1,75 @@
+/**
+ * @typedef {import("../push").Attributes} Attributes
+ * @typedef {import("./errors.js").PushError} PushError
+ * @typedef {{ external_id: string | null, identity_token?: string }} Login
+ * @typedef {{ id?: string, endpoint?: string, auth?: string }} Reported what the service was told
+ *   last; `auth` proves that the endpoint was this browser's
+ * @typedef {{ attributes?: Attributes, login?: Login, add_tags?: string[], remove_tags?: string[] }}
+ *   Unsaid what the service was not told yet
+ * @typedef {Reported & Unsaid & { externalId?: string | null, isWanted?: boolean,
+ *   isPending?: boolean, hasLeft?: boolean, settledAt?: number }} State
+ */
+
+/** @type {Unsaid} */
+export const NOTHING_UNSAID = {
+  attributes: undefined,
+  login: undefined,
+  add_tags: undefined,
+  remove_tags: undefined,
+};
+
+/** What the site's tabs know of a channel, in localStorage. */
+export class PushRecord {
+  #name;
+  /** @type {State} if localStorage is blocked */
+  #unstored = {};
+
+  /** @param {string} channel */
+  constructor(channel) {
+    this.#name = `pushsvc:${channel}`;
+  }
+
+  /** @returns {State} */
+  read() {
+    try {
+      return JSON.parse(localStorage.getItem(this.#name) ?? "null") ?? this.#unstored;
+    } catch {
+      return this.#unstored;
+    }
+  }
+
+  /** @param {State} change */
+  note(change) {
+    this.#unstored = { ...this.read(), ...change };
+    try {
+      localStorage.setItem(this.#name, JSON.stringify(this.#unstored));
+    } catch {
+      // blocked or full: the record lasts as long as this page
+    }
+  }
+}
+
+/**
+ * What the record says after a further change of tags. The last word on a tag holds.
+ *
+ * @param {string[]} tags
+ * @param {string[] | undefined} same
+ * @param {string[] | undefined} opposite
+ */
+export const withTags = (tags, same = [], opposite = []) => [
+  [...new Set([...same, ...tags])],
+  opposite.filter((tag) => !tags.includes(tag)),
+];
+
+/**
+ * Whom the service knows the subscription `id` to belong to, after a call that said the record's
+ * login, or if it refused the login.
+ *
+ * @param {State} record
+ * @param {string} id
+ * @param {PushError} [refusal]
+ */
+export const personKnown = ({ id: before, login, externalId }, id, refusal) => {
+  if (login && !refusal) return login.external_id;
+  return id === before ? externalId : undefined;
+};

@@ -1,0 +1,374 @@
+// A condition of a rule: its fields on the page, and what they say.
+(() => {
+  const TEXT = [
+    ["eq", "is"],
+    ["ne", "is not"],
+    ["in", "is one of"],
+    ["contains", "contains"],
+    ["starts_with", "starts with"],
+    ["exists", "is set"],
+    ["missing", "is not set"],
+    ["gt", "is after"],
+    ["gte", "is at or after"],
+    ["lt", "is before"],
+    ["lte", "is at or before"],
+  ];
+  const NUMBER = [
+    ["eq", "="],
+    ["ne", "≠"],
+    ["gt", ">"],
+    ["gte", "≥"],
+    ["lt", "<"],
+    ["lte", "≤"],
+    ["in", "is one of"],
+    ["exists", "is set"],
+    ["missing", "is not set"],
+  ];
+  const PLATFORM = [
+    ["eq", "is"],
+    ["ne", "is not"],
+  ];
+  const TIME = [
+    ["gte-days", "in the last … days"],
+    ["lt-days", "more than … days ago"],
+    ["gte", "on or after"],
+    ["lt", "before"],
+    ["gt", "after"],
+    ["lte", "on or before"],
+  ];
+  const LANGUAGE = [
+    ["eq", "is"],
+    ["ne", "is not"],
+    ["in", "is one of"],
+    ["starts_with", "starts with"],
+  ];
+  const TIMEZONE = [
+    ["eq", "is"],
+    ["in", "is one of"],
+  ];
+  const PERSON = [
+    ["exists", "belongs to a person"],
+    ["missing", "belongs to no person"],
+  ];
+  const OUTCOME = [
+    ["not_clicked", "was delivered and not clicked"],
+    ["clicked", "was clicked"],
+    ["not_received", "was delivered and not reported as received"],
+    ["received", "was received"],
+    ["delivered", "was delivered"],
+    ["bounced", "bounced"],
+  ];
+  const SUBJECTS = {
+    attribute: "Attribute",
+    tag: "Tag",
+    platform: "Platform",
+    created_at: "Subscribed",
+    last_seen_at: "Last seen",
+    language: "Language",
+    timezone: "Time zone",
+    external_id: "Person",
+    notification: "Earlier notification",
+  };
+
+  // Fields whose value is text: their comparisons, their name, and an example.
+  const TEXTS = {
+    language: [LANGUAGE, "Language", "de"],
+    timezone: [TIMEZONE, "Time zone", "Europe/Berlin"],
+  };
+
+  function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name in made && name !== "list") made[name] = value;
+      else made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+  }
+
+  function select(label, options, value) {
+    const made = element("select", { className: "ps-input", ariaLabel: label });
+    for (const [key, title] of options) made.add(new Option(title, key, false, key === value));
+    return made;
+  }
+
+  function button(label, text, act, extra = "") {
+    const made = element("button", {
+      type: "button",
+      className: `ps-button ${extra}`,
+      textContent: text,
+    });
+    if (label) made.ariaLabel = label;
+    made.addEventListener("click", act);
+    return made;
+  }
+
+  function subjectOf(rule) {
+    if ("tag" in rule) return "tag";
+    if ("notification" in rule) return "notification";
+    return rule.field ?? "attribute";
+  }
+
+  function fresh(subject) {
+    if (subject === "attribute") return { attribute: "", operator: "eq", value: "" };
+    if (subject === "tag") return { tag: "" };
+    if (subject === "notification") return { notification: "", outcome: "not_clicked" };
+    if (subject === "platform") return { field: subject, operator: "eq", value: "web" };
+    if (subject === "external_id") return { field: subject, operator: "exists", value: true };
+    if (subject in TEXTS) return { field: subject, operator: "eq", value: "" };
+    return { field: subject, operator: "gte", value: { days_ago: 30 } };
+  }
+
+  const isNumber = (value) => typeof value === "number" || isUnfinished(value);
+  const isUnfinished = (value) => typeof value?.number === "string";
+  const joined = (value) => [value].flat().map(shownAs).join(", ");
+  const shownAs = (value) =>
+    isUnfinished(value) ? value.number : typeof value === "boolean" ? "" : String(value ?? "");
+
+  // In UTC, also without an offset, which browsers read as their own time. "" for a moment that the API
+  // reads and browsers do not, such as one by its week.
+  function local(value) {
+    if (typeof value !== "string") return "";
+    const at = new Date(/(z|[+-]\d\d:\d\d)$/i.test(value) ? value : `${value}Z`);
+    return Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, 16);
+  }
+
+  // The server refuses what is not a number yet, and hands it back as it is.
+  const number = (text) =>
+    text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : { number: text };
+
+  const texts = (operator, text, one = (each) => each) =>
+    operator === "in" ? text.split(",").map((each) => one(each.trim())) : one(text);
+
+  // `known`: the channel's attributes and platforms. `changed()`: for a condition that was drawn anew or
+  // removed.
+  function conditionEditor(known, { changed }) {
+    const kindsOf = new Map(known.attributes.map((one) => [one.name, one.kinds]));
+
+    function condition(rule) {
+      const subject = subjectOf(rule);
+      const node = element("div", { className: "ps-rule" });
+      node.dataset.subject = subject;
+      const choice = select("What is tested", Object.entries(SUBJECTS), subject);
+      choice.dataset.part = "subject";
+      choice.addEventListener("change", () => redraw(node, fresh(choice.value)));
+      const remove = button(
+        "Remove condition",
+        "✕",
+        () => {
+          node.remove();
+          changed();
+        },
+        "ps-remove",
+      );
+      node.append(choice, ...parts(subject, rule, node), remove);
+      return node;
+    }
+
+    function parts(subject, rule, node) {
+      if (subject === "attribute") return attributeParts(rule, node);
+      if (subject === "platform") return platformParts(rule);
+      if (subject === "tag") return [tagInput(rule.tag)];
+      if (subject === "notification") return notificationParts(rule);
+      if (subject === "external_id")
+        return [operatorSelect(PERSON, rule.value ? "exists" : "missing", node)];
+      if (subject in TEXTS) return textParts(TEXTS[subject], rule, node);
+      return timeParts(rule, node);
+    }
+
+    function textInput(part, label, value, placeholder) {
+      const input = element("input", {
+        className: "ps-input",
+        ariaLabel: label,
+        value,
+        placeholder,
+      });
+      input.dataset.part = part;
+      return input;
+    }
+
+    function tagInput(value) {
+      const input = textInput("tag", "Tag", value, "team-7");
+      input.setAttribute("list", "rule-tags");
+      return input;
+    }
+
+    function notificationParts(rule) {
+      const outcome = select("Outcome", OUTCOME, rule.outcome);
+      outcome.dataset.part = "outcome";
+      const id = textInput("notification", "Notification id", rule.notification, "its id");
+      return [id, outcome];
+    }
+
+    function textParts([comparisons, label, example], rule, node) {
+      const operator = operatorSelect(comparisons, rule.operator, node);
+      const hint = operator.value === "in" ? "separated by commas" : example;
+      return [operator, textInput("value", label, joined(rule.value), hint)];
+    }
+
+    function attributeParts(rule, node) {
+      const name = element("input", {
+        className: "ps-input",
+        value: rule.attribute,
+        ariaLabel: "Attribute",
+        placeholder: "attribute",
+        list: "rule-attributes",
+        maxLength: 50,
+      });
+      name.dataset.part = "attribute";
+      const samples = [rule.value].flat();
+      const kind = select(
+        "Kind of value",
+        [
+          ["text", "text"],
+          ["number", "number"],
+        ],
+        rule.kind ?? (samples.some(isNumber) ? "number" : "text"),
+      );
+      kind.dataset.part = "kind";
+      name.addEventListener("change", () => {
+        const [only, ...others] = kindsOf.get(name.value) ?? [];
+        const fitting = only === "number" ? "number" : "text";
+        const isKnown = Boolean(only) && !others.length;
+        if (isKnown && kind.value !== fitting) again(node, { kind: fitting });
+      });
+      kind.addEventListener("change", () => again(node, {}));
+      const shown = rule.operator === "exists" && rule.value === false ? "missing" : rule.operator;
+      const operator = operatorSelect(kind.value === "number" ? NUMBER : TEXT, shown, node);
+      const value = element("input", {
+        className: "ps-input",
+        ariaLabel: "Value",
+        value: joined(rule.value),
+        inputMode: kind.value === "number" ? "decimal" : "text",
+      });
+      if (operator.value === "in") value.placeholder = "separated by commas";
+      value.dataset.part = "value";
+      const needsNone = ["exists", "missing"].includes(operator.value);
+      return needsNone ? [name, operator] : [name, kind, operator, value];
+    }
+
+    function platformParts(rule) {
+      const chosen = new Set(rule.operator === "in" ? rule.value : [rule.value]);
+      const operator = select("Comparison", PLATFORM, rule.operator === "ne" ? "ne" : "eq");
+      operator.dataset.part = "operator";
+      const boxes = known.platforms.map((name) => {
+        const box = element("input", { type: "checkbox", value: name, checked: chosen.has(name) });
+        box.dataset.part = "platform";
+        return element("label", {}, box, ` ${name}`);
+      });
+      return [operator, element("span", { className: "ps-choices" }, ...boxes)];
+    }
+
+    function timeParts(rule, node) {
+      const days = rule.value?.days_ago;
+      const shown =
+        days === undefined ? rule.operator : rule.operator.startsWith("g") ? "gte-days" : "lt-days";
+      const operator = operatorSelect(TIME, shown, node);
+      const value = operator.value.endsWith("-days")
+        ? element("input", {
+            className: "ps-input",
+            type: "number",
+            min: 1,
+            max: 36500,
+            value: days ?? 30,
+            ariaLabel: "Days",
+          })
+        : element("input", {
+            className: "ps-input",
+            type: "datetime-local",
+            value: local(rule.value),
+            ariaLabel: "Date and time (UTC)",
+            title: "UTC",
+          });
+      value.dataset.part = "value";
+      return operator.value.endsWith("-days") ? [operator, value] : [operator, value, "UTC"];
+    }
+
+    function operatorSelect(options, value, node) {
+      const made = select(
+        "Comparison",
+        options,
+        options.some(([key]) => key === value) ? value : options[0][0],
+      );
+      made.dataset.part = "operator";
+      made.addEventListener("change", () => again(node, {}));
+      return made;
+    }
+
+    // The condition drawn anew from what it says, for a choice that changes its other fields. The kind is
+    // handed on, because a value that is still empty does not tell it.
+    function again(node, { kind }) {
+      const chosen = kind ?? node.querySelector("[data-part=kind]")?.value;
+      if (kind) node.querySelector("[data-part=kind]").value = kind;
+      redraw(node, { ...read(node), kind: chosen });
+    }
+
+    // The focus stays at the field that was changed.
+    function redraw(node, rule) {
+      const part = node.contains(document.activeElement) && document.activeElement.dataset.part;
+      const drawn = condition(rule);
+      if ("left" in node.dataset) drawn.dataset.left = "";
+      node.replaceWith(drawn);
+      if (part) drawn.querySelector(`[data-part=${part}]`)?.focus();
+      changed();
+    }
+
+    function read(node) {
+      const { subject } = node.dataset; // as it is drawn: a choice may have changed since
+      const part = (name) => node.querySelector(`[data-part=${name}]`);
+      if (subject === "tag") return { tag: part("tag").value.trim() };
+      if (subject === "notification")
+        return { notification: part("notification").value.trim(), outcome: part("outcome").value };
+      const operator = part("operator").value;
+      if (subject === "attribute") return readAttribute(part, operator);
+      if (subject === "platform") return readPlatform(node, operator);
+      if (subject === "external_id")
+        return { field: subject, operator: "exists", value: operator === "exists" };
+      if (subject in TEXTS)
+        return { field: subject, operator, value: texts(operator, part("value").value) };
+      return readTime(subject, part("value"), operator);
+    }
+
+    function readAttribute(part, operator) {
+      const attribute = part("attribute").value.trim();
+      if (operator === "exists" || operator === "missing")
+        return { attribute, operator: "exists", value: operator === "exists" };
+      const text = part("value")?.value ?? "";
+      const one = part("kind")?.value === "number" ? number : (each) => each;
+      return { attribute, operator, value: texts(operator, text, one) };
+    }
+
+    function readPlatform(node, operator) {
+      const chosen = [...node.querySelectorAll("[data-part=platform]:checked")].map(
+        (box) => box.value,
+      );
+      if (operator === "eq") return { field: "platform", operator: "in", value: chosen };
+      if (chosen.length === 1) return { field: "platform", operator: "ne", value: chosen[0] };
+      return {
+        field: "platform",
+        operator: "in",
+        value: known.platforms.filter((one) => !chosen.includes(one)),
+      };
+    }
+
+    function readTime(subject, input, operator) {
+      const name = operator.replace("-days", "");
+      const isDays = input.type === "number";
+      if (operator.endsWith("-days"))
+        return {
+          field: subject,
+          operator: name,
+          value: { days_ago: isDays ? Number(input.value) : 30 },
+        };
+      return {
+        field: subject,
+        operator: name,
+        value: isDays ? "" : input.value && `${input.value}:00Z`,
+      };
+    }
+
+    return { condition, read };
+  }
+
+  window.pushsvcConditions = { conditionEditor, element, select, button };
+})();

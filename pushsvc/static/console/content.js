@@ -1,0 +1,68 @@
+// The parts of a form that say what devices show: texts with their counts and emoji, rows of data,
+// languages and the preview.
+(() => {
+  // Listens to the form itself for what only this part needs; `refresh()` follows what was written.
+  function contentOf(form) {
+    const languages = window.pushsvcLanguages.languagesOf(form, refresh);
+    const personal = window.pushsvcPersonal.personalOf(form, refresh);
+    const preview = window.pushsvcPreview.previewOf(form, languages, personal);
+    window.pushsvcEmoji.pickerOf(form);
+
+    function refresh() {
+      for (const field of form.querySelectorAll("[data-most]")) count(field);
+      languages.refresh();
+      personal.refresh();
+      preview.refresh();
+    }
+
+    function count(field) {
+      const length = [...field.value].length; // code points, as the API counts
+      const most = Number(field.dataset.most);
+      const shown = document.querySelector(`#count-${field.name}`);
+      shown.textContent = `${length} of ${most} characters`;
+      shown.classList.toggle("ps-fault", length > most);
+      field.setAttribute("aria-invalid", String(length > most));
+    }
+
+    function addRow(name = "", value = "") {
+      const row = document.querySelector("#data-row").content.firstElementChild.cloneNode(true);
+      row.querySelector("[name=data_name]").value = name;
+      row.querySelector("[name=data_value]").value = value;
+      document.querySelector("#data-rows").append(row);
+      return row;
+    }
+
+    function setRows(rows) {
+      document.querySelector("#data-rows").replaceChildren();
+      for (const [name, value] of rows) addRow(name, value);
+      if (rows.length) form.querySelector("#options").open = true;
+    }
+
+    // The form hears of it as of an input, so that it is saved and checked.
+    function removeRow(button) {
+      const rows = document.querySelector("#data-rows");
+      button.parentElement.remove();
+      rows.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+
+    // Before the check sees it: an address as people write it, shop.example/sale.
+    function completeAddress({ target }) {
+      const typed = target.type === "url" ? target.value.trim() : "";
+      if (!/^[\w-]+(\.[\w-]+)+(?=[/?#]|$)/.test(typed)) return;
+      target.value = `https://${typed}`;
+      target.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+
+    form.addEventListener("change", completeAddress, true);
+    form.querySelector("#add-data").addEventListener("click", () => {
+      addRow().querySelector("input").focus();
+    });
+    form.addEventListener("click", ({ target }) => {
+      const button = target.closest("[data-remove]");
+      if (button) removeRow(button);
+    });
+    return { begin: languages.begin, refresh, setRows, showPersonal: personal.show };
+  }
+
+  window.pushsvcContent = { contentOf };
+})();

@@ -1,0 +1,72 @@
+// Placeholders: chosen by a click, and the preview as one of some subscribers.
+(() => {
+  // `changed()` is told when the service has said what devices show.
+  function personalOf(form, changed) {
+    const choice = form.querySelector("[name=personalize]");
+    const subscribers = form.querySelector("#preview-as");
+    let latest = form.querySelector("#body");
+    let texts = {};
+
+    function isText(field) {
+      const name = field.name?.split(".").at(-1);
+      const isButton = /\.actions\./.test(field.name);
+      return isButton || ["title", "body", "url", "subtitle"].includes(name);
+    }
+
+    function insert(placeholder) {
+      const at = latest.selectionEnd;
+      latest.focus();
+      latest.setRangeText(placeholder, at, at, "end");
+      latest.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+
+    // What a device of the platform shows as the chosen subscriber; undefined if that is not known.
+    function textsOn(platform) {
+      return choice.checked && subscribers.value ? texts[platform] : undefined;
+    }
+
+    function chosen() {
+      return textsOn("web") ? subscribers.selectedOptions[0].textContent : "";
+    }
+
+    function refresh() {
+      for (const place of form.querySelectorAll("[data-personal]")) place.hidden = !choice.checked;
+    }
+
+    // `found`: of the last check; undefined if the form is not personal, or has faults.
+    function show(found) {
+      texts = found?.texts ?? {};
+      if (found) offer(found);
+      const told = found?.lacking ?? [];
+      form.querySelector("#lacking").replaceChildren(...told.map(note));
+      changed();
+    }
+
+    // The choice stays, also that of nobody.
+    function offer({ subscribers: some, chosen: first }) {
+      const isNobody = subscribers.value === "" && subscribers.options.length > 1;
+      const [nobody] = subscribers.options;
+      subscribers.replaceChildren(nobody, ...some.map(({ id, words }) => new Option(words, id)));
+      subscribers.value = isNobody ? "" : first;
+    }
+
+    function note(words) {
+      const place = document.createElement("p");
+      place.className = "ps-note";
+      place.dataset.tone = "warn";
+      place.textContent = words;
+      return place;
+    }
+
+    form.addEventListener("focusin", ({ target }) => {
+      if (isText(target)) latest = target;
+    });
+    form.addEventListener("click", ({ target }) => {
+      const { placeholder } = target.closest("button")?.dataset ?? {};
+      if (placeholder) insert(placeholder);
+    });
+    return { refresh, show, textsOn, chosen };
+  }
+
+  window.pushsvcPersonal = { personalOf };
+})();

@@ -1,0 +1,193 @@
+// What the notification may look like on devices of the chosen language. The service checks the
+// addresses of pictures.
+(() => {
+  const WORDS = { icon: "Icon", image: "Picture" };
+
+  // `languages` and `personal`: of the same form (languages.js, personal.js).
+  function previewOf(form, languages, personal) {
+    const field = (name) => form.querySelector(`[name="${name}"]`);
+    const written = (path) => field(path)?.value.trim() ?? "";
+    const checks = new Map(); // by address: what the service found; nothing yet while it is asked
+    const timers = {};
+
+    function host(address) {
+      try {
+        return new URL(address).host;
+      } catch {
+        return location.host;
+      }
+    }
+
+    // Of the chosen language, else the common text.
+    function text(name) {
+      return languages.text(name) || written(name);
+    }
+
+    // What a place of the preview shows: what its platform has in place of the text, if anything.
+    function shown(place, name) {
+      const { platform } = place.closest("[data-platform]").dataset;
+      const texts = personal.textsOn(platform);
+      if (texts) return texts[name];
+      const path = `${platform}.${name}`;
+      if (field(`${path}.none`)?.checked) return "";
+      return written(path) || text(name);
+    }
+
+    function say(name, words) {
+      for (const place of document.querySelectorAll(`[data-preview="${name}"]`))
+        place.textContent = words(place);
+    }
+
+    function subtitle() {
+      const place = document.querySelector("[data-preview=subtitle]");
+      place.textContent = personal.textsOn("ios")?.subtitle ?? written("ios.subtitle");
+      place.hidden = !place.textContent;
+    }
+
+    function buttons() {
+      const place = document.querySelector("[data-preview=buttons]");
+      const titles = personal.textsOn("web")?.buttons.slice(0, 2) ?? [0, 1].map(writtenButton);
+      place.replaceChildren(
+        ...titles
+          .filter(Boolean)
+          .map((title) => Object.assign(document.createElement("b"), { textContent: title })),
+      );
+      place.hidden = !place.childElementCount;
+    }
+
+    function writtenButton(index) {
+      const own = languages.text(`actions.${written(`actions.${index}.id`)}`);
+      return own || written(`actions.${index}.title`);
+    }
+
+    function refresh() {
+      const site = (place) => host(shown(place, "url"));
+      say("title", (place) => shown(place, "title") || site(place));
+      say("body", (place) => shown(place, "body") || "Your text");
+      say("host", (place) => (location.host === site(place) ? "your site" : site(place)));
+      subtitle();
+      buttons();
+      const [one, chosen] = [personal.chosen(), languages.chosen()];
+      for (const place of document.querySelectorAll("#preview-language")) {
+        const inLanguage = chosen ? `As devices in ${chosen} show it.` : "";
+        place.textContent = one ? `With the values of ${one}.` : inLanguage;
+      }
+      for (const name of Object.keys(WORDS)) soon(name);
+      pictures();
+    }
+
+    // --- pictures --------------------------------------------------------------------------------
+
+    function pictures() {
+      for (const place of document.querySelectorAll("[data-preview-picture]")) {
+        const names = place.dataset.previewPicture.split(" ");
+        picture(place, names.map((name) => shown(place, name)).find(Boolean) ?? "");
+      }
+      for (const name of Object.keys(WORDS)) told(name);
+    }
+
+    // Shows a picture only after its check, and in its place why there is none.
+    function picture(place, address) {
+      const check = checks.get(address);
+      const isLarge = place.classList.contains("ps-compose-picture");
+      if (isLarge) place.hidden = !address;
+      const state = [address, check?.found, check?.fault].join(" ");
+      if (place.dataset.shown === state) return;
+      place.dataset.shown = state;
+      place.replaceChildren();
+      if (check?.found) place.append(drawn(address, check));
+      else if (isLarge && check?.fault) place.textContent = "No picture";
+    }
+
+    function drawn(address, check) {
+      const image = new Image();
+      image.alt = "";
+      image.referrerPolicy = "no-referrer";
+      image.addEventListener("error", () => {
+        const fault = `${check.found}, but your browser cannot show it.`;
+        checks.set(address, { fault, isUnknown: false });
+        pictures();
+      });
+      image.src = address;
+      return image;
+    }
+
+    function told(name) {
+      const place = form.querySelector(`[data-image="${name}"]`);
+      const check = checks.get(written(name));
+      const words = check?.fault || (check?.found ? `${WORDS[name]} found: ${check.found}.` : "");
+      place.dataset.tone = check?.fault ? "warn" : "good";
+      if (place.textContent !== words) place.textContent = words;
+    }
+
+    // The common address, and those that the preview shows in its place.
+    function addresses(name) {
+      const shownNow = [...document.querySelectorAll(".ps-compose-chrome, .ps-compose-android")];
+      const found = [written(name), ...shownNow.map((place) => shown(place, name))];
+      return new Set(found.filter(isUnknown));
+    }
+
+    // Once they have not changed for a while; at once when their field is left.
+    function soon(name) {
+      clearTimeout(timers[name]);
+      const unknown = addresses(name);
+      if (unknown.size) timers[name] = setTimeout(() => checkAll(unknown), 900);
+    }
+
+    function checkAll(found) {
+      for (const address of found) check(address);
+    }
+
+    function isUnknown(address) {
+      const isWhole = Boolean(address) && !address.includes("{{");
+      return isWhole && (checks.get(address)?.isUnknown ?? true);
+    }
+
+    async function check(address) {
+      if (!isUnknown(address)) return;
+      checks.set(address, { isUnknown: false });
+      try {
+        checks.set(address, { ...(await asked(address)), isUnknown: false });
+      } catch {
+        const fault = "The address could not be checked. The next change tries again.";
+        checks.set(address, { fault, isUnknown: true });
+      }
+      pictures();
+    }
+
+    async function asked(address) {
+      const body = new FormData();
+      for (const name of ["csrfmiddlewaretoken", "channel"]) body.set(name, field(name).value);
+      body.set("address", address);
+      const answer = await fetch(form.dataset.image, { method: "POST", body });
+      if (!answer.ok) throw new Error(String(answer.status));
+      return await answer.json();
+    }
+
+    form.addEventListener("change", ({ target }) => {
+      const name = target.name?.split(".").at(-1);
+      if (name in WORDS) checkAll(addresses(name));
+    });
+
+    // --- colours ---------------------------------------------------------------------------------
+
+    const theme = form.querySelector("#preview-theme");
+    const mockups = document.querySelector("#mockups");
+
+    function inColours(isDark) {
+      mockups.dataset.theme = isDark ? "dark" : "light";
+      theme.setAttribute("aria-pressed", String(isDark));
+    }
+
+    theme.addEventListener("click", () => inColours(mockups.dataset.theme === "light"));
+    // Once the theme's scripts, which run after this one, have chosen the page's colours.
+    document.addEventListener("DOMContentLoaded", () =>
+      inColours(document.documentElement.classList.contains("dark")),
+    );
+    // Beside the form it is open; on a narrow screen it folds out above the buttons.
+    document.querySelector("#preview-fold").open = matchMedia("(min-width: 64rem)").matches;
+    return { refresh };
+  }
+
+  window.pushsvcPreview = { previewOf };
+})();

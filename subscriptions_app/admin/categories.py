@@ -1,0 +1,108 @@
+"""A channel's categories: a list with what subscribers chose, and forms to change them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.http import Http404, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.admin.tabs import TabPage
+from channels_app.console.pages import ActsPage, require
+from channels_app.models import Role
+from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
+from subscriptions_app.categories import (
+    category_archive,
+    category_create,
+    category_require,
+    category_update,
+)
+from subscriptions_app.consent import choices_seen
+from subscriptions_app.models import (
+    CATEGORY_KEY,
+    MAX_CATEGORY_DESCRIPTION,
+    MAX_CATEGORY_KEY,
+    MAX_CATEGORY_NAME,
+)
+
+
+class CategoryForm(ConsoleForm):
+    key = forms.RegexField(f"^{CATEGORY_KEY}$", max_length=MAX_CATEGORY_KEY, strip=False)
+    name = forms.CharField(max_length=MAX_CATEGORY_NAME)
+    description = forms.CharField(max_length=MAX_CATEGORY_DESCRIPTION, required=False)
+    default = forms.BooleanField(required=False)
+
+    def values(self) -> dict[str, Any]:
+        """Raises Invalid."""
+        if not self.is_valid():
+            faults = [
+                Fault(name, "malformed", f"{name.capitalize()}: {text}")
+                for name, texts in self.errors.items()
+                for text in texts
+            ]
+            raise Invalid(faults)
+        return self.cleaned_data
+
+
+class CategoriesPage(TabPage, ActsPage):
+    title = "Categories"
+    template_name = "console/channels/categories.html"
+    tab = "channel_categories"
+    post_role = Role.EDITOR
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {
+            "add": self._add,
+            "change": self._change,
+            "archive": self._archive,
+            "require": self._require,
+        }
+
+    @override
+    def own_url(self) -> str:
+        return reverse(f"admin:{self.tab}", args=[self.channel.pk])
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        seen, looked_at = choices_seen(self.channel.pk)
+        limits = {"name": MAX_CATEGORY_NAME, "description": MAX_CATEGORY_DESCRIPTION}
+        return super().get_context_data(
+            categories=seen,
+            looked_at=looked_at,
+            limits=limits,
+            may_edit=self.may(Role.EDITOR),
+            **kwargs,
+        )
+
+    def _add(self, post: QueryDict) -> HttpResponseBase:
+        try:
+            category = category_create(channel=self.channel, **CategoryForm(post).values())
+        except Conflict as error:
+            raise Invalid([Fault("key", error.code, error.detail)]) from error
+        return self.back(f"The category “{category}” was created.")
+
+    def _change(self, post: QueryDict) -> HttpResponseBase:
+        values = CategoryForm(post).values()
+        try:
+            category = category_update(channel_id=self.channel.pk, **values)
+        except NotFound as error:
+            raise Http404 from error
+        return self.back(f"The category “{category}” was changed.")
+
+    def _archive(self, post: QueryDict) -> HttpResponseBase:
+        require(self.may(Role.MANAGER), Role.MANAGER)
+        try:
+            category_archive(channel_id=self.channel.pk, key=post.get("key", ""))
+        except NotFound as error:
+            raise Http404 from error
+        return self.back("The category was archived.")
+
+    def _require(self, post: QueryDict) -> HttpResponseBase:
+        require(self.may(Role.MANAGER), Role.MANAGER)
+        is_required = post.get("required") == "yes"
+        category_require(channel=self.channel, is_required=is_required)
+        return self.back("Sends must name a category now." if is_required else "Sends need none.")

@@ -1,0 +1,54 @@
+"""A channel's tags: a list with counts, and deletion."""
+
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from typing_extensions import override
+
+from channels_app.admin.tabs import TabPage
+from channels_app.models import Role
+from pushsvc.common.errors import NotFound
+from pushsvc.common.ids import is_tag_start
+from subscriptions_app.tagged import tags_page
+from subscriptions_app.tags import tag_delete
+
+_SHOWN = 50
+
+
+class TagsPage(TabPage):
+    """GET shows the tags that begin with `prefix` and follow `after`. POST deletes the one that the
+    form names."""
+
+    title = "Tags"
+    template_name = "console/channels/tags.html"
+    tab = "channel_tags"
+    post_role = Role.MANAGER
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        tag = request.POST.get("tag", "")
+        try:
+            tag_delete(channel=self.channel, tag=self._checked(tag))
+        except NotFound as error:
+            raise Http404 from error
+        return self.back(f"The tag “{tag}” is being taken off its devices.")
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        prefix, after = (self._given(name) for name in ("prefix", "after"))
+        found = tags_page(channel_id=self.channel.pk, limit=_SHOWN + 1, prefix=prefix, after=after)
+        return super().get_context_data(
+            listed=found[:_SHOWN],
+            prefix=prefix,
+            is_first=not after,
+            following=found[_SHOWN - 1].tag if len(found) > _SHOWN else "",
+            **kwargs,
+        )
+
+    def _given(self, name: str) -> str:
+        return self._checked(self.request.GET.get(name, ""))
+
+    @staticmethod
+    def _checked(text: str) -> str:
+        """What cannot be the start of a tag finds none."""
+        return text if is_tag_start(text) else "~"

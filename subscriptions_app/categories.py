@@ -1,0 +1,97 @@
+"""Changes of a channel's categories."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from channels_app.selectors import recent_forget
+from pushsvc.common.errors import Fault, Invalid, NotFound
+from subscriptions_app.consent import categories_of
+from subscriptions_app.errors import CategoryKeyTaken
+from subscriptions_app.models import Category
+
+MAX_CATEGORIES: Final = 30
+
+
+@transaction.atomic
+def category_create(
+    *,
+    channel: Channel,
+    key: str,
+    name: str,
+    description: str,
+    default: bool,
+    position: int | None = None,
+) -> Category:
+    """A category, by default after the others. An archived one with this key is restored, with the
+    choices that were made. Raises CategoryKeyTaken, and Invalid for one too many."""
+    Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+    live = categories_of(channel.pk)
+    if any(each.key == key for each in live):
+        raise CategoryKeyTaken
+    if len(live) >= MAX_CATEGORIES:
+        detail = f"A channel has at most {MAX_CATEGORIES} categories."
+        raise Invalid([Fault("key", "too_many", detail)])
+    if position is None:
+        position = max((each.position for each in live), default=-1) + 1
+    category, _ = Category.objects.update_or_create(
+        channel=channel,
+        key=key,
+        defaults={
+            "name": name,
+            "description": description,
+            "chosen_by_default": default,
+            "position": position,
+            "archived_at": None,
+        },
+    )
+    audit.record(category, audit.Action.CREATE, after=audit.fields_of(category))
+    return category
+
+
+def category_update(
+    *,
+    channel_id: UUID,
+    key: str,
+    name: str,
+    description: str,
+    default: bool,
+    position: int | None = None,
+) -> Category:
+    """Changes all but the key. Without a `position` it stays where it is. A new default counts at
+    once, also for sends that are being planned. Safe to repeat. Raises NotFound."""
+    values = {"name": name, "description": description, "chosen_by_default": default}
+    return _change(channel_id, key, values | ({} if position is None else {"position": position}))
+
+
+def category_archive(*, channel_id: UUID, key: str) -> None:
+    """From now on no send can name it, and no preferences show it. Sends that were accepted with it
+    still leave out who refuses it. Raises NotFound."""
+    _change(channel_id, key, {"archived_at": Now()})
+
+
+@transaction.atomic
+def category_require(*, channel: Channel, is_required: bool) -> None:
+    """Whether sends to the whole channel or to a rule must name a category. Safe to repeat."""
+    changed = Channel.objects.exclude(category_required=is_required).filter(pk=channel.pk)
+    if changed.update(category_required=is_required):
+        before, after = {"category_required": not is_required}, {"category_required": is_required}
+        audit.record(channel, audit.Action.UPDATE, before, after)
+        transaction.on_commit(recent_forget)
+
+
+@transaction.atomic
+def _change(channel_id: UUID, key: str, values: dict[str, Any]) -> Category:
+    own = Category.objects.filter(channel_id=channel_id, key=key, archived_at=None)
+    category = own.select_for_update(no_key=True).first()
+    if category is None:
+        raise NotFound("The channel has no such category.")
+    before = audit.fields_of(category)
+    Category.objects.filter(pk=category.pk).update(**values)
+    category.refresh_from_db()
+    audit.record(category, audit.Action.UPDATE, before, audit.fields_of(category))
+    return category

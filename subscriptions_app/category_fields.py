@@ -1,0 +1,32 @@
+"""Fields of requests that say what somebody chose."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from typing_extensions import override
+
+from pushsvc.common.http.fields import Flag, refuse
+from subscriptions_app.categories import MAX_CATEGORIES
+
+
+@extend_schema_field(
+    {
+        "title": "Choices",
+        "type": "object",
+        "maxProperties": MAX_CATEGORIES,
+        "description": "By the category's key: whether its notifications are wanted. null takes a"
+        " choice back. What is left out stays as it is.",
+        "additionalProperties": {"type": "boolean", "nullable": True},
+    }
+)
+class Choices(serializers.DictField):
+    child = Flag(allow_null=True)
+
+    @override
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            refuse("not_an_object", "Must be an object.")
+        if len(data) > MAX_CATEGORIES:
+            refuse("too_many", f"Must have at most {MAX_CATEGORIES} keys.")
+        return super().to_internal_value(data)

@@ -1,0 +1,132 @@
+"""Fields of requests that describe a device: its attributes and tags."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from typing_extensions import override
+
+from pushsvc.common.http.fields import ListOf, Text, refuse, text_or_refuse
+from pushsvc.common.ids import TAG_PATTERN, is_tag
+from subscriptions_app.models import MAX_ATTRIBUTES, MAX_TAG
+from subscriptions_app.tags import MAX_TAGS
+
+MAX_ATTRIBUTE_NAME: Final = 50
+MAX_ATTRIBUTE_TEXT: Final = 255
+ATTRIBUTE_VALUE: Final = {
+    "title": "AttributeValue",
+    "description": "A text or a number.",
+    "oneOf": [
+        {"type": "string", "maxLength": MAX_ATTRIBUTE_TEXT},
+        {"type": "number", "format": "double"},
+    ],
+}
+
+
+class AttributeValue(serializers.Field[Any, Any, Any, Any]):
+    """A string or a number. true and false are refused."""
+
+    _text = Text(max_length=MAX_ATTRIBUTE_TEXT)
+
+    @override
+    def to_internal_value(self, data: object) -> object:
+        if isinstance(data, str):
+            return self._text.run_validation(data)
+        if type(data) not in (int, float):
+            refuse("not_a_string_or_number", "Must be a string or a number.")
+        return data
+
+    @override
+    def to_representation(self, value: object) -> object:
+        return value
+
+
+@extend_schema_field(
+    {
+        "title": "Attributes",
+        "type": "object",
+        "maxProperties": MAX_ATTRIBUTES,
+        "description": "What the channel's owner knows of the subscriber. Names have at most"
+        f" {MAX_ATTRIBUTE_NAME} characters.",
+        "additionalProperties": ATTRIBUTE_VALUE,
+    }
+)
+class Attributes(serializers.DictField):
+    child = AttributeValue()
+
+    @override
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            refuse("not_an_object", "Must be an object.")
+        if len(data) > MAX_ATTRIBUTES:
+            refuse("too_many", f"Must have at most {MAX_ATTRIBUTES} keys.")
+        return super().to_internal_value(data)
+
+    @override
+    def run_child_validation(self, data: Mapping[str, Any]) -> Any:
+        faults: dict[str, Any] = {
+            name: [_LONG_NAME] for name in data if len(name) > MAX_ATTRIBUTE_NAME
+        }
+        try:
+            values = super().run_child_validation(data)
+        except serializers.ValidationError as error:
+            faults = {**_by_name(error.detail), **faults}
+        if faults:
+            raise serializers.ValidationError(faults)
+        return values
+
+
+_LONG_NAME: Final = serializers.ErrorDetail(
+    f"The name must be at most {MAX_ATTRIBUTE_NAME} characters long.", code="too_long"
+)
+
+
+def _by_name(detail: Any) -> dict[str, Any]:
+    return dict(detail)
+
+
+@extend_schema_field({"type": "string", "pattern": f"^{TAG_PATTERN}$"})
+class TagName(Text):
+    """A tag of a device."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        text = text_or_refuse(data)
+        if not is_tag(text):
+            refuse("not_a_tag", f"Must be 1 to {MAX_TAG} of: A-Z a-z 0-9 _ . : -")
+        return text
+
+
+class Tags(ListOf):
+    """Tags, of which a repeated one counts once."""
+
+    def __init__(self, **kw: Any) -> None:
+        tag = TagName(min_length=1)
+        super().__init__(tag, min_length=0, max_length=MAX_TAGS, required=False, **kw)
+
+    @override
+    def to_internal_value(self, data: object) -> list[Any]:
+        return list(dict.fromkeys(super().to_internal_value(data)))
+
+
+@extend_schema_field(
+    {
+        "title": "AttributeChanges",
+        "type": "object",
+        "maxProperties": MAX_ATTRIBUTES,
+        "description": "Attributes to set; null takes one away.",
+        "additionalProperties": {
+            "title": "AttributeChange",
+            "description": "A text, a number, or null.",
+            "anyOf": [
+                {"type": "string", "maxLength": MAX_ATTRIBUTE_TEXT, "nullable": True},
+                {"type": "number", "format": "double"},
+            ],
+        },
+    }
+)
+class AttributeChanges(Attributes):
+    """Attributes to set; null takes one away."""
+
+    child = AttributeValue(allow_null=True)

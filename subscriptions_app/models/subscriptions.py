@@ -1,0 +1,220 @@
+"""Subscriptions: one browser or phone of a channel."""
+
+import json
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, Self
+from uuid import UUID
+
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models.functions import Now
+from typing_extensions import override
+
+from channels_app.models import Channel, VapidKey
+from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES, Platform
+from pushsvc.common.store import sql
+from subscriptions_app.models.people import Person
+
+MAX_ATTRIBUTES: Final = 10
+MAX_LANGUAGE: Final = 35
+MAX_TIMEZONE: Final = 64
+
+
+_REVISIT: Final = """
+UPDATE subscriptions_app_subscription
+SET registered_at = clock_timestamp(), p256dh = %(p256dh)s, push_service = %(push_service)s{sets}
+WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
+  AND NOT is_set_aside AND expired_at IS NULL AND sha256(convert_to(auth, 'UTF8')) = %(auth)s
+  AND (%(vapid_key)s::uuid IS NULL OR vapid_key_id = %(vapid_key)s::uuid){conditions}
+RETURNING id
+"""
+# What a device may say of itself at a visit, and how it is stored.
+_SAID: Final = {
+    "attributes": "attributes = %(attributes)s::jsonb",
+    "language": "language = %(language)s",
+    "timezone": """timezone = %(timezone)s, timezone_changed_at = CASE
+      WHEN timezone = %(timezone)s THEN timezone_changed_at ELSE clock_timestamp() END""",
+}
+_BELONGS_TO: Final = """
+  AND person_id = (SELECT id FROM subscriptions_app_person
+    WHERE channel_id = %(channel)s AND external_id = %(external_id)s)"""
+_BELONGS_TO_NOBODY: Final = " AND person_id IS NULL"
+
+
+class Login(NamedTuple):
+    """Whom a device says that it belongs to. `external_id` None: to nobody. `token` proves it."""
+
+    external_id: str | None
+    token: str | None = None
+
+
+class SubscriptionQuerySet(models.QuerySet["Subscription"]):
+    def active(self) -> Self:
+        return self.filter(expired_at__isnull=True)
+
+    def expired_for(self, days: int) -> Self:
+        return self.filter(expired_at__lt=Now() - timedelta(days=days))
+
+    def revisited(
+        self,
+        channel_id: UUID,
+        platform: Platform,
+        facts: Mapping[str, Any],
+        vapid_key_id: UUID | None,
+        login: Login | None,
+    ) -> UUID | None:
+        """Stores the visit of a device whose active subscription is at the address of `facts` and
+        has its `auth`, the VAPID key if one is given, and the person of `login` if there is one.
+        None if there is no such subscription.
+
+        Raw, because the ORM has no RETURNING for an update. One statement needs no address lock: if
+        a registration changes the row meanwhile, PostgreSQL evaluates the condition again. It
+        compares hashes of `auth`, so that its time reveals nothing about the stored one.
+        """
+        parameters = {
+            **facts,
+            "channel": channel_id,
+            "platform": str(platform),
+            "digest": facts["address_sha256"],
+            "auth": sha256(facts["auth"].encode()).digest(),
+            "vapid_key": vapid_key_id,
+            "external_id": login.external_id if login else None,
+        }
+        if "attributes" in facts:
+            parameters["attributes"] = json.dumps(facts["attributes"])
+        said = tuple(name for name in _SAID if name in facts)
+        found = sql.rows(_revisit(said, login and login.external_id is not None), parameters)
+        return found[0][0] if found else None
+
+    def locked_at(
+        self, channel_id: UUID, platform: Platform | str, digests: Collection[bytes]
+    ) -> Self:
+        """The rows at these addresses, locked."""
+        rows = self.filter(channel_id=channel_id, platform=platform, address_sha256__in=digests)
+        return rows.locked_by_id()
+
+    def locked_by_id(self) -> Self:
+        """Locks the rows in the order in which all code does."""
+        return self.select_for_update(no_key=True, of=("self",)).order_by("id")
+
+    def locked_or_skipped(self) -> Self:
+        """Locks the rows for deletion. Leaves out those that others have locked, because their
+        device is registering right now."""
+        return self.select_for_update(skip_locked=True)
+
+
+@cache
+def _revisit(said: tuple[str, ...], is_linked: bool | None) -> str:
+    """`is_linked` None: whether the device has a person, or which, does not matter."""
+    conditions = {None: "", True: _BELONGS_TO, False: _BELONGS_TO_NOBODY}[is_linked]
+    sets = "".join(f", {_SAID[name]}" for name in said)
+    return _REVISIT.format(sets=sets, conditions=conditions)
+
+
+class Subscription(models.Model):
+    """Identified by channel, platform and address. Active while `expired_at` is null.
+
+    An expired subscription is kept for a while, so that a device that returns has its id and
+    attributes again. In a full channel, a row that is not `is_proven` may be deleted (room.py).
+
+    If a device registers an address without proof that it is the same device, the row that was
+    there is set aside: it expires, and becomes active again when its own device returns.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="subscriptions")
+    platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
+    address = models.TextField(help_text="The push endpoint (web) or the provider's token.")
+    address_sha256 = models.BinaryField(max_length=32, editable=False)
+    is_set_aside = models.BooleanField(default=False, db_default=False, editable=False)
+    p256dh = models.CharField(max_length=255, blank=True, default="")
+    auth = models.CharField(max_length=255, blank=True, default="")
+    vapid_key = models.ForeignKey(VapidKey, null=True, on_delete=models.PROTECT, related_name="+")
+    push_service = models.CharField(
+        max_length=100, help_text="Which service takes messages for it (pushsvc/common/endpoints)."
+    )
+    attributes: Any = models.JSONField(default=dict)
+    person = models.ForeignKey(
+        Person, null=True, on_delete=models.RESTRICT, related_name="devices", db_index=False
+    )
+    timezone = models.CharField(
+        max_length=MAX_TIMEZONE, blank=True, default="", db_default="", help_text="An IANA name."
+    )
+    timezone_changed_at = models.DateTimeField(null=True, blank=True)
+    language = models.CharField(
+        max_length=MAX_LANGUAGE, blank=True, default="", db_default="", help_text="BCP 47."
+    )
+    choices: Any = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        help_text="By category, only while the device has no person.",
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    registered_at = models.DateTimeField(
+        db_default=Now(), help_text="The last time that the device itself said it is there."
+    )
+    expired_at = models.DateTimeField(null=True, blank=True)
+    expired_code = models.CharField(max_length=64, blank=True, default="")
+    is_proven = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="A push service has taken a message for it.",
+    )
+
+    objects = SubscriptionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["channel", "platform", "address_sha256", "is_set_aside"],
+                name="subscription_place_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(is_set_aside=False) | models.Q(expired_at__isnull=False),
+                name="subscription_set_aside_expired",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(platform__in=PLATFORM_VALUES), name="subscription_platform"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(platform="web") | models.Q(vapid_key__isnull=False),
+                name="subscription_web_has_vapid_key",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["channel", "platform", "id"],
+                condition=models.Q(expired_at__isnull=True),
+                name="subscription_active",
+            ),
+            models.Index(
+                fields=["expired_at"],
+                condition=models.Q(expired_at__isnull=False),
+                name="subscription_expired",
+            ),
+            models.Index(
+                fields=["channel", "id"],
+                condition=models.Q(is_proven=False),
+                name="subscription_unproven",
+            ),
+            GinIndex(
+                fields=["attributes"],
+                opclasses=["jsonb_path_ops"],  # for @> only, at half the size
+                condition=models.Q(expired_at__isnull=True),
+                name="subscription_attributes",
+            ),
+            models.Index(
+                fields=["person"],
+                condition=models.Q(person__isnull=False),
+                name="subscription_person",
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,118 @@
+"""Reads of the people and subscriptions that a request names by their ids.
+
+An id of another channel is unknown here, like one that exists nowhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
+from subscriptions_app.segments.compiler import EVERYBODY, Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Ids without repetitions."""
+
+    external_ids: Sequence[str] = ()
+    subscription_ids: Sequence[UUID] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What was found of what was named. `devices`: how many active subscriptions on each platform,
+    each counted once. `unknown`: in the order in which they were named."""
+
+    devices: dict[Platform, int]
+    unknown: Named
+
+
+def reach_of(channel_id: UUID, named: Named, consent: Condition = EVERYBODY) -> Reach:
+    """Counts only devices that give `consent`."""
+    parameters = _ids(channel_id, named)
+    statement = _DEVICES.format(consent=consent.text)
+    counts = dict(sql.rows(statement, parameters | dict(consent.parameters)))
+    unknown = sql.rows(_UNKNOWN, parameters)
+    return Reach(
+        devices={platform: counts.get(platform, 0) for platform in Platform},
+        unknown=Named(
+            [external_id for external_id, _ in unknown if external_id is not None],
+            [subscription_id for _, subscription_id in unknown if subscription_id is not None],
+        ),
+    )
+
+
+def named_sample(channel_id: UUID, named: Named, platform: Platform, *, limit: int) -> list[UUID]:
+    """Some of the active subscriptions that are named."""
+    parameters = _ids(channel_id, named) | {"platform": platform, "limit": limit}
+    return [row[0] for row in sql.rows(_SAMPLE, parameters)]
+
+
+def _ids(channel_id: UUID, named: Named) -> dict[str, Any]:
+    people, devices = list(named.external_ids), list(named.subscription_ids)
+    return {
+        "channel": channel_id,
+        "external_ids": people + [None] * len(devices),
+        "subscription_ids": [None] * len(people) + devices,
+    }
+
+
+def found_part() -> str:
+    """The parts of a larger statement, for its WITH, that find the subscriptions of `named`, which
+    it has before them: position, channel_id, external_id, subscription_id.
+
+    They are `known` (position), of what the channel has, and `reached` (position, id, platform,
+    push_service, person_id, choices), of its active subscriptions. One that is named in two ways is
+    in it twice.
+    """
+    return _FOUND
+
+
+# Raw, because the larger statement writes recipients. LATERAL with OFFSET: each id is looked up by
+# index. For a plain join PostgreSQL may read the channel if it expects the wrong number of rows.
+_FOUND: Final = """people AS MATERIALIZED (
+  SELECT named.position, named.channel_id, person.id FROM named
+  CROSS JOIN LATERAL (
+    SELECT id FROM subscriptions_app_person
+    WHERE channel_id = named.channel_id AND external_id = named.external_id OFFSET 0) AS person
+), single AS MATERIALIZED (
+  SELECT named.position, subscription.* FROM named
+  CROSS JOIN LATERAL (
+    SELECT id, platform, push_service, person_id, choices, expired_at
+    FROM subscriptions_app_subscription
+    WHERE id = named.subscription_id AND channel_id = named.channel_id OFFSET 0) AS subscription
+), known AS (
+  SELECT position FROM people UNION ALL SELECT position FROM single
+), reached AS MATERIALIZED (
+  SELECT people.position, subscription.* FROM people
+  CROSS JOIN LATERAL (
+    SELECT id, platform, push_service, person_id, choices FROM subscriptions_app_subscription
+    WHERE person_id = people.id AND channel_id = people.channel_id AND expired_at IS NULL OFFSET 0
+  ) AS subscription
+  UNION ALL
+  SELECT position, id, platform, push_service, person_id, choices FROM single
+  WHERE expired_at IS NULL
+)"""
+
+_GIVEN: Final = f"""WITH named (channel_id, external_id, subscription_id, position)
+AS MATERIALIZED (
+  SELECT %(channel)s::uuid, given.*
+  FROM unnest(%(external_ids)s::text[], %(subscription_ids)s::uuid[]) WITH ORDINALITY AS given
+), {_FOUND}"""  # noqa: S608 - text of our own
+
+_DEVICES: Final = f"""{_GIVEN}
+SELECT platform, count(DISTINCT id) FROM reached AS subscription
+WHERE {{consent}} GROUP BY platform
+"""  # noqa: S608 - text of our own
+
+_SAMPLE: Final = f"""{_GIVEN}
+SELECT DISTINCT id FROM reached WHERE platform = %(platform)s LIMIT %(limit)s
+"""  # noqa: S608 - text of our own
+
+_UNKNOWN: Final = f"""{_GIVEN}
+SELECT external_id, subscription_id FROM named
+WHERE position NOT IN (SELECT position FROM known) ORDER BY position
+"""  # noqa: S608 - text of our own

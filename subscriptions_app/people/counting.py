@@ -1,0 +1,120 @@
+"""The only writer of persons' `active_devices`, and of what a channel counts of its subscriptions.
+
+Whoever changes subscriptions notes each change in a `Changes`, and writes all of them at the end of
+the transaction. So persons are locked after subscriptions and before the channel's counters.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from channels_app.counters import counter_add
+from pushsvc.common.store import sql
+from subscriptions_app.errors import TooManyDevices
+from subscriptions_app.models import MOST_DEVICES, Subscription
+
+
+class PersonsChanged(Exception):
+    """A person was deleted, or opted out, after the transaction read it. Repeat the transaction."""
+
+
+class Standing(NamedTuple):
+    """What counts of a subscription."""
+
+    platform: str
+    person_id: UUID | None
+    is_active: bool
+
+    @classmethod
+    def of(cls, row: Subscription) -> "Standing":
+        return cls(row.platform, row.person_id, row.expired_at is None)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a transaction changed of a channel's subscriptions. `persons`: by how many devices each
+    changed; one with 0 is held, so that nobody deletes it before the transaction ends."""
+
+    platforms: Counter[str] = field(default_factory=Counter)
+    persons: Counter[UUID] = field(default_factory=Counter)
+    stored: int = 0
+
+    def note(self, before: Standing | None, after: Standing | None) -> None:
+        """The change of one subscription. None: it is not stored."""
+        if before == after:
+            return
+        self.stored += (after is not None) - (before is not None)
+        for standing, change in ((before, -1), (after, 1)):
+            if standing is not None and standing.is_active:
+                self.platforms[standing.platform] += change
+                if standing.person_id is not None:
+                    self.persons[standing.person_id] += change
+        if after is not None and after.person_id is not None:
+            self.hold(after.person_id)
+
+    def hold(self, person_id: UUID) -> None:
+        """Whoever writes a person's row afterwards says so here. Otherwise the row would be locked
+        after the channel's counters, and two transactions could deadlock."""
+        self.persons.setdefault(person_id, 0)
+
+
+class _Person(NamedTuple):
+    """A person as the statement left it."""
+
+    active_devices: int
+    change: int
+    is_opted_out: bool
+
+    @property
+    def crossed(self) -> int:
+        """1 if this was its first device, -1 if it was its last."""
+        return (self.active_devices > 0) - (self.active_devices - self.change > 0)
+
+
+def changes_count(channel_id: UUID, changes: Changes) -> None:
+    """Adds the changes to the persons and to the channel's totals, in the caller's transaction.
+
+    Raises TooManyDevices, and PersonsChanged.
+    """
+    persons = _persons_count(changes.persons)
+    counter_add(
+        channel_id,
+        stored_subscriptions=changes.stored,
+        people=sum(person.crossed for person in persons),
+        linked_devices=changes.persons.total(),
+        **{f"{name}_subscribers": change for name, change in changes.platforms.items()},
+    )
+
+
+def _persons_count(persons: Counter[UUID]) -> list[_Person]:
+    if not persons:
+        return []
+    parameters = {"ids": list(persons), "changes": list(persons.values())}
+    counted = [_Person(*row) for row in sql.rows(_COUNT, parameters)]
+    gained = [person for person in counted if person.change > 0]
+    if len(counted) < len(persons) or any(person.is_opted_out for person in gained):
+        raise PersonsChanged
+    if any(person.active_devices > MOST_DEVICES for person in gained):
+        raise TooManyDevices
+    return counted
+
+
+# Raw, because it joins arrays, and locks rows in an order before it changes them. LATERAL, so that
+# each person is found by its id, also if PostgreSQL's statistics are old.
+_COUNT: Final = """
+WITH given AS (
+  SELECT * FROM unnest(%(ids)s::uuid[], %(changes)s::int[]) AS given (id, change) ORDER BY id
+), locked AS (
+  SELECT found.id, given.change
+  FROM given CROSS JOIN LATERAL (
+    SELECT id FROM subscriptions_app_person WHERE id = given.id FOR NO KEY UPDATE
+  ) AS found
+)
+UPDATE subscriptions_app_person AS person
+SET active_devices = active_devices + locked.change,
+  left_at = CASE WHEN active_devices + locked.change = 0
+    THEN coalesce(left_at, statement_timestamp()) END
+FROM locked WHERE person.id = locked.id
+RETURNING active_devices, locked.change, opted_out_at IS NOT NULL
+"""

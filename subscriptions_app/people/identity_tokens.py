@@ -1,0 +1,135 @@
+"""Judges identity tokens: JWTs (RFC 7519) by which an owner's backend says who a user is. Pure.
+
+The signature is checked by the algorithm of the key, whatever the token's header says. Otherwise a
+token could choose a weaker one, or use a public key as the secret of HS256.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import jwt
+from jwt.types import Options
+
+MAX_TOKEN: Final = 2_048
+MOST_SECONDS: Final = 31 * 24 * 3600
+LEEWAY_SECONDS: Final = 60
+
+
+class Broken(StrEnum):
+    """The first rule that a token breaks, and what to say of it to the owner's staff."""
+
+    MISSING = "missing", "There is no token."
+    TOO_LONG = "too_long", f"The token has more than {MAX_TOKEN:,} characters."
+    MALFORMED = "malformed", "This is not a signed JWT."
+    NO_KEY = "no_key", "The channel has no identity key."
+    UNKNOWN_KEY = "key_unknown", "`kid` names no identity key of the channel that is in use."
+    SIGNATURE = "signature", "No identity key of the channel verifies the signature."
+    CLAIM_MISSING = "claim_missing", "`sub`, `aud` or `exp` is missing or malformed."
+    EXPIRED = "expired", "`exp` is over."
+    NOT_YET = "not_yet", "`nbf` is in the future."
+    TOO_FAR = "far_ahead", "`exp` is more than 31 days ahead."
+    AUDIENCE = "audience", "`aud` is not the channel's id."
+    SUBJECT = "subject", "`sub` is not the external id of the request."
+
+    words: str
+
+    def __new__(cls, value: str, words: str) -> "Broken":
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.words = words
+        return member
+
+
+@dataclass(frozen=True)
+class VerifyingKey:
+    """`material`: the secret's text (HS256), or the PEM of the public key (ES256)."""
+
+    id: UUID
+    algorithm: str
+    material: str
+
+    @cached_property
+    def prepared(self) -> Any:
+        return jwt.get_algorithm_by_name(self.algorithm).prepare_key(self.material)
+
+
+class Judgement(NamedTuple):
+    """`broken` None: the token is good, and `subject` is the user's external id."""
+
+    broken: Broken | None
+    subject: str = ""
+
+
+def token_judge(
+    token: str | None,
+    *,
+    keys: Sequence[VerifyingKey],
+    channel_id: UUID,
+    external_id: str | None = None,
+) -> Judgement:
+    """Which rule the token breaks first. `external_id` None: `sub` may be anybody."""
+    if not keys:
+        return Judgement(Broken.NO_KEY)
+    if not token:
+        return Judgement(Broken.MISSING)
+    if len(token) > MAX_TOKEN:
+        return Judgement(Broken.TOO_LONG)
+    try:
+        named = jwt.get_unverified_header(token).get("kid")
+    except (jwt.PyJWTError, ValueError):
+        return Judgement(Broken.MALFORMED)
+    possible = [key for key in keys if named is None or str(key.id) == named]
+    found = Judgement(Broken.UNKNOWN_KEY)
+    for key in possible:
+        found = _judged_by(key, token, channel_id, external_id)
+        if found.broken != Broken.SIGNATURE:
+            break
+    return found
+
+
+def _judged_by(
+    key: VerifyingKey, token: str, channel_id: UUID, external_id: str | None
+) -> Judgement:
+    try:
+        claims = jwt.decode(
+            token,
+            key.prepared,
+            algorithms=[key.algorithm],
+            audience=str(channel_id),
+            leeway=LEEWAY_SECONDS,
+            options=_OPTIONS,
+        )
+    except jwt.PyJWTError as error:
+        return Judgement(_rule_of(error))
+    if int(claims["exp"]) > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
+        return Judgement(Broken.TOO_FAR)
+    if external_id is not None and claims["sub"] != external_id:
+        return Judgement(Broken.SUBJECT)
+    return Judgement(None, claims["sub"])
+
+
+def _rule_of(error: jwt.PyJWTError) -> Broken:
+    match error:
+        case jwt.InvalidSignatureError() | jwt.InvalidAlgorithmError():
+            return Broken.SIGNATURE
+        case jwt.ExpiredSignatureError():
+            return Broken.EXPIRED
+        case jwt.ImmatureSignatureError():
+            return Broken.NOT_YET
+        case jwt.InvalidAudienceError():
+            return Broken.AUDIENCE
+        case _:
+            return Broken.CLAIM_MISSING
+
+
+# `iat` and `jti` say nothing about who the user is, or for how long.
+_OPTIONS: Final[Options] = {
+    "require": ["sub", "aud", "exp"],
+    "verify_iat": False,
+    "verify_jti": False,
+}

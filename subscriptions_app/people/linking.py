@@ -1,0 +1,68 @@
+"""Links devices to people by the ids of their subscriptions, for backends that know these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from channels_app import audit
+from channels_app.models import Channel
+from pushsvc.common.store import sql
+from subscriptions_app.consent import choices_take_over
+from subscriptions_app.models import OPTED_OUT, Person, Subscription
+from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
+from subscriptions_app.people.persons import persons_named
+
+MOST_LINKS: Final = 1_000  # in one request
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """`count`: how many devices belong to whom the request said. `unknown`: the ids that are no
+    subscriptions of the channel."""
+
+    count: int
+    unknown: Sequence[UUID]
+
+
+def devices_link(*, channel: Channel, links: Mapping[UUID, str | None]) -> Linked:
+    """Links subscriptions to the persons with these external ids; None unlinks.
+
+    All or none: raises TooManyDevices. A device of a person who opted out ends. Safe to repeat.
+    """
+    while True:
+        try:
+            return _link(channel, links)
+        except PersonsChanged:
+            continue
+
+
+def _link(channel: Channel, links: Mapping[UUID, str | None]) -> Linked:
+    with sql.brief_transaction():
+        rows = list(Subscription.objects.filter(channel=channel, id__in=links).locked_by_id())
+        wanted = {links[row.id] for row in rows}
+        persons = persons_named(channel.pk, {each for each in wanted if each is not None})
+        changes, now = Changes(), sql.now()
+        moved = [row for row in rows if row.person_id != _id_of(persons, links[row.id])]
+        taken = [(links[row.id], row.choices) for row in moved]
+        for row in moved:
+            before = Standing.of(row)
+            person = persons.get(links[row.id] or "")
+            row.person, row.choices = person, {}
+            if person is not None and person.opted_out_at and row.expired_at is None:
+                row.expired_at, row.expired_code = now, OPTED_OUT
+            changes.note(before, Standing.of(row))
+        Subscription.objects.bulk_update(moved, ["person", "choices", "expired_at", "expired_code"])
+        changes_count(channel.pk, changes)
+        for external_id, choices in taken:
+            if external_id is not None:
+                choices_take_over(persons[external_id].pk, choices)
+        if moved:
+            note = f"Devices linked to people, or unlinked: {len(moved)}."
+            audit.record(channel, audit.Action.UPDATE, note=note)
+    known = {row.id for row in rows}
+    return Linked(len(rows), [each for each in links if each not in known])
+
+
+def _id_of(persons: Mapping[str, Person], external_id: str | None) -> UUID | None:
+    return None if external_id is None else persons[external_id].pk

@@ -1,0 +1,245 @@
+"""One person as the owner's backend sees them: what is known, opting out, and erasure.
+
+Each change locks the person's devices in the order of their ids, then the person. A device that is
+linked meanwhile is found by the person's count, and the change begins again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.db.models.functions import Coalesce, Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.store import sql
+from subscriptions_app.consent import (
+    ChoiceChanges,
+    Preference,
+    categories_of,
+    check_changes,
+    choices_merge,
+    preferences,
+)
+from subscriptions_app.models import (
+    MAX_ATTRIBUTES,
+    OPTED_OUT,
+    Person,
+    Subscription,
+    SubscriptionQuerySet,
+)
+from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
+from subscriptions_app.people.persons import persons_named
+from subscriptions_app.people.proof import proven_person
+from subscriptions_app.tags import TagChange, device_tags_change
+
+Result = TypeVar("Result")
+_UNKNOWN: Final = "The channel knows no person with this `external_id`."
+_ERASED: Final = "The person was erased."
+
+
+@dataclass(frozen=True, slots=True)
+class PersonChange:
+    """What to change of a person. `opted_out` None leaves it. An attribute or choice of None is
+    taken away."""
+
+    opted_out: bool | None = None
+    choices: ChoiceChanges = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    tags: TagChange | None = None
+
+
+def person_get(*, channel_id: UUID, external_id: str) -> Person:
+    """Raises NotFound."""
+    found = _named(channel_id, external_id).first()
+    if found is None:
+        raise NotFound(_UNKNOWN)
+    return found
+
+
+def person_devices(person: Person) -> list[Subscription]:
+    """All that are stored, active or not, the oldest first."""
+    return list(_devices_of(person).order_by("id"))
+
+
+def person_change(
+    *, channel: Channel, external_id: str, change: PersonChange, is_own: bool = False
+) -> Person:
+    """Changes the person and all devices of the person, or nothing. Safe to repeat.
+
+    Opting out ends all devices. They are active again when they register after the person opted in.
+    `is_own`: the person says it, who may not be known yet. The audit log does not keep that.
+    Raises NotFound, CategoryUnknown, and Invalid for too many attributes or tags.
+    """
+    check_changes(categories_of(channel.pk), change.choices)
+
+    def act() -> Person:
+        if is_own:
+            persons_named(channel.pk, [external_id])
+        person = person_get(channel_id=channel.pk, external_id=external_id)
+        before = audit.fields_of(person)
+        devices = list(_devices_of(person).locked_by_id())
+        _change_devices(devices, change)
+        ended = _end(devices) if change.opted_out else Changes()
+        ended.hold(person.pk)
+        changes_count(channel.pk, ended)
+        if change.choices:
+            choices_merge(person, change.choices)
+        _opt(person, out=change.opted_out)
+        person.refresh_from_db()
+        if not is_own:
+            _record(person, audit.Action.UPDATE, _words(change), before=before)
+        return person
+
+    return _repeated(act)
+
+
+def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int]) -> int:
+    """Deletes the person and everything about the addresses of the person's devices. Returns how
+    many devices. `also` deletes what the caller stores, in the same transaction, before rows of
+    subscriptions are locked, and returns how much that was: it may name somebody who never had a
+    device, or whose row was purged.
+
+    The log of recipients keeps its outcomes, with ids that no longer exist. Messages that are being
+    sent to them bounce as `unsubscribed`. Raises NotFound, also if it was done before.
+    """
+
+    def act() -> int:
+        also_erased = also()
+        person = _named(channel.pk, external_id).first()
+        if person is None and also_erased:
+            audit.record(channel, audit.Action.UPDATE, note=_note(external_id, _ERASED))
+            return 0
+        if person is None:
+            raise NotFound(_UNKNOWN)
+        addresses = list(_devices_of(person).values_list("address_sha256", flat=True))
+        # Also the rows of others at these addresses, or a dump would still hold them.
+        here = Subscription.objects.filter(channel=channel, platform__in=PLATFORM_VALUES)
+        rows = list(here.filter(address_sha256__in=addresses).locked_by_id())
+        changes = Changes()
+        for each in rows:
+            changes.note(Standing.of(each), None)
+        changes.hold(person.pk)
+        Subscription.objects.filter(id__in=[each.id for each in rows]).delete()
+        changes_count(channel.pk, changes)
+        _delete(person)
+        _record(person, audit.Action.DELETE, _ERASED)
+        return sum(each.person_id == person.pk for each in rows)
+
+    return _repeated(act)
+
+
+def person_preferences(
+    *, channel: Channel, token: str, changes: ChoiceChanges | None, opted_out: bool | None
+) -> tuple[list[Preference], bool]:
+    """What the person whom the token proves wants, after `changes`, and whether they opted out.
+    Somebody who is not known wants what categories say by default. Safe to repeat. Raises
+    IdentityOff, IdentityRefused, CategoryUnknown."""
+    external_id = proven_person(channel, token)
+    if changes or opted_out is not None:
+        change = PersonChange(opted_out=opted_out, choices=changes or {})
+        person_change(channel=channel, external_id=external_id, change=change, is_own=True)
+    known = _named(channel.pk, external_id).first()
+    wanted = preferences(categories_of(channel.pk), known.choices if known else {})
+    return wanted, bool(known and known.opted_out_at)
+
+
+def person_exported(person: Person) -> None:
+    """Records that everything known of the person was given away."""
+    _record(person, audit.Action.ACCESS, "Everything known was exported.")
+
+
+def _repeated(act: Callable[[], Result]) -> Result:
+    """In a transaction, which begins again if a device was linked to the person meanwhile."""
+    while True:
+        try:
+            with sql.brief_transaction():
+                return act()
+        except PersonsChanged:
+            continue
+
+
+def _named(channel_id: UUID, external_id: str) -> QuerySet[Person]:
+    return Person.objects.filter(channel_id=channel_id, external_id=external_id)
+
+
+def _devices_of(person: Person) -> SubscriptionQuerySet:
+    return Subscription.objects.filter(person=person)
+
+
+def _change_devices(devices: Sequence[Subscription], change: PersonChange) -> None:
+    for each in devices:
+        each.attributes = _merged(each.attributes, change.attributes)
+        if change.tags is not None:
+            device_tags_change(each.id, change.tags)
+    if change.attributes:
+        Subscription.objects.bulk_update(devices, ["attributes"])
+
+
+def _merged(attributes: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {name: value for name, value in {**attributes, **changes}.items() if value is not None}
+    if len(merged) > max(MAX_ATTRIBUTES, len(attributes)):
+        detail = f"A device would have {len(merged)}. It may have at most {MAX_ATTRIBUTES}."
+        raise Invalid([Fault("attributes", "too_many", detail)])
+    return merged
+
+
+def _end(devices: Sequence[Subscription]) -> Changes:
+    changes, now = Changes(), sql.now()
+    active = [each for each in devices if each.expired_at is None]
+    for each in active:
+        before = Standing.of(each)
+        each.expired_at, each.expired_code = now, OPTED_OUT
+        changes.note(before, Standing.of(each))
+    Subscription.objects.bulk_update(active, ["expired_at", "expired_code"])
+    return changes
+
+
+def _opt(person: Person, *, out: bool | None) -> None:
+    """While the person is locked. A device that was linked after the devices were locked is counted
+    by now."""
+    own = Person.objects.filter(pk=person.pk)
+    if out is False:
+        own.update(opted_out_at=None)
+    elif out and not own.filter(active_devices=0).update(
+        opted_out_at=Coalesce("opted_out_at", Now())
+    ):
+        raise PersonsChanged
+
+
+def _delete(person: Person) -> None:
+    """While the row is locked, nobody links a device to the person. Whoever waits for the lock
+    finds no person then."""
+    own = Person.objects.filter(pk=person.pk)
+    if own.select_for_update().first() is None or _devices_of(person).exists():
+        raise PersonsChanged
+    own.delete()
+
+
+def _record(
+    person: Person, action: audit.Action, note: str, before: Mapping[str, Any] | None = None
+) -> None:
+    after = audit.fields_of(person) if action == audit.Action.UPDATE else None
+    audit.record(person, action, before, after, note=_note(person.external_id, note))
+
+
+def _note(external_id: str, words: str) -> str:
+    """An entry says who it was only to whoever knows the external id, because entries stay when
+    the person is erased."""
+    return f"{words} SHA-256 of the id: {sha256(external_id.encode()).hexdigest()}."
+
+
+def _words(change: PersonChange) -> str:
+    """The names of what is changed, without values."""
+    named = {
+        "opting out": change.opted_out is not None,
+        "choices": bool(change.choices),
+        "attributes": bool(change.attributes),
+        "tags": change.tags is not None,
+    }
+    return f"Changed: {', '.join(name for name, is_it in named.items() if is_it) or 'nothing'}."

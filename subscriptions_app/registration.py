@@ -1,0 +1,307 @@
+"""Registers devices: finds out which subscription and person a device has, and stores its visit.
+
+Most registrations end with one of two statements: the visit of a device that is known and active,
+or the insertion of one of which nothing is known (newcomers.py). All others take locks, in the
+order that services.py states.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from channels_app.models import Channel
+from channels_app.selectors import current_vapid_key, is_enabled
+from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
+from subscriptions_app import selectors
+from subscriptions_app.addresses import address_digest, address_lock, device_address, url_spelling
+from subscriptions_app.claims import Claim, Proof
+from subscriptions_app.consent import choices_take_over
+from subscriptions_app.errors import (
+    EndpointRefused,
+    IdentityRefused,
+    PlatformNotEnabled,
+    VapidKeyUnknown,
+)
+from subscriptions_app.models import OPTED_OUT, Login, Person, Subscription
+from subscriptions_app.newcomers import newcomer_store
+from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
+from subscriptions_app.people.persons import persons_named
+from subscriptions_app.people.proof import check_login, login_refusal
+from subscriptions_app.room import RoomScarce, take_room
+from subscriptions_app.tags import TagChange, device_tags_change, device_tags_inherit
+
+REPLACED = "replaced"
+
+
+def subscription_register(
+    *,
+    channel: Channel,
+    platform: Platform,
+    address: str,
+    p256dh: str = "",
+    auth: str = "",
+    attributes: Mapping[str, Any] | None = None,
+    timezone: str | None = None,
+    language: str | None = None,
+    login: Login | None = None,
+    tags: TagChange | None = None,
+    vapid_public_key: str | None = None,
+    previous_endpoint: str | None = None,
+    previous_auth: str = "",
+    previous_subscription_id: UUID | None = None,
+) -> tuple[UUID, bool]:
+    """Returns the id of the device's subscription, and whether it is new and active. It is active,
+    unless it belongs to a person who opted out.
+
+    A device is known by its address and `auth`. It is also known if it proves that it is the device
+    of the subscription at `previous_endpoint` (by default the same address). That subscription then
+    moves to the address. The proof is its `auth`, sent as `auth` or `previous_auth`, or its id. If
+    the device has a subscription at both addresses, the previous one expires. A subscription of
+    another device at the address is replaced.
+
+    `attributes`, `timezone`, `language`, `login` and `tags` None keep what is stored. But only
+    `auth` keeps the person: a subscription that moves by its id belongs to nobody. Safe to repeat,
+    also at the same time. Raises PlatformNotEnabled, EndpointRefused, VapidKeyUnknown,
+    SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid for too many tags.
+    """
+    if not is_enabled(channel, platform):
+        raise PlatformNotEnabled("platform", platform)
+    check_login(channel, login)
+    said = {"attributes": attributes, "timezone": timezone, "language": language}
+    facts: dict[str, Any] = {
+        "p256dh": p256dh,
+        "auth": auth,
+        **_address_facts(platform, address),
+        **{name: value for name, value in said.items() if value is not None},
+    }
+    previous = address_digest(device_address(platform, previous_endpoint or address))
+    proof = Proof((auth, previous_auth), previous_subscription_id)
+    key_id = _named_vapid_key_id(channel, platform, vapid_public_key)
+    visit = _Visit(channel, platform, facts, previous, proof, key_id, login, tags)
+    return _at_once(visit) or _with_locks(visit)
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """What a device sent, checked. `previous`: the digest of its previous address."""
+
+    channel: Channel
+    platform: Platform
+    facts: Mapping[str, Any]
+    previous: bytes
+    proof: Proof
+    named_key_id: UUID | None
+    login: Login | None
+    tags: TagChange | None
+
+    @property
+    def digest(self) -> bytes:
+        return bytes(self.facts["address_sha256"])
+
+    @cached_property
+    def refusal(self) -> str | None:
+        """Why the device may not be linked as it asks."""
+        return login_refusal(self.channel, self.login) if self.login else None
+
+    def store_alone(self) -> tuple[UUID, bool] | None:
+        """Stores the visit of a known device, or a new one, in one statement. None if it takes
+        locks to decide."""
+        what = (self.platform, self.facts, self.named_key_id)
+        known_id = Subscription.objects.revisited(self.channel.pk, *what, self.login)
+        if known_id is not None:
+            return known_id, False
+        if self.refusal is not None:
+            return None
+        new_id = newcomer_store(self.channel, *what, self.login.external_id if self.login else None)
+        return None if new_id is None else (new_id, True)
+
+    def change_tags(self, subscription_id: UUID) -> None:
+        if self.tags is not None:
+            device_tags_change(subscription_id, self.tags)
+
+
+def _at_once(visit: _Visit) -> tuple[UUID, bool] | None:
+    if visit.previous != visit.digest:
+        return None
+    with sql.brief_transaction() if visit.tags else nullcontext():
+        stored = visit.store_alone()
+        if stored is not None:
+            visit.change_tags(stored[0])
+        return stored
+
+
+def _with_locks(visit: _Visit) -> tuple[UUID, bool]:
+    is_alone = False
+    while True:
+        try:
+            return _register(visit, alone=is_alone)
+        except RoomScarce:
+            is_alone = True
+        except PersonsChanged:
+            continue
+
+
+def _register(visit: _Visit, *, alone: bool) -> tuple[UUID, bool]:
+    channel, platform = visit.channel, visit.platform
+    with sql.brief_transaction():
+        digests = sorted({visit.digest, visit.previous})
+        now = _lock_addresses(channel.id, platform, digests)
+        rows = _rows_at(channel.id, platform, digests)
+        claim = Claim.of(rows, visit.digest, visit.facts["auth"], visit.proof)
+        values = {
+            **visit.facts,
+            "registered_at": now,
+            "vapid_key_id": visit.named_key_id or _kept_vapid_key_id(channel, platform, claim),
+            "person": _person_of(visit, claim),
+        }
+        return _store(visit, claim, values, alone=alone)
+
+
+def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> list[Subscription]:
+    """Locked, each with its person. A row that was linked to another person while the statement
+    waited for it comes without one; then the transaction begins again."""
+    rows = Subscription.objects.locked_at(channel_id, platform, digests).select_related("person")
+    if any(row.person_id is not None and row.person is None for row in rows):
+        raise PersonsChanged
+    return list(rows)
+
+
+def _person_of(visit: _Visit, claim: Claim) -> Person | None:
+    """Whom the device belongs to from now on. Proof is asked for only if that changes."""
+    if visit.login is None:
+        return claim.person
+    external_id = visit.login.external_id
+    if external_id is None or (claim.person and claim.person.external_id == external_id):
+        return claim.person if external_id else None
+    if visit.refusal is not None:
+        raise IdentityRefused(visit.refusal)
+    return persons_named(visit.channel.pk, [external_id])[external_id]
+
+
+def _store(
+    visit: _Visit, claim: Claim, values: dict[str, Any], *, alone: bool
+) -> tuple[UUID, bool]:
+    known, now, person = claim.known, values["registered_at"], values["person"]
+    before = Standing.of(known) if known else None
+    changes = Changes()
+    _end_others(claim, now, changes)
+    if known is None and changes.stored == 0:
+        take_room(visit.channel, changes, alone=alone)
+    is_out = person is not None and person.opted_out_at is not None
+    values |= {
+        "expired_at": now if is_out else None,
+        "expired_code": OPTED_OUT if is_out else "",
+        "is_set_aside": False,
+    }
+    choices = claim.inherited.get("choices", known.choices) if known else {}
+    if known:
+        values = {**_moved_zone(known, values), **claim.inherited, **values}
+        if person is not None or known.person_id is not None:
+            values["choices"] = {}  # a device of a person has none, nor one that was unlinked
+        subscription = _write(known, values)
+        if claim.own and claim.previous:
+            device_tags_inherit(claim.own.id, claim.previous.id)
+    else:
+        subscription = Subscription.objects.create(
+            channel=visit.channel, platform=visit.platform, **values
+        )
+    visit.change_tags(subscription.id)
+    changes.note(before, Standing.of(subscription))
+    if person is not None and choices:
+        changes.hold(person.pk)
+    changes_count(visit.channel.pk, changes)
+    if person is not None:
+        choices_take_over(person.pk, choices)
+    return subscription.id, known is None and not is_out
+
+
+def _moved_zone(known: Subscription, values: Mapping[str, Any]) -> dict[str, datetime]:
+    if values.get("timezone", known.timezone) == known.timezone:
+        return {}
+    return {"timezone_changed_at": values["registered_at"]}
+
+
+def _end_others(claim: Claim, now: datetime, changes: Changes) -> None:
+    """Expires the rows that this registration ends.
+
+    Of the other devices' rows at the address, only the oldest is set aside, because a later one had
+    no proof and may be anybody's."""
+    for each in claim.ended:
+        before = Standing.of(each)
+        if each.expired_at is None:
+            _write(each, {"expired_at": now, "expired_code": REPLACED})
+        changes.note(before, Standing.of(each))
+    if claim.displaced and claim.aside:
+        changes.note(Standing.of(claim.displaced), None)
+        claim.displaced.delete()
+    elif claim.displaced:
+        _write(claim.displaced, {"is_set_aside": True})
+
+
+def _write(subscription: Subscription, values: Mapping[str, Any]) -> Subscription:
+    for name, value in values.items():
+        setattr(subscription, name, value)
+    subscription.save(update_fields=list(values))
+    return subscription
+
+
+def _address_facts(platform: Platform, text: str) -> dict[str, Any]:
+    address = device_address(platform, text)
+    return {
+        "address": address,
+        "address_sha256": address_digest(address),
+        "push_service": _push_service(platform, address),
+    }
+
+
+def _push_service(platform: Platform, address: str) -> str:
+    if platform != Platform.WEB:
+        return TOKEN_SERVICES[platform]
+    try:
+        return check_endpoint(
+            address,
+            trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
+            allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
+        ).service
+    except EndpointNotAllowed as error:
+        raise EndpointRefused(error.reason) from error
+
+
+def _lock_addresses(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> datetime:
+    """Locks the addresses, so that one registration of an address runs at a time. Returns the time.
+
+    A row lock is not enough, because there may be no row yet, and two might be inserted or moved.
+    """
+    names = [address_lock(channel_id, platform, digest) for digest in digests]
+    locked = [sql.rows(_LOCK, {"name": name}) for name in names]
+    moment: datetime = locked[-1][0][1]
+    return moment
+
+
+def _named_vapid_key_id(channel: Channel, platform: Platform, given: str | None) -> UUID | None:
+    if platform != Platform.WEB or given is None:
+        return None
+    key_id = selectors.vapid_key_id(channel.id, url_spelling(given))
+    if key_id is None:
+        raise VapidKeyUnknown
+    return key_id
+
+
+def _kept_vapid_key_id(channel: Channel, platform: Platform, claim: Claim) -> UUID | None:
+    """The key of the row at the address, else the current key."""
+    if platform != Platform.WEB:
+        return None
+    here = claim.own or claim.current
+    return here.vapid_key_id if here else current_vapid_key(channel).id
+
+
+# Raw, because the ORM has no advisory locks.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)), clock_timestamp()"

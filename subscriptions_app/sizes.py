@@ -1,0 +1,217 @@
+"""Counts and shows the subscriptions that a rule selects.
+
+All functions read a limited number of rows, however large the channel is. Their statements are raw
+SQL, because rules are compiled to SQL, and because they need LATERAL, or a LIMIT inside a count.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from channels_app.selectors import channel_totals
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.store import sql
+from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.segments.compiler import (
+    EVERYBODY,
+    Condition,
+    compiled,
+    indexed_part,
+    required_tags,
+)
+from subscriptions_app.segments.rules import NOBODY, Rule
+from subscriptions_app.selectors import INDEX_ROWS, INDEXED_CANDIDATES, are_few_expected
+from subscriptions_app.tagged import TAGGED_CANDIDATES, smallest_tag
+
+EXACT_UP_TO: Final = 10_000
+SAMPLE_ROWS: Final = 20_000  # of a platform; smaller ones are read completely
+_RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples
+_NAMED_ROWS: Final = 1_000  # rows of a platform that are read for attributes
+_MOST_NAMES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A number of active subscriptions."""
+
+    size: int
+    estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSeen:
+    """`kinds`: `number`, `string` or both."""
+
+    name: str
+    kinds: tuple[str, ...]
+
+
+def segment_size(segment: Segment) -> Size:
+    """The size on all platforms together."""
+    sizes = audience_size(segment.channel_id, segment.rule, Platform).values()
+    return Size(sum(each.size for each in sizes), any(each.estimated for each in sizes))
+
+
+def audience_size(
+    channel_id: UUID,
+    rule: Rule | None,
+    platforms: Iterable[Platform],
+    consent: Condition = EVERYBODY,
+) -> dict[Platform, Size]:
+    """The size on each platform, without those who do not give `consent`. A rule of None is the
+    whole channel, and its size is exact if nobody can refuse.
+
+    The size of a rule is exact up to EXACT_UP_TO if the platform has fewer than SAMPLE_ROWS
+    subscriptions, or if the index on attributes finds few enough. Otherwise it is an estimate: the
+    share of a random sample of SAMPLE_ROWS, times the platform's subscribers.
+    """
+    totals = channel_totals(channel_id)
+    known = {each: int(getattr(totals, f"{each}_subscribers")) for each in platforms}
+    if rule is None and consent is EVERYBODY:
+        return {platform: Size(total, estimated=False) for platform, total in known.items()}
+    query = _Query(channel_id, rule or {"all": []}, consent)
+    sizes = {platform: _sampled(query, platform, total) for platform, total in known.items()}
+    if any(size.estimated for size in sizes.values()) and query.may_use_index():
+        by_index = _by_index(query)
+        sizes |= {each: by_index[each] for each in sizes.keys() & by_index.keys()}
+    return sizes
+
+
+def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscription]:
+    """Active subscriptions that match, newest first.
+
+    Searches each platform's newest _RECENT_ROWS, then the index on attributes. So there may be
+    others, even if it finds none.
+    """
+    query = _Query(channel_id, rule)
+    found = query.rows(_RECENT_EXAMPLES, looked_at=_RECENT_ROWS, limit=limit)
+    if len(found) < limit and query.may_use_index():
+        found += query.rows(_INDEXED_EXAMPLES, most=INDEX_ROWS, limit=limit)
+    ids = {row[0] for row in found}
+    return list(Subscription.objects.filter(id__in=ids).order_by("-id")[:limit])
+
+
+def platform_sample(
+    channel_id: UUID, rule: Rule | None, platform: Platform, *, limit: int
+) -> list[UUID]:
+    """Active subscriptions that match, among the platform's newest _RECENT_ROWS."""
+    query = _Query(channel_id, rule or {"all": []})
+    found = query.rows(_RECENT_EXAMPLES, platforms=[platform], looked_at=_RECENT_ROWS, limit=limit)
+    return [row[0] for row in found]
+
+
+def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
+    """The attributes of the channel's newest subscriptions, the most frequent first."""
+    parameters = {
+        "channel": channel_id,
+        "platforms": PLATFORM_VALUES,
+        "looked_at": _NAMED_ROWS,
+        "names": _MOST_NAMES,
+    }
+    found = sql.rows(_NAMES.format(recent=_RECENT), parameters)
+    return [AttributeSeen(name, tuple(kinds)) for name, kinds in found]
+
+
+class _Query:
+    """A channel and a rule, inserted into the statements below.
+
+    Candidates come from the smallest tag that the rule requires, or else from the index on
+    attributes.
+    """
+
+    def __init__(self, channel_id: UUID, rule: Rule, consent: Condition = EVERYBODY) -> None:
+        self._tags = required_tags(rule)
+        indexed_rule = indexed_part(rule)
+        self._has_index = indexed_rule is not None
+        matches = compiled(rule)
+        self._indexed = indexed = compiled(indexed_rule or NOBODY, prefix="indexed")
+        by_attributes = INDEXED_CANDIDATES.format(indexed=indexed.text)
+        self._fragments = {
+            "rule": f"({matches.text} AND {consent.text})",
+            "recent": _RECENT,
+            "indexed": TAGGED_CANDIDATES if self._tags else by_attributes,
+        }
+        self._parameters: dict[str, Any] = {
+            "channel": channel_id,
+            "platforms": PLATFORM_VALUES,
+            **matches.parameters,
+            **indexed.parameters,
+            **consent.parameters,
+        }
+        if self._tags:
+            self._parameters["tag"] = smallest_tag(channel_id, PLATFORM_VALUES, self._tags)
+
+    def may_use_index(self) -> bool:
+        if self._tags:
+            return True
+        return self._has_index and are_few_expected(self._indexed, INDEX_ROWS)
+
+    def rows(self, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        return sql.rows(statement.format(**self._fragments), self._parameters | parameters)
+
+
+def _sampled(query: _Query, platform: Platform, total: int) -> Size:
+    """More than EXACT_UP_TO is always an estimate, so that clients need to know only one limit."""
+    ((seen, active, matching),) = query.rows(_SAMPLE, platform=platform, sample=SAMPLE_ROWS)
+    if seen < SAMPLE_ROWS and matching <= EXACT_UP_TO:
+        return Size(matching, estimated=False)
+    return Size(round(total * matching / max(active, 1)), estimated=True)
+
+
+def _by_index(query: _Query) -> dict[Platform, Size]:
+    """Exact sizes by platform. Empty if the index finds too many rows."""
+    ((candidates, *matching),) = query.rows(_BY_INDEX, most=INDEX_ROWS)
+    if candidates == INDEX_ROWS:
+        return {}
+    sizes = zip((Platform.WEB, Platform.ANDROID, Platform.IOS), matching, strict=True)
+    return {each: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
+
+
+# Digests of addresses are random, so the first of them are a random sample. It is the same for
+# every rule, so that sizes of similar rules can be compared.
+_SAMPLE = """
+SELECT count(*), count(*) FILTER (WHERE is_active), count(*) FILTER (WHERE is_active AND {rule})
+FROM (
+  SELECT subscription.*, expired_at IS NULL AS is_active
+  FROM subscriptions_app_subscription AS subscription
+  WHERE channel_id = %(channel)s AND platform = %(platform)s
+  ORDER BY address_sha256 LIMIT %(sample)s
+) AS subscription
+"""
+
+_BY_INDEX = """
+SELECT count(*),
+  count(*) FILTER (WHERE matches AND platform = 'web'),
+  count(*) FILTER (WHERE matches AND platform = 'android'),
+  count(*) FILTER (WHERE matches AND platform = 'ios')
+FROM (
+  SELECT platform, channel_id = %(channel)s AND {rule} AS matches
+  FROM ({indexed}) AS subscription
+) AS candidate
+"""
+
+_INDEXED_EXAMPLES = """
+SELECT id FROM ({indexed}) AS subscription
+WHERE channel_id = %(channel)s AND {rule}
+ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_RECENT = """
+  SELECT recent.* FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+  CROSS JOIN LATERAL (
+    SELECT * FROM subscriptions_app_subscription AS subscription
+    WHERE channel_id = %(channel)s AND platform = wanted.platform AND expired_at IS NULL
+    ORDER BY id DESC LIMIT %(looked_at)s
+  ) AS recent
+"""
+
+_RECENT_EXAMPLES = """
+SELECT id FROM ({recent}) AS subscription WHERE {rule} ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_NAMES = """
+SELECT name, array_agg(DISTINCT jsonb_typeof(value) ORDER BY jsonb_typeof(value))
+FROM ({recent}) AS subscription, jsonb_each(subscription.attributes) AS seen (name, value)
+GROUP BY name ORDER BY count(*) DESC, name LIMIT %(names)s
+"""

@@ -1,0 +1,171 @@
+"""Reads of tags: the list of a channel's tags, and the devices of one as a source of audiences.
+
+Every read is a bounded number of steps in the index, however many devices a tag has. The statements
+are raw SQL, because rules are compiled to SQL, and because the ORM has neither LATERAL nor
+recursion.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.store import sql
+from subscriptions_app.models import Tag
+from subscriptions_app.segments.compiler import Condition
+
+MOST_COUNTED: Final = 1_000  # devices of a tag in the list
+_COMPARED: Final = 5_001  # devices of each tag that are counted to find the smallest
+_NO_ID: Final = UUID(int=0)
+_AFTER_ALL: Final = "~"  # after every character that a tag may have
+
+
+@dataclass(frozen=True, slots=True)
+class TagListed:
+    """`devices`: at most MOST_COUNTED; there are `more`."""
+
+    tag: str
+    devices: int
+    more: bool
+
+
+def tag_exists(channel_id: UUID, tag: str) -> bool:
+    own = Tag.objects.filter(channel_id=channel_id, platform__in=PLATFORM_VALUES, tag=tag)
+    return own.exists()
+
+
+def device_tags(subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """The tags of each of these devices, in their order. Devices without one are left out."""
+    found: dict[UUID, list[str]] = {}
+    rows = Tag.objects.filter(subscription__in=subscription_ids).order_by("tag")
+    for id_, tag in rows.values_list("subscription_id", "tag"):
+        found.setdefault(id_, []).append(tag)
+    return found
+
+
+def tags_page(
+    *, channel_id: UUID, limit: int, after: str = "", prefix: str = ""
+) -> list[TagListed]:
+    """The channel's tags that begin with `prefix` and follow `after`, in the order of their code
+    points. Also counts devices that have expired and are still stored."""
+    parameters = {
+        "channel": channel_id,
+        "platforms": PLATFORM_VALUES,
+        "after": after,
+        "prefix": prefix,
+        "end": prefix + _AFTER_ALL,
+        "limit": limit,
+        "most": MOST_COUNTED + 1,
+    }
+    return [
+        TagListed(tag, min(count, MOST_COUNTED), count > MOST_COUNTED)
+        for tag, count in sql.rows(_PAGE, parameters)
+    ]
+
+
+def tag_names(channel_id: UUID, *, limit: int) -> list[str]:
+    """The channel's first tags, in the order of their code points."""
+    parameters = {
+        "channel": channel_id,
+        "platforms": PLATFORM_VALUES,
+        "after": "",
+        "prefix": "",
+        "end": _AFTER_ALL,
+        "limit": limit,
+    }
+    return [str(tag) for (tag,) in sql.rows(_TAGS, parameters)]
+
+
+def smallest_tag(
+    channel_id: UUID, platforms: Sequence[str], tags: Sequence[str], after: UUID = _NO_ID
+) -> str:
+    """The tag with the fewest devices after this id, of the first _COMPARED of each."""
+    if len(tags) == 1:
+        return tags[0]
+    parameters = {
+        "channel": channel_id,
+        "platforms": list(platforms),
+        "tags": list(tags),
+        "cursor": after,
+        "most": _COMPARED,
+    }
+    return str(sql.rows(_SMALLEST, parameters)[0][0])
+
+
+def tag_window_part(audience: Condition, columns: str = "") -> str:
+    """As `window_part` of selectors, of the devices of a tag. A window counts the devices that have
+    the tag, active or not, so that its work is bounded. Parameters: those of `audience`, `channel`,
+    `platform`, `tag`, `cursor` and `window`."""
+    return f"""
+        SELECT tagged.id, push_service, {columns}
+          subscription.id IS NOT NULL AND {audience.text} AS is_recipient
+        FROM (
+          SELECT subscription_id AS id FROM subscriptions_app_tag
+          WHERE channel_id = %(channel)s AND platform = %(platform)s AND tag = %(tag)s
+            AND subscription_id > %(cursor)s
+          ORDER BY subscription_id LIMIT %(window)s
+        ) AS tagged {_ACTIVE}
+    """  # noqa: S608 - names of our own
+
+
+# For a table `tagged` of ids: its active subscriptions, and a row of NULL for each other. OFFSET 0,
+# so that PostgreSQL looks each up by its id, and never reads the channel to join it.
+_ACTIVE: Final = """LEFT JOIN LATERAL (
+  SELECT * FROM subscriptions_app_subscription
+  WHERE id = tagged.id AND expired_at IS NULL OFFSET 0
+) AS subscription ON true"""
+
+# The devices of a tag on all platforms as candidates, at most `most`.
+TAGGED_CANDIDATES: Final = f"""
+  SELECT subscription.* FROM (
+    SELECT subscription_id AS id FROM subscriptions_app_tag
+    WHERE channel_id = %(channel)s AND platform = ANY (%(platforms)s) AND tag = %(tag)s
+    LIMIT %(most)s
+  ) AS tagged {_ACTIVE}
+"""  # noqa: S608 - names of our own
+
+_SMALLEST: Final = """
+SELECT wanted.tag FROM unnest(%(tags)s::text[]) AS wanted (tag)
+ORDER BY (
+  SELECT count(*) FROM (
+    SELECT FROM subscriptions_app_tag AS own
+    WHERE channel_id = %(channel)s AND platform = ANY (%(platforms)s) AND own.tag = wanted.tag
+      AND subscription_id > %(cursor)s
+    LIMIT %(most)s
+  ) AS first
+), wanted.tag LIMIT 1
+"""
+
+# The smallest tag above a bound, by one step in the index of each platform.
+_NEXT: Final = """
+  SELECT min(first.tag) AS tag FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+  CROSS JOIN LATERAL (
+    SELECT own.tag FROM subscriptions_app_tag AS own
+    WHERE channel_id = %(channel)s AND own.platform = wanted.platform AND own.tag < %(end)s
+      AND {above}
+    ORDER BY own.tag LIMIT 1
+  ) AS first
+"""
+
+_TAGS: Final = f"""
+WITH RECURSIVE found (tag) AS (
+  ({_NEXT.format(above="own.tag > %(after)s AND own.tag >= %(prefix)s")})
+  UNION ALL
+  SELECT later.tag FROM found
+  CROSS JOIN LATERAL ({_NEXT.format(above="own.tag > found.tag")}) AS later
+  WHERE found.tag IS NOT NULL
+)
+SELECT tag FROM found WHERE tag IS NOT NULL LIMIT %(limit)s
+"""  # noqa: S608 - names of our own
+
+_PAGE: Final = f"""
+SELECT listed.tag, (
+  SELECT count(*) FROM (
+    SELECT FROM subscriptions_app_tag AS own
+    WHERE channel_id = %(channel)s AND platform = ANY (%(platforms)s) AND own.tag = listed.tag
+    LIMIT %(most)s
+  ) AS first
+)
+FROM ({_TAGS}) AS listed
+"""  # noqa: S608 - names of our own

@@ -1,0 +1,208 @@
+"""Changes of the tags of devices.
+
+A change locks the rows of its subscriptions before their tags, so changes of one device run one
+after the other, and the bound on its tags is exact.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from uuid import UUID
+
+from django.db import transaction
+
+from channels_app import audit
+from channels_app.models import Channel
+from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.store import sql
+from subscriptions_app.models import Person, Subscription, TagRemoval
+from subscriptions_app.tagged import tag_exists
+
+MAX_TAGS: Final = 100  # of a device
+MAX_MEMBERS: Final = 1_000  # ids in one request
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TagChange:
+    """What a device says of its own tags. With `replaces`, it has those of `added` afterwards and
+    no others."""
+
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    replaces: bool = False
+
+
+def device_tags_change(subscription_id: UUID, change: TagChange) -> None:
+    """Changes the tags of one device, in one round trip. Safe to repeat.
+
+    To be called in the transaction that has written, and so locked, the subscription. Raises
+    Invalid if the device would have more than MAX_TAGS.
+    """
+    parameters = {
+        "subscription": subscription_id,
+        "added": list(change.added),
+        "removed": list(change.removed),
+        "replaces": change.replaces,
+    }
+    ((count,),) = sql.rows_of_last(_CHANGE, parameters)
+    if count > MAX_TAGS:
+        detail = f"The device would have {count} tags. It may have at most {MAX_TAGS}."
+        raise Invalid([Fault("add_tags", "too_many", detail)])
+
+
+def device_tags_inherit(subscription_id: UUID, previous_id: UUID) -> None:
+    """For a device that has two subscriptions: the one that it keeps takes over the tags of the
+    other, if it has none."""
+    sql.execute(_INHERIT, {"subscription": subscription_id, "previous": previous_id})
+
+
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """`devices`: how many of the named ones have the tag now, or no longer have it. `full`: how
+    many did not get it, because they have MAX_TAGS."""
+
+    devices: int
+    full: int
+    missing_external_ids: Sequence[str]
+    missing_subscription_ids: Sequence[UUID]
+
+
+@transaction.atomic
+def tag_members_change(
+    *,
+    channel: Channel,
+    tag: str,
+    external_ids: Sequence[str],
+    subscription_ids: Sequence[UUID],
+    remove: bool,
+) -> MembersChanged:
+    """Puts the tag on these devices and on the active devices of these people, or takes it off.
+
+    Taken off, it is taken off the people's expired devices too. Safe to repeat.
+    """
+    people = dict(
+        Person.objects.filter(channel=channel, external_id__in=external_ids).values_list(
+            "external_id", "id"
+        )
+    )
+    own = Subscription.objects.filter(channel=channel)
+    named = set(own.filter(id__in=subscription_ids).values_list("id", flat=True))
+    of_people = own.filter(person__in=people.values())
+    if not remove:
+        of_people = of_people.active()
+    devices = sorted(named.union(of_people.values_list("id", flat=True)))
+    changed = _take_off(tag, devices) if remove else _put_on(tag, devices)
+    done = "taken off" if remove else "put on"
+    _note(channel, f"The tag {tag} was {done} {changed} devices.")
+    return MembersChanged(
+        devices=changed,
+        full=len(devices) - changed,
+        missing_external_ids=_without(external_ids, people),
+        missing_subscription_ids=_without(subscription_ids, named),
+    )
+
+
+@transaction.atomic
+def tag_delete(*, channel: Channel, tag: str) -> None:
+    """Has housekeeping take the tag off every device. Safe to repeat until that is done.
+
+    Raises NotFound if no device of the channel has the tag.
+    """
+    if not tag_exists(channel.pk, tag):
+        raise NotFound
+    TagRemoval.objects.get_or_create(channel_id=channel.pk, tag=tag)
+    _note(channel, f"The tag {tag} was deleted.")
+
+
+def deleted_tags_purge(limit: int) -> int:
+    """Takes the tag that was deleted first off at most `limit` devices. Returns off how many.
+
+    Devices that are registering right now are left to the next call.
+    """
+    with transaction.atomic():
+        removals = TagRemoval.objects.select_for_update(skip_locked=True).order_by("asked_at")
+        removal = removals.first()
+        if removal is None:
+            return 0
+        parameters = {"channel": removal.channel_id, "tag": removal.tag, "limit": limit}
+        purged = sql.execute(_PURGE, parameters)
+        if not tag_exists(removal.channel_id, removal.tag):
+            removal.delete()
+    return purged
+
+
+def _put_on(tag: str, devices: Sequence[UUID]) -> int:
+    parameters = {"devices": _locked(devices), "tag": tag, "most": MAX_TAGS}
+    return int(sql.rows_of_last(_PUT_ON, parameters)[0][0])
+
+
+def _take_off(tag: str, devices: Sequence[UUID]) -> int:
+    sql.execute(_TAKE_OFF, {"devices": _locked(devices), "tag": tag})
+    return len(devices)
+
+
+def _locked(devices: Sequence[UUID]) -> list[UUID]:
+    """Those that still exist, locked, so that nobody else changes their tags now."""
+    rows = Subscription.objects.filter(id__in=devices).locked_by_id()
+    return list(rows.values_list("id", flat=True))
+
+
+def _note(channel: Channel, note: str) -> None:
+    audit.record(channel, audit.Action.UPDATE, note=note)
+
+
+def _without(given: Sequence[T], known: Iterable[T]) -> list[T]:
+    found = set(known)
+    return [each for each in dict.fromkeys(given) if each not in found]
+
+
+# Raw, because the ORM has no INSERT … SELECT. A tag that stays is not written again.
+_CHANGE = """
+DELETE FROM subscriptions_app_tag
+WHERE subscription_id = %(subscription)s
+  AND (tag = ANY (%(removed)s) OR %(replaces)s AND NOT tag = ANY (%(added)s));
+INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
+SELECT channel_id, platform, unnest(%(added)s::text[]), id
+FROM subscriptions_app_subscription WHERE id = %(subscription)s
+ON CONFLICT DO NOTHING;
+SELECT count(*) FROM subscriptions_app_tag WHERE subscription_id = %(subscription)s
+"""
+
+_INHERIT = """
+INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
+SELECT channel_id, platform, tag, %(subscription)s
+FROM subscriptions_app_tag AS tag WHERE subscription_id = %(previous)s
+  AND NOT EXISTS (SELECT FROM subscriptions_app_tag WHERE subscription_id = %(subscription)s)
+ON CONFLICT DO NOTHING
+"""
+
+_PUT_ON = """
+INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
+SELECT channel_id, platform, %(tag)s, id FROM subscriptions_app_subscription AS subscription
+WHERE id = ANY (%(devices)s::uuid[])
+  AND (SELECT count(*) FROM subscriptions_app_tag AS own
+       WHERE own.subscription_id = subscription.id) < %(most)s
+ORDER BY id
+ON CONFLICT DO NOTHING;
+SELECT count(*) FROM subscriptions_app_tag
+WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s
+"""
+
+_TAKE_OFF = """
+DELETE FROM subscriptions_app_tag
+WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s
+"""
+
+# A platform is named, so that PostgreSQL reads the tag's range of the primary key. A row that
+# somebody locked is skipped, so that this never waits and nobody deadlocks with it.
+_PURGE = """
+DELETE FROM subscriptions_app_tag AS purged USING (
+  SELECT channel_id, platform, tag, subscription_id FROM subscriptions_app_tag
+  WHERE channel_id = %(channel)s AND platform IN ('web', 'android', 'ios') AND tag = %(tag)s
+  LIMIT %(limit)s
+  FOR UPDATE SKIP LOCKED
+) AS old
+WHERE purged.channel_id = old.channel_id AND purged.platform = old.platform
+  AND purged.tag = old.tag AND purged.subscription_id = old.subscription_id
+"""

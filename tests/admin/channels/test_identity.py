@@ -1,0 +1,152 @@
+"""A channel's identity keys in the console, and the test of tokens."""
+
+import time
+
+import jwt
+import pytest
+from auditlog.models import LogEntry
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.urls import reverse
+
+from channels_app.identity_keys import identity_key_create
+from channels_app.models import IdentityKey
+from channels_app.selectors import identity_keys
+from tests.admin.support import signed_in
+
+
+def page_of(house):
+    return reverse("admin:channel_identity", args=[house.channel.pk])
+
+
+@pytest.fixture
+def manager(alice):
+    return signed_in(alice.members["manager"])
+
+
+def public_pem():
+    return (
+        ec.generate_private_key(ec.SECP256R1())
+        .public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        .decode()
+    )
+
+
+def token_of(house, secret, **claims):
+    said = {"sub": "user-42", "aud": str(house.channel.pk), "exp": int(time.time()) + 600}
+    return jwt.encode(said | claims, secret, algorithm="HS256")
+
+
+def test_a_secret_is_shown_once_and_never_again(alice, manager):
+    answer = manager.post(page_of(alice), {"do": "secret"})
+
+    secret = answer.context["secret"]
+    assert secret.startswith("psi_")
+    assert secret in answer.content.decode()
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert secret not in manager.get(page_of(alice)).content.decode()
+    told = str(list(LogEntry.objects.values_list("changes", "object_repr", "additional_data")))
+    assert secret not in told
+    [key] = identity_keys(alice.channel.pk)
+    assert LogEntry.objects.get_for_object(key).get().actor == alice.members["manager"]
+
+
+def test_a_public_key_is_added_and_a_private_one_is_refused(alice, manager):
+    manager.post(page_of(alice), {"do": "public", "public_key": public_pem()})
+    assert [key.algorithm for key in identity_keys(alice.channel.pk)] == ["ES256"]
+
+    for text in ("-----BEGIN PRIVATE KEY-----", "nothing of the kind", ""):
+        answer = manager.post(page_of(alice), {"do": "public", "public_key": text}, follow=True)
+        assert "key" in str(next(iter(answer.context["messages"])))
+    assert len(identity_keys(alice.channel.pk)) == 1
+
+
+def test_a_fifth_key_is_refused(alice, manager):
+    for _ in range(4):
+        manager.post(page_of(alice), {"do": "secret"})
+
+    answer = manager.post(page_of(alice), {"do": "secret"}, follow=True)
+
+    assert "4 identity keys" in str(next(iter(answer.context["messages"])))
+    assert len(identity_keys(alice.channel.pk)) == 4
+
+
+def test_a_retired_key_is_gone_from_the_page_and_the_audit_log_knows(alice, manager):
+    key, _ = identity_key_create(channel=alice.channel, public_key=None)
+
+    manager.post(page_of(alice), {"do": "retire", "key": key.pk})
+
+    assert str(key.pk) not in manager.get(page_of(alice)).content.decode()
+    assert LogEntry.objects.get_for_object(key).filter(actor=alice.members["manager"]).exists()
+
+
+def test_another_channels_key_cannot_be_retired(alice, bob, manager):
+    theirs, _ = identity_key_create(channel=bob.channel, public_key=None)
+
+    assert manager.post(page_of(alice), {"do": "retire", "key": theirs.pk}).status_code == 404
+    assert identity_keys(bob.channel.pk) == [theirs]
+    assert manager.get(page_of(bob)).status_code == 404
+
+
+@pytest.mark.parametrize("role", ["viewer", "sender", "editor"])
+def test_a_member_without_the_manager_role_reads_and_changes_nothing(alice, role):
+    key, _ = identity_key_create(channel=alice.channel, public_key=None)
+    client = signed_in(alice.members[role])
+
+    page = client.get(page_of(alice))
+    assert str(key.pk) in page.content.decode()
+    assert 'value="retire"' not in page.content.decode()
+    for what in ({"do": "secret"}, {"do": "public"}, {"do": "retire", "key": key.pk}):
+        assert client.post(page_of(alice), what).status_code == 403
+    assert [each.retired_at for each in IdentityKey.objects.all()] == [None]
+
+
+@pytest.mark.parametrize(
+    ("claims", "says"),
+    [
+        ({}, "It proves that the user is “user-42”"),
+        ({"exp": 1_700_000_000}, "exp is over"),
+        ({"exp": 4_000_000_000}, "exp is more than 31 days ahead"),
+        ({"aud": "another"}, "aud is not the channel&#x27;s id"),
+    ],
+)
+def test_the_tester_names_the_rule_that_a_token_breaks(alice, claims, says):
+    _, secret = identity_key_create(channel=alice.channel, public_key=None)
+    viewer = signed_in(alice.members["viewer"])
+
+    answer = viewer.post(page_of(alice), {"do": "test", "token": token_of(alice, secret, **claims)})
+
+    assert says in answer.content.decode()
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("token", ["", "nothing", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "é" * 3000])
+def test_the_tester_refuses_what_is_no_token(alice, token):
+    identity_key_create(channel=alice.channel, public_key=None)
+    viewer = signed_in(alice.members["viewer"])
+
+    answer = viewer.post(page_of(alice), {"do": "test", "token": token})
+
+    assert (answer.status_code, answer.context["judgement"].subject) == (200, "")
+    assert answer.context["judgement"].broken is not None
+
+
+def test_the_tester_says_that_a_secret_cannot_be_decrypted(alice):
+    _, secret = identity_key_create(channel=alice.channel, public_key=None)
+    IdentityKey.objects.update(secret_encrypted="x")
+    viewer, tested = signed_in(alice.members["viewer"]), token_of(alice, secret)
+
+    answer = viewer.post(page_of(alice), {"do": "test", "token": tested}, follow=True)
+
+    assert "cannot be decrypted" in answer.content.decode()
+
+
+def test_the_page_says_in_red_what_trust_means(alice, manager):
+    assert "receive anybody" not in manager.get(page_of(alice)).content.decode()
+    alice.channel.identity = "trust"
+    alice.channel.save(update_fields=["identity"])
+
+    page = manager.get(page_of(alice)).content.decode()
+
+    assert 'data-tone="bad">\n  <strong>Anyone can receive anybody' in page

@@ -1,0 +1,165 @@
+"""Buttons, and what is for one platform alone, in the forms that write a notification."""
+
+import pytest
+from django.urls import reverse
+
+from notifications_app.admin import compose_extras
+from notifications_app.admin.compose_labels import label_of
+from notifications_app.content_schema import Action, AndroidContent, IosContent, WebContent
+from notifications_app.models import Draft, Notification
+from tests.admin.notifications.composing import (
+    COMPOSE,
+    duplicate,
+    faults,
+    send,
+    shown_in,
+    written,
+)
+from tests.admin.notifications.test_actions import scheduled
+from tests.admin.notifications.test_edit import edited
+from tests.api.test_send_platforms import FULL
+
+pytestmark = pytest.mark.django_db
+TYPED = {
+    "actions.0.id": "buy",
+    "actions.0.title": "Buy",
+    "actions.1.id": "",
+    "web.title.none": "on",
+    "web.silent": "on",
+    "android.count": "3",
+    "ios.relevance_score": "0.5",
+    "ios.subtitle": "",
+}
+
+
+def test_what_is_typed_is_sent(sender, alice):
+    send(sender, written(alice, **TYPED))
+
+    assert Notification.objects.get().extras == {
+        "actions": [{"id": "buy", "title": "Buy"}],
+        "web": {"title": None, "silent": True},
+        "android": {"count": 3},
+        "ios": {"relevance_score": 0.5},
+    }
+
+
+def test_what_the_api_was_given_is_the_same_after_a_form(everything):
+    assert compose_extras.nested(compose_extras.flat(everything)) == everything
+
+
+@pytest.fixture
+def everything():
+    translations = {"de": {"title": "Brot", "actions": {"buy": "Kaufen"}}, "pt-BR": {"body": "x"}}
+    return FULL | {"translations": translations}
+
+
+def test_a_copy_and_its_draft_have_all_of_it(sender, alice, everything):
+    page = duplicate(sender, scheduled(alice.channel, extras=everything))
+    send(sender, shown_in(page) | {"channel": str(alice.channel.pk)})
+
+    assert Notification.objects.latest("created_at").extras == everything
+    assert Draft.objects.count() == 1
+
+
+def test_an_edit_leaves_it_alone(sender, alice, everything):
+    notification = scheduled(alice.channel, extras=everything)
+
+    after, _ = edited(sender, notification)
+    assert (after.extras, after.edited_at) == (everything, None)
+    after, _ = edited(sender, notification, body="Other text", **{"web.tag": "other"})
+    assert after.extras == everything | {"web": everything["web"] | {"tag": "other"}}
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"ios.badge": "three"}, "ios"),
+        ({"ios.soung": "ding"}, "ios"),
+        ({"ios.sound": "a", "ios.sound.name.x": "b"}, "ios"),
+        ({"web.": "x"}, "web"),
+        ({"translations.de_DE.title": "x"}, "translations"),
+        ({"translations.de.actions.none": "x"}, "translations"),
+        ({"actions.x": "y"}, "actions"),
+        ({"actions.0.id": "a b", "actions.0.title": "A"}, "actions"),
+        ({"android.color": "red"}, "android"),
+        ({"ios.relevance_score": "nan"}, "ios"),
+    ],
+)
+def test_a_fault_is_told_at_its_part_of_the_form(sender, alice, typed, field):
+    assert list(faults(sender, written(alice, **typed))) == [field]
+
+
+def test_a_text_that_the_database_cannot_hold_is_refused(sender, alice):
+    answer = sender.post(reverse("admin:draft_save"), written(alice, **{"web.tag": "a\x00b"}))
+    assert (answer.status_code, Draft.objects.count()) == (400, 0)
+
+
+def page_of(sender, house, **typed):
+    return sender.post(COMPOSE, written(house, **typed) | {"step": "edit"}).content.decode()
+
+
+def test_every_field_of_the_api_has_an_input(sender, alice):
+    page = page_of(sender, alice, **{"actions.0.id": "buy", "add_language": "pt-BR"})
+
+    for platform, content in (
+        ("web", WebContent),
+        ("android", AndroidContent),
+        ("ios", IosContent),
+    ):
+        assert all(f'name="{platform}.{name}"' in page for name in content().fields)
+    for name in ("title", "body", "url", "image", "actions.buy"):
+        assert f'name="translations.pt-BR.{name}"' in page
+    assert 'name="actions.2.icon"' in page
+
+
+def test_every_field_is_named_in_plain_words_with_its_name_in_the_api_below(sender, alice):
+    page = page_of(sender, alice, add_language="de")
+    for group, content in (
+        ("web", WebContent),
+        ("android", AndroidContent),
+        ("ios", IosContent),
+        ("actions.0", Action),
+    ):
+        for name in content().fields:
+            assert label_of(f"{group}.{name}") not in {name, f"{group}.{name}"}
+            assert f">{group}.{name}</code>" in page
+    assert "also while the user wants to focus</option>" in page
+
+
+def test_what_was_typed_is_shown_again(sender, alice):
+    typed = {
+        "web.silent": "off",
+        "web.title.none": "on",
+        "ios.sound.name": "ding",
+        "ios.badge": "7",
+    }
+    page = page_of(sender, alice, **typed)
+
+    assert '<option value="off" selected>no</option>' in page
+    assert 'name="web.title.none" value="on" checked' in page
+    assert 'name="ios.badge" value="7"' in page
+    assert '<input type="hidden" name="ios.sound.name" value="ding">' in page
+
+
+@pytest.mark.parametrize("tag", ["german language", '"><script>', "de_DE", "a.b"])
+def test_only_a_language_is_added(sender, alice, tag):
+    assert 'name="translations.' not in page_of(sender, alice, add_language=tag)
+
+
+def test_the_review_shows_buttons_languages_and_platforms(sender, alice):
+    typed = TYPED | {"translations.de.title": "Brot & Butter"}
+    page = sender.post(COMPOSE, written(alice, **typed) | {"step": "review"}).content.decode()
+
+    for words in (
+        "<dt>Buttons</dt><dd>Buy</dd>",
+        "Brot &amp; Butter",
+        "Only on Android",
+        "Number on the app&#x27;s icon: 3",
+    ):
+        assert words in page
+
+
+def test_a_fault_says_which_field_it_is_about(sender, alice):
+    assert faults(sender, written(alice, **{"ios.badge": "three"})) == {
+        "ios": ["Number on the app's icon: Must be a whole number."]
+    }

@@ -1,0 +1,307 @@
+"""A provider, or somebody in its place, whose answers must not sign anybody in."""
+
+import time
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from joserfc.jwk import RSAKey
+
+from channels_app.models import ProviderLink
+from channels_app.sign_in import provider
+from tests.admin.sign_in import providers
+from tests.admin.sign_in.providers import START, begin, come_back, forging_provider
+from tests.admin.sign_in.test_provider import who
+
+OTHERS = RSAKey.generate_key(2048, {"kid": "one"})
+
+
+@pytest.fixture(scope="module")
+def _forger():
+    with forging_provider() as forger:
+        yield forger
+
+
+@pytest.fixture
+def forger(_forger, settings, alice):
+    """A provider for whom Alice's viewer is known."""
+    _forger.reset()
+    providers.use(settings, _forger.issuer)
+    user = alice.members["viewer"]
+    user.email = "viewer@example.com"
+    user.save()
+    return _forger
+
+
+def signed_in_as(forger, **changes):
+    client = Client()
+    come_back(client, begin(forger, client), **changes)
+    return who(client)
+
+
+def test_an_honest_answer_signs_in(forger):
+    """Otherwise all others might be refused for another reason."""
+    assert signed_in_as(forger) == "alice-viewer"
+    assert forger.asked == ["/.well-known/openid-configuration", "/token", "/jwks"]
+
+
+def test_the_request_has_pkce_state_and_nonce(forger):
+    parameters = begin(forger, Client())
+
+    assert parameters["code_challenge_method"] == "S256"
+    assert len(parameters["code_challenge"]) == 43
+    assert len(parameters["state"]) >= 20
+    assert len(parameters["nonce"]) >= 20
+    assert parameters["redirect_uri"] == f"{providers.PUBLIC}{providers.CALLBACK}"
+    assert parameters["scope"] == "openid email"
+
+
+LONG_AGO, LONG_FROM_NOW = 1_000_000_000, 4_000_000_000  # 2001 and 2096
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "another-client"},
+        {"aud": ["another-client"], "azp": providers.CLIENT},
+        {"aud": None},
+        {"azp": "another-client"},
+        {"iss": "https://accounts.example.com"},
+        {"iss": None},
+        {"exp": LONG_AGO},
+        {"exp": None},
+        {"iat": LONG_FROM_NOW},
+        {"nonce": "another"},
+        {"nonce": None},
+        {"sub": None},
+        {"sub": ""},
+        {"sub": 7},
+        {"sub": "s" * 256},
+        {"sub": "a\x00b"},
+        {"email_verified": False},
+        {"email_verified": "true"},
+        {"email_verified": 1},
+        {"email_verified": None},
+        {"email": ["viewer@example.com"]},
+        {"email": "viewer@example.com\x00"},
+    ],
+    ids=str,
+)
+def test_a_token_with_wrong_claims_signs_nobody_in(forger, claims):
+    forger.claims = claims
+
+    assert signed_in_as(forger) is None
+    assert not ProviderLink.objects.exists()
+
+
+def test_a_token_without_a_signature_signs_nobody_in(forger):
+    header, payload, _ = forger.id_token().split(".")
+    client = Client()
+    parameters = begin(forger, client)
+    _, payload, _ = forger.id_token().split(".")
+    none = "eyJhbGciOiJub25lIn0"  # {"alg":"none"}
+    bearer = {"access_token": "access", "token_type": "Bearer"}
+    for forged in (f"{none}.{payload}.", f"{header}.{payload}.", f"{header}.{payload}"):
+        forger.answers["/token"] = bearer | {"id_token": forged}
+        come_back(client, parameters)
+        assert who(client) is None
+        parameters = begin(forger, client)
+        _, payload, _ = forger.id_token().split(".")
+
+
+def test_a_token_signed_by_anothers_key_signs_nobody_in(forger):
+    forger.key = OTHERS
+
+    assert signed_in_as(forger) is None
+
+
+def test_a_token_signed_by_the_clients_secret_signs_nobody_in(forger):
+    """Nor by the provider's public key, as a secret."""
+    forger.header, forger.key = {"alg": "HS256", "kid": "one"}, forger.secret_as_key()
+
+    assert signed_in_as(forger) is None
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"access_token": "a", "token_type": "Bearer"}, [], "text", b"no json", b"\xff"]
+)
+def test_an_answer_without_a_token_signs_nobody_in(forger, answer):
+    forger.answers["/token"] = answer
+
+    assert signed_in_as(forger) is None
+
+
+def test_new_keys_of_the_provider_are_read(forger):
+    assert signed_in_as(forger) == "alice-viewer"
+    forger.keys = [RSAKey.generate_key(2048, {"kid": "two"})]
+    forger.header, forger.key = {"alg": "RS256", "kid": "two"}, forger.keys[0]
+
+    assert signed_in_as(forger) == "alice-viewer"
+    assert forger.asked.count("/jwks") == 2
+
+
+@pytest.mark.parametrize("state", ["another", "", None])
+def test_an_answer_with_another_state_signs_nobody_in(forger, state):
+    assert signed_in_as(forger, state=state) is None
+    assert "/token" not in forger.asked
+
+
+def test_who_started_nothing_makes_the_service_ask_nothing(forger):
+    assert come_back(Client(), {"state": "made-up"}).status_code == 403
+    assert forger.asked == []
+
+
+def test_an_answer_that_comes_too_late_signs_nobody_in(forger, monkeypatch):
+    monkeypatch.setattr(provider, "SIGN_IN_SECONDS", -1)
+
+    assert signed_in_as(forger) is None
+    assert "/token" not in forger.asked
+
+
+def test_only_the_newest_of_a_browsers_starts_counts(forger):
+    client = Client()
+    first = begin(forger, client)
+    begin(forger, client)
+
+    come_back(client, first)
+    assert who(client) is None
+    assert sum(name.startswith("_state") for name in client.session.keys()) == 1  # noqa: SIM118
+
+
+def test_an_answer_of_another_issuer_signs_nobody_in(forger):
+    assert signed_in_as(forger, iss="https://accounts.example.com") is None
+    assert signed_in_as(forger, iss=forger.issuer) == "alice-viewer"
+
+
+def test_an_answer_must_name_its_issuer_if_the_provider_says_so(forger):
+    forger.metadata["authorization_response_iss_parameter_supported"] = True
+
+    assert signed_in_as(forger) is None
+    assert signed_in_as(forger, iss=forger.issuer) == "alice-viewer"
+
+
+def test_userinfo_about_somebody_else_signs_nobody_in(forger):
+    forger.claims = {"email": None, "email_verified": None}
+    forger.userinfo = {"email": "viewer@example.com", "email_verified": True, "sub": "another"}
+    assert signed_in_as(forger) is None
+
+    forger.userinfo["sub"] = "subject"
+    assert signed_in_as(forger) == "alice-viewer"
+
+
+@pytest.mark.parametrize("address", ["\u017fam@example.com", "sam@example.com", "SAM@EXAMPLE.COM"])
+def test_a_letter_that_only_looks_like_another_case_is_another_address(forger, alice, address):
+    """The upper case of a long s is S, but a mail to one does not reach the other."""
+    viewer = alice.members["viewer"]
+    viewer.email = "sam@example.com"
+    viewer.save()
+    forger.claims = {"email": address}
+
+    assert signed_in_as(forger) == ("alice-viewer" if address.isascii() else None)
+
+
+def start(forger):
+    return Client().get(START).status_code
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "https://accounts.example.com"},
+        {"issuer": None},
+        {"jwks_uri": None},
+        {"token_endpoint": "file:///etc/passwd"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+    ],
+    ids=str,
+)
+def test_a_document_of_another_issuer_or_with_odd_addresses_is_not_used(forger, change):
+    forger.metadata |= change
+
+    assert start(forger) == 503
+    forger.reset()
+    assert start(forger) == 302  # a failure is not kept
+
+
+@pytest.mark.parametrize("answer", [b"no json", [], "text", b"x" * (600 * 1024)], ids=len)
+def test_an_odd_or_endless_document_is_not_used(forger, answer):
+    forger.answers["/.well-known/openid-configuration"] = answer
+
+    assert start(forger) == 503
+
+
+def redirect(handler):
+    handler.send_response(302)
+    handler.send_header("Location", "/jwks")
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
+def drip(handler):
+    """A byte at a time, and no end."""
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        while True:
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.02)
+    except OSError:
+        pass
+
+
+def fall_silent(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "5")
+    handler.end_headers()
+    handler.rfile.read(1)
+
+
+@pytest.mark.parametrize("behaviour", [redirect, drip, fall_silent])
+def test_redirects_and_answers_without_an_end_are_given_up(forger, settings, behaviour):
+    settings.OIDC_SECONDS = 0.5
+    forger.answers["/.well-known/openid-configuration"] = behaviour
+
+    assert start(forger) == 503
+    assert "/jwks" not in forger.asked
+
+
+def test_a_provider_that_is_away_is_told(forger, settings):
+    client = Client()
+    parameters = begin(forger, client)
+    settings.OIDC_SECONDS = 0.5
+    forger.answers["/token"] = fall_silent
+    answer = come_back(client, parameters)
+
+    assert answer.status_code == 503
+    assert "does not answer as it should" in answer.content.decode()
+
+
+def test_an_answer_is_used_up_also_if_the_provider_is_away(forger):
+    client = Client()
+    parameters = begin(forger, client)
+    forger.answers["/token"] = redirect
+    assert come_back(client, parameters).status_code == 503
+    del forger.answers["/token"]
+
+    assert come_back(client, parameters).status_code == 403
+    assert who(client) is None
+    assert forger.asked.count("/token") == 1
+
+
+def test_an_answer_is_used_up_also_if_it_is_a_denial(forger):
+    client = Client()
+    parameters = begin(forger, client)
+    come_back(client, parameters, error="access_denied")
+
+    assert come_back(client, parameters).status_code == 403
+    assert who(client) is None
+    assert "/token" not in forger.asked
+
+
+def test_starts_of_an_address_are_limited(forger, settings):
+    """Each stores a session, for ten minutes."""
+    settings.SIGN_INS_PER_MINUTE = 2
+
+    assert [start(forger) for _ in range(3)] == [302, 302, 429]
+    assert Session.objects.count() == 2

@@ -1,0 +1,99 @@
+"""A channel's categories in the console, and the category of a notification that staff write."""
+
+import pytest
+from django.urls import reverse
+
+from notifications_app.models import Notification
+from subscriptions_app.models import Category
+from subscriptions_app.people.linking import devices_link
+from subscriptions_app.person import PersonChange, person_change
+from tests.admin.support import signed_in
+from tests.factories import add_each, make_category
+
+
+@pytest.fixture
+def offers(alice):
+    return make_category(alice.channel, "offers", default=False)
+
+
+def page_of(house):
+    return reverse("admin:channel_categories", args=[house.channel.pk])
+
+
+def post(house, role, **fields):
+    return signed_in(house.members[role]).post(page_of(house), fields)
+
+
+def test_every_member_sees_the_categories_with_what_subscribers_chose(alice, bob, offers):
+    chosen = [{"choices": choices} for choices in ({"offers": True}, {"offers": False}, {}, {})]
+    *_, linked = add_each(alice.channel, chosen)
+    devices_link(channel=alice.channel, links={linked.id: "user-42"})
+    change = PersonChange(choices={"offers": True})
+    person_change(channel=alice.channel, external_id="user-42", change=change)
+    add_each(bob.channel, [{"choices": {"offers": True}}] * 3)
+
+    page = signed_in(alice.members["viewer"]).get(page_of(alice))
+
+    (seen,) = page.context["categories"]
+    assert (seen.category, seen.wanted, seen.refused) == (offers, 2, 1)
+    assert page.context["looked_at"] == 4
+    assert 'name="do"' not in page.content.decode()
+
+
+def test_an_editor_creates_and_changes_a_category(alice):
+    add = {"do": "add", "key": "news", "name": "News", "default": "on"}
+    assert post(alice, "editor", **add).status_code == 302
+    category = Category.objects.get()
+    assert (category.key, category.name, category.chosen_by_default) == ("news", "News", True)
+
+    change = {"do": "change", "key": "news", "name": "All news", "description": "Daily"}
+    assert post(alice, "editor", **change).status_code == 302
+    category.refresh_from_db()
+    assert (category.name, category.description) == ("All news", "Daily")
+    assert category.chosen_by_default is False
+
+
+@pytest.mark.parametrize("fields", [{"key": "No Key"}, {"name": ""}, {"key": "offers"}])
+def test_a_fault_is_shown_and_nothing_is_stored(alice, offers, fields):
+    client = signed_in(alice.members["editor"])
+    form = {"do": "add", "key": "news", "name": "News"} | fields
+    page = client.post(page_of(alice), form, follow=True)
+    assert len(list(page.context["messages"])) == 1
+    assert Category.objects.get() == offers
+
+
+def test_roles_may_do_what_they_may_do_elsewhere(alice, offers):
+    change = {"do": "change", "key": "offers", "name": "Mine"}
+    assert post(alice, "sender", **change).status_code == 403
+    for act in ({"do": "archive", "key": "offers"}, {"do": "require", "required": "yes"}):
+        assert post(alice, "editor", **act).status_code == 403
+        assert post(alice, "manager", **act).status_code == 302
+    offers.refresh_from_db()
+    alice.channel.refresh_from_db()
+    assert offers.archived_at is not None
+    assert alice.channel.category_required is True
+
+
+def test_a_category_of_another_account_is_missing(alice, bob):
+    make_category(bob.channel, "theirs")
+    for act in ({"do": "archive"}, {"do": "change", "name": "Mine"}):
+        assert post(alice, "manager", key="theirs", **act).status_code == 404
+    assert signed_in(alice.members["owner"]).get(page_of(bob)).status_code == 404
+
+
+def test_staff_choose_the_category_of_a_notification(alice, offers):
+    client = signed_in(alice.members["sender"])
+    compose = reverse("admin:notification_compose")
+    url = f"{compose}?channel={alice.channel.pk}"
+    assert '<option value="offers">' in client.get(url).content.decode()
+    form = {"channel": str(alice.channel.pk), "body": "Bread", "platforms": "web"}
+    form |= {"category": "offers", "ttl_number": "1", "ttl_unit": "days", "when": "now"}
+
+    review = client.post(compose, form | {"step": "review"})
+    assert "who want the category" in review.content.decode()
+    sent = client.post(compose, form | {"step": "send", "key": "compose-1"})
+
+    assert sent.status_code == 302, sent.content
+    assert Notification.objects.get().category == "offers"
+    page = client.get(sent.headers["Location"]).content.decode()
+    assert "offers" in page

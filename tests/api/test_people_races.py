@@ -1,0 +1,135 @@
+"""Devices that are linked, expire and change at the same time, and people who are deleted."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.db.models.functions import Now
+
+from channels_app.selectors import channel_totals
+from notifications_app import retention
+from pushsvc.common.store import sql
+from subscriptions_app.models import Login, Person, Subscription
+from subscriptions_app.people.linking import devices_link
+from subscriptions_app.people.persons import LEFT_DAYS, TRUSTED_LEFT_DAYS, people_purge
+from subscriptions_app.services import (
+    GoneSubscription,
+    subscription_unsubscribe,
+    subscriptions_expire,
+)
+from tests.api.devices import HERE
+from tests.factories import add_subscriptions, browser_keys, make_channel, register
+from tests.pipeline.support import assert_people_exact, in_threads, until, waiting_sessions
+
+
+@pytest.fixture
+def channel(transactional_db):
+    return make_channel(identity="trust")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sixteen_threads_link_one_device_to_two_people(channel):
+    keys = browser_keys()
+
+    def signs_in(number):
+        register(channel, address=HERE, login=Login(f"user-{number % 2}"), **keys)
+
+    in_threads(*[lambda number=number: signs_in(number) for number in range(16)])
+
+    totals = channel_totals(channel.id)
+    assert (totals.web_subscribers, totals.people, totals.linked_devices) == (1, 1, 1)
+    assert Subscription.objects.get().person.external_id in ("user-0", "user-1")
+    assert_people_exact(channel)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_counts_stay_exact_while_everything_happens_at_once(channel):
+    keys = [browser_keys() for _ in range(3)]
+    rows = add_subscriptions(channel, 3)
+
+    def act(number):
+        person = f"user-{number % 3}"
+        match number % 6:
+            case 0 | 1:
+                register(
+                    channel, address=f"{HERE}{number % 3}", login=Login(person), **keys[number % 3]
+                )
+            case 2:
+                subscription_unsubscribe(
+                    channel=channel, platform="web", address=f"{HERE}{number % 2}"
+                )
+            case 3:
+                devices_link(channel=channel, links={row.id: person for row in rows})
+            case 4:
+                gone = [GoneSubscription(row.id, row.registered_at, "gone") for row in rows[1:]]
+                subscriptions_expire(channel_id=channel.id, gone=gone)
+            case _:
+                devices_link(channel=channel, links={row.id: None for row in reversed(rows)})
+
+    for start in range(3):
+        in_threads(*[lambda number=number: act(number) for number in range(start, start + 12)])
+        assert_people_exact(channel)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sign_in_meanwhile_finds_that_its_person_was_deleted(channel):
+    """It begins again, and makes the person anew."""
+    (row,) = add_subscriptions(channel, 1)
+    old = Person.objects.create(channel=channel, external_id="user-1")
+
+    def delete_person():
+        with transaction.atomic():
+            Person.objects.filter(pk=old.pk).delete()
+            until(waiting_sessions)
+
+    def link():
+        until(lambda: not sql.rows(_FREE, {"id": old.pk}))
+        devices_link(channel=channel, links={row.id: "user-1"})
+
+    in_threads(delete_person, link)
+
+    person = Person.objects.get()
+    assert person.pk != old.pk
+    assert (person.external_id, person.active_devices) == ("user-1", 1)
+    assert_people_exact(channel)
+
+
+_FREE = "SELECT FROM subscriptions_app_person WHERE id = %(id)s FOR UPDATE SKIP LOCKED"
+
+
+def left(channel, name, **fields):
+    values = {"left_at": Now() - timedelta(days=LEFT_DAYS + 1)} | fields
+    return Person.objects.create(channel=channel, external_id=name, **values)
+
+
+@pytest.mark.django_db
+def test_people_without_devices_and_choices_are_deleted_after_ninety_days():
+    channel = make_channel()
+    gone = left(channel, "gone")
+    kept = [
+        left(channel, "left lately", left_at=Now() - timedelta(days=LEFT_DAYS - 1)),
+        left(channel, "chose", choices={"offers": False}),
+        left(channel, "opted out", opted_out_at=Now()),
+        left(channel, "has an expired device"),
+        left(channel, "active", left_at=None, active_devices=0),
+    ]
+    add_subscriptions(channel, 1, person=kept[3], expired_at=Now())
+
+    retention.purge()
+
+    assert set(Person.objects.all()) == set(kept)
+    assert not Person.objects.filter(pk=gone.pk).exists()
+    assert people_purge(10) == 0
+
+
+@pytest.mark.django_db
+def test_people_whom_any_device_can_make_are_deleted_after_an_hour(channel):
+    left(channel, "gone", left_at=Now() - timedelta(days=TRUSTED_LEFT_DAYS, seconds=1))
+    kept = [
+        left(channel, "left lately", left_at=Now() - timedelta(days=TRUSTED_LEFT_DAYS) / 2),
+        left(make_channel(), "proven", left_at=Now() - timedelta(days=LEFT_DAYS - 1)),
+    ]
+
+    assert people_purge(10) == 1
+
+    assert set(Person.objects.all()) == set(kept)

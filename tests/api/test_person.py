@@ -1,0 +1,438 @@
+"""One person over the API: read, change, opt out, export, erase; and what links do to choices."""
+
+import hashlib
+import json
+
+import pytest
+from auditlog.models import LogEntry
+
+from channels_app.selectors import channel_totals
+from subscriptions_app.models import Person, Subscription, Tag
+from tests.api.people import new_key, token
+from tests.api.support import NOWHERE, code, faults, owner_of
+from tests.factories import browser, make_category, phone
+from tests.pipeline.support import assert_people_exact, in_threads
+
+pytestmark = pytest.mark.django_db
+USER = "user-42"
+SHA = hashlib.sha256(USER.encode()).hexdigest()
+
+
+@pytest.fixture
+def shop(everywhere):
+    """It believes every device. Its offers nobody gets who did not choose them."""
+    everywhere.channel.identity = "trust"
+    everywhere.channel.save()
+    make_category(everywhere.channel, "offers", default=False)
+    make_category(everywhere.channel, "news", default=True)
+    yield everywhere
+    assert_people_exact(everywhere.channel)
+
+
+def path(owner, external_id=USER, part=""):
+    return f"/channel/{owner.channel.id}/person{part}?external_id={external_id}"
+
+
+def read(owner, external_id=USER):
+    response = owner.call("GET", path(owner, external_id))
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def change(owner, external_id=USER, **fields):
+    response = owner.call("PATCH", path(owner, external_id), fields)
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def preferences(owner, **body):
+    return owner.device("/preferences", body)
+
+
+def choose(owner, device, **choices):
+    response = preferences(owner, **device, choices=choices)
+    assert response.status_code == 200, response.content
+
+
+def sign_in(owner, device, external_id=USER):
+    """Registers the device as the person's, and returns it."""
+    response = owner.subscribe(device | {"external_id": external_id})
+    assert response.status_code in {200, 201}, response.content
+    return device
+
+
+def row(device):
+    return Subscription.objects.get(address=device["endpoint"])
+
+
+def is_active(device):
+    return row(device).expired_at is None
+
+
+# --- read and change ------------------------------------------------------------------------------
+
+
+def test_a_person_reads_back_with_all_devices(shop):
+    first = sign_in(shop, browser("https://fcm.googleapis.com/1", attributes={"plan": "pro"}))
+    shop.subscribe(first | {"language": "de-AT", "timezone": "Europe/Berlin", "tags": ["team-7"]})
+    sign_in(shop, phone("ios", "a1" * 32))
+
+    person = read(shop)
+
+    assert list(person) == ["external_id", "created_at", "opted_out", "choices", "devices"]
+    assert (person["external_id"], person["opted_out"], person["choices"]) == (USER, False, {})
+    browser_, iphone = person["devices"]
+    assert browser_ == {
+        "subscription_id": str(row(first).id),
+        "platform": "web",
+        "active": True,
+        "created_at": browser_["created_at"],
+        "last_seen_at": browser_["last_seen_at"],
+        "timezone": "Europe/Berlin",
+        "language": "de-AT",
+        "attributes": {"plan": "pro"},
+        "tags": ["team-7"],
+    }
+    assert (iphone["platform"], iphone["active"], iphone["tags"]) == ("ios", True, [])
+
+
+def test_an_external_id_is_found_as_it_was_written(shop):
+    sign_in(shop, browser(), "anna+1@example.com/ä b")
+    address = path(shop, "anna%2B1%40example.com%2F%C3%A4%20b")
+    assert shop.call("GET", address).json()["external_id"] == "anna+1@example.com/ä b"
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_somebody_unknown_is_not_found(shop, method):
+    body = {} if method == "PATCH" else None
+    for external_id in ("nobody", "x" * 500, "%00"):
+        assert code(shop.call(method, path(shop, external_id), body), 404) == "not_found"
+    address = f"/channel/{shop.channel.id}/person"
+    assert faults(shop.call(method, address, body)) == [("external_id", "required")]
+
+
+@pytest.mark.parametrize("part", ["", "/export"])
+def test_it_needs_the_scope_subscribers_and_the_own_channel(shop, bob, part):
+    sign_in(shop, browser())
+    others = owner_of(shop.channel, ["read", "send", "manage"])
+    for method in ("GET",) if part else ("GET", "PATCH", "DELETE"):
+        body = {} if method == "PATCH" else None
+        assert code(others.call(method, path(shop, part=part), body), 403) == "missing_scope"
+        assert code(bob.call(method, path(shop, part=part), body), 404) == "channel_not_found"
+        bobs = path(bob, part=part)
+        assert code(bob.call(method, bobs, body), 404) == "not_found"
+    assert len(read(shop)["devices"]) == 1
+
+
+def test_attributes_and_tags_change_on_every_device(shop):
+    one = sign_in(shop, browser("https://fcm.googleapis.com/1", attributes={"plan": "a", "old": 1}))
+    two = sign_in(shop, browser("https://fcm.googleapis.com/2", tags=["match-3"]))
+    other = browser("https://fcm.googleapis.com/3")
+    shop.subscribe(other)
+
+    changed = {"attributes": {"plan": "pro", "old": None}, "add_tags": ["team-7"]}
+    person = change(shop, **changed, remove_tags=["match-3"])
+
+    assert [each["attributes"] for each in person["devices"]] == [{"plan": "pro"}] * 2
+    assert [each["tags"] for each in person["devices"]] == [["team-7"]] * 2
+    assert row(other).attributes == {}
+    assert set(Tag.objects.values_list("subscription_id", flat=True)) == {row(one).id, row(two).id}
+
+
+def test_a_change_is_made_as_a_whole_or_not_at_all(shop):
+    ten = {f"a{n}": n for n in range(10)}
+    sign_in(shop, browser("https://fcm.googleapis.com/1"))
+    sign_in(shop, browser("https://fcm.googleapis.com/2", attributes=ten))
+    before = read(shop)
+
+    fields = {"choices": {"offers": True}, "attributes": {"plan": "pro"}, "opted_out": True}
+    assert faults(shop.call("PATCH", path(shop), fields)) == [("attributes", "too_many")]
+
+    assert read(shop) == before
+    ten.pop("a0")
+    changed = change(shop, attributes={"plan": "pro", "a0": None})
+    assert changed["devices"][1]["attributes"] == ten | {"plan": "pro"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"opted_out": None}, ("opted_out", "null")),
+        ({"opted_out": 1}, ("opted_out", "not_a_boolean")),
+        ({"choices": {"sports": True}}, ("choices.sports", "category_unknown")),
+        ({"attributes": {"a": True}}, ("attributes.a", "not_a_string_or_number")),
+        ({"add_tags": ["no blanks"]}, ("add_tags.0", "not_a_tag")),
+        ({"external_id": "x"}, ("external_id", "unknown_field")),
+    ],
+)
+def test_a_fault_is_named(shop, fields, fault):
+    sign_in(shop, browser())
+    assert faults(shop.call("PATCH", path(shop), fields)) == [fault]
+
+
+def test_the_audit_log_names_a_person_only_by_the_sha_256_of_the_id(shop):
+    sign_in(shop, browser())
+    change(shop, opted_out=True, attributes={"secret": "sesame"})
+    shop.call("GET", path(shop, part="/export"))
+    shop.call("DELETE", path(shop))
+
+    entries = LogEntry.objects.filter(content_type__model="person").order_by("pk")
+
+    assert [each.action for each in entries] == [1, 3, 2]
+    text = json.dumps(
+        [[e.object_repr, e.changes, e.additional_data, e.object_pk] for e in entries], default=str
+    )
+    assert text.count(SHA) == 3
+    assert USER not in text and "sesame" not in text  # noqa: PT018 (one promise)
+    assert set(entries[0].changes) == {"opted_out_at"}
+
+
+# --- opting out -----------------------------------------------------------------------------------
+
+
+def test_who_opts_out_gets_nothing_on_any_device(shop):
+    devices = [sign_in(shop, browser(f"https://fcm.googleapis.com/{n}")) for n in range(2)]
+
+    person = change(shop, opted_out=True)
+
+    assert person["opted_out"] is True
+    assert [each["active"] for each in person["devices"]] == [False, False]
+    assert {row(each).expired_code for each in devices} == {"opted_out"}
+    assert channel_totals(shop.channel.id).web_subscribers == 0
+    assert change(shop, opted_out=True)["opted_out"] is True
+
+
+def test_a_device_that_registers_after_opting_out_is_stored_and_gets_nothing(shop):
+    known = sign_in(shop, browser("https://fcm.googleapis.com/1"))
+    change(shop, opted_out=True)
+    new = browser("https://fcm.googleapis.com/2")
+
+    for device in (known, known | {"external_id": USER}, new | {"external_id": USER}):
+        response = shop.subscribe(device)
+        assert response.status_code == 200
+        assert not is_active(device)
+        assert row(device).expired_code == "opted_out"
+    assert channel_totals(shop.channel.id).web_subscribers == 0
+
+
+def test_devices_come_back_when_they_register_after_opting_in(shop):
+    device = sign_in(shop, browser())
+    change(shop, opted_out=True)
+
+    assert change(shop, opted_out=False)["opted_out"] is False
+    assert not is_active(device)
+    shop.subscribe(device)
+
+    assert is_active(device)
+    assert read(shop)["devices"][0]["active"] is True
+
+
+def test_a_device_of_somebody_who_opted_out_works_again_after_signing_out(shop):
+    device = sign_in(shop, browser())
+    change(shop, opted_out=True)
+    shop.subscribe(device | {"external_id": None})
+    assert is_active(device)
+
+
+def test_unsubscribing_ends_one_device(shop):
+    one, two = (sign_in(shop, browser(f"https://fcm.googleapis.com/{n}")) for n in range(2))
+    shop.device("/unsubscribe", {"endpoint": one["endpoint"]})
+    assert (is_active(one), is_active(two)) == (False, True)
+    assert read(shop)["opted_out"] is False
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_who_opts_out_has_an_active_device_whoever_links_meanwhile(shop):
+    devices = [browser(f"https://fcm.googleapis.com/{n}") for n in range(6)]
+    sign_in(shop, devices[0])
+    in_threads(
+        lambda: change(shop, opted_out=True),
+        *(lambda device=device: sign_in(shop, device) for device in devices),
+    )
+    assert not any(is_active(device) for device in devices)
+    assert Person.objects.get().active_devices == 0
+
+
+# --- links and choices ----------------------------------------------------------------------------
+
+
+def test_a_person_takes_over_choices_that_they_have_not_made(shop):
+    sign_in(shop, browser("https://fcm.googleapis.com/1"))
+    change(shop, choices={"news": False})
+    device = browser("https://fcm.googleapis.com/2")
+    shop.subscribe(device)
+    choose(shop, device, offers=True, news=True)
+
+    sign_in(shop, device)
+
+    assert read(shop)["choices"] == {"offers": True, "news": False}
+    assert row(device).choices == {}
+
+
+def test_a_device_that_is_unlinked_has_no_choices(shop):
+    device = browser()
+    shop.subscribe(device)
+    choose(shop, device, offers=True)
+    sign_in(shop, device)
+    shop.subscribe(device | {"external_id": None})
+
+    assert row(device).choices == {}
+    assert read(shop)["choices"] == {"offers": True}
+    wanted = preferences(shop, **device).json()["categories"]
+    assert {each["key"]: each["chosen"] for each in wanted} == {"offers": False, "news": True}
+
+
+def test_a_backend_that_links_devices_moves_their_choices_too(shop):
+    device = browser()
+    shop.subscribe(device)
+    choose(shop, device, offers=True)
+
+    def link(external_id):
+        links = [{"subscription_id": str(row(device).id), "external_id": external_id}]
+        shop.call("POST", f"/channel/{shop.channel.id}/people/devices", {"links": links})
+
+    link(USER)
+    assert read(shop)["choices"] == {"offers": True}
+    link("another")
+    assert read(shop, "another")["choices"] == {}
+    link(None)
+    assert row(device).choices == {}
+
+
+# --- a person's own preferences -------------------------------------------------------------------
+
+
+@pytest.fixture
+def proven(shop):
+    shop.channel.identity = "proof"
+    shop.channel.save()
+    return new_key(shop)
+
+
+def chosen(response):
+    assert response.status_code == 200, response.content
+    answer = response.json()
+    return {each["key"]: each["chosen"] for each in answer["categories"]}, answer["opted_out"]
+
+
+def test_a_token_reads_and_changes_what_the_person_wants(shop, proven):
+    sent = token(shop, proven, USER)
+
+    assert chosen(preferences(shop, identity_token=sent)) == (
+        {"offers": False, "news": True},
+        False,
+    )
+    assert not Person.objects.exists()
+    told = preferences(shop, identity_token=sent, choices={"offers": True})
+    assert chosen(told) == ({"offers": True, "news": True}, False)
+    assert Person.objects.get().choices == {"offers": True}
+    assert read(shop)["choices"] == {"offers": True}
+
+
+def test_a_token_opts_out_and_in(shop, proven):
+    sent = token(shop, proven, USER)
+    device = browser()
+    shop.subscribe(device | {"external_id": USER, "identity_token": sent})
+
+    assert chosen(preferences(shop, identity_token=sent, opted_out=True))[1] is True
+    assert not is_active(device)
+    assert chosen(preferences(shop, identity_token=sent, opted_out=False))[1] is False
+    shop.subscribe(device)
+    assert is_active(device)
+    assert not LogEntry.objects.filter(content_type__model="person").exists()
+
+
+def test_somebody_may_opt_out_before_they_have_a_device(shop, proven):
+    sent = token(shop, proven, USER)
+    preferences(shop, identity_token=sent, opted_out=True)
+    device = browser()
+    shop.subscribe(device | {"external_id": USER, "identity_token": sent})
+    assert not is_active(device)
+
+
+def test_a_token_that_proves_nobody_is_refused(shop, proven, bob):
+    foreign = token(bob, new_key(bob), USER)
+    for text in ("x.y.z", foreign, token(shop, proven, USER, exp=1), token(shop, proven, "null")):
+        response = preferences(shop, identity_token=text, opted_out=True)
+        assert code(response, 403) == "identity_refused"
+    assert not Person.objects.exists()
+
+
+def test_a_device_alone_cannot_opt_a_person_out(shop):
+    device = sign_in(shop, browser())
+    response = preferences(shop, **device, opted_out=True)
+    assert faults(response) == [("opted_out", "not_combinable")]
+    assert is_active(device)
+
+
+def test_a_channel_that_knows_no_people_has_no_preferences_of_them(shop, proven):
+    shop.channel.identity = "off"
+    shop.channel.save()
+    sent = token(shop, proven, USER)
+    assert faults(preferences(shop, identity_token=sent)) == [("external_id", "identity_off")]
+
+
+# --- export and erasure ---------------------------------------------------------------------------
+
+
+def test_an_export_has_everything_that_is_stored(shop):
+    device = sign_in(shop, browser(attributes={"plan": "pro"}, tags=["team-7"]))
+    change(shop, choices={"offers": True})
+
+    response = shop.call("GET", path(shop, part="/export"))
+
+    assert response.headers["Cache-Control"] == "no-store"
+    known = response.json()
+    assert (known["external_id"], known["choices"]) == (USER, {"offers": True})
+    (stored,) = known["devices"]
+    assert stored["address"] == device["endpoint"]
+    assert (stored["p256dh"], stored["auth"]) == (device["keys"]["p256dh"], device["keys"]["auth"])
+    assert (stored["attributes"], stored["tags"]) == ({"plan": "pro"}, ["team-7"])
+
+
+def test_an_erased_person_is_gone_with_all_devices(shop):
+    for n in range(3):
+        sign_in(shop, browser(f"https://fcm.googleapis.com/{n}", tags=["team-7"]))
+    stays = sign_in(shop, browser("https://fcm.googleapis.com/other"), "another")
+    shop.device("/unsubscribe", {"endpoint": "https://fcm.googleapis.com/0"})
+
+    response = shop.call("DELETE", path(shop))
+
+    assert (response.status_code, response.json()) == (200, {"erased": {"devices": 3}})
+    assert code(shop.call("DELETE", path(shop)), 404) == "not_found"
+    assert Subscription.objects.get().pk == row(stays).pk
+    assert not Tag.objects.exists()
+    totals = channel_totals(shop.channel.id)
+    assert (totals.web_subscribers, totals.people, totals.stored_subscriptions) == (1, 1, 1)
+
+
+def test_somebody_erased_may_come_back_as_somebody_new(shop):
+    device = sign_in(shop, browser())
+    change(shop, opted_out=True, choices={"offers": True})
+    shop.call("DELETE", path(shop))
+
+    sign_in(shop, device)
+
+    assert is_active(device)
+    assert read(shop)["choices"] == {}
+
+
+def test_an_id_of_another_channel_is_erased_by_nobody(shop, bob):
+    sign_in(shop, browser())
+    assert code(bob.call("DELETE", path(bob)), 404) == "not_found"
+    assert code(bob.call("DELETE", f"/channel/{NOWHERE}/person?external_id={USER}"), 404)
+    assert len(read(shop)["devices"]) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erasure_leaves_none_of_the_devices_that_are_linked_meanwhile(shop):
+    """Whoever is linked after it belongs to somebody new with the same id."""
+    devices = [browser(f"https://fcm.googleapis.com/{n}") for n in range(5)]
+    sign_in(shop, devices[0])
+    in_threads(
+        lambda: shop.call("DELETE", path(shop)),
+        *(lambda device=device: sign_in(shop, device) for device in devices[1:]),
+    )
+    left = Subscription.objects.filter(person__isnull=False).count()
+    assert left == Subscription.objects.count()
+    assert sum(each.active_devices for each in Person.objects.all()) == left

@@ -1,0 +1,85 @@
+"""POST /send-notification: texts in several languages."""
+
+import pytest
+
+from notifications_app.models import Notification
+from tests.api.support import accepted, faults
+
+pytestmark = pytest.mark.django_db
+URL = "https://shop.example/"
+ACTIONS = [{"id": "buy", "title": "Buy"}]
+TRANSLATIONS = {
+    "de": {"title": "Brot", "body": "Frisches Brot", "url": f"{URL}de", "image": f"{URL}de.png"},
+    "pt-BR": {"body": "Pão fresco", "actions": {"buy": "Comprar"}},
+    "zh-Hant-TW": {},
+}
+
+
+def send(owner, **fields):
+    return owner.send({"body": "Fresh bread"} | fields)
+
+
+def test_translations_are_stored_as_sent_and_told_in_the_details(alice):
+    row = accepted(alice, {"body": "x", "actions": ACTIONS, "translations": TRANSLATIONS})
+
+    assert row.extras == {"actions": ACTIONS, "translations": TRANSLATIONS}
+    content = alice.call("GET", f"/notification/{row.id}/details").json()["content"]
+    assert content["translations"] == TRANSLATIONS
+
+
+@pytest.mark.parametrize(
+    ("translations", "attr", "code"),
+    [
+        ({"german_": {}}, "translations.german_", "not_a_language"),
+        ({"de_DE": {}}, "translations.de_DE", "not_a_language"),
+        ({"en-" + "x" * 33: {}}, "translations.en-" + "x" * 33, "not_a_language"),
+        ({"de-AT": {}, "de-at": {}}, "translations.de-at", "given_twice"),
+        ({"de": {"heading": "x"}}, "translations.de.heading", "unknown_field"),
+        ({"de": {"body": ""}}, "translations.de.body", "blank"),
+        ({"de": {"body": None}}, "translations.de.body", "null"),
+        ({"de": {"title": "x" * 101}}, "translations.de.title", "too_long"),
+        ({"de": {"url": "/de"}}, "translations.de.url", "not_a_url"),
+        ({"de": "Brot"}, "translations.de", "not_an_object"),
+        ({"de": {"actions": {"buy": "K" * 51}}}, "translations.de.actions.buy", "too_long"),
+        ({"de": {"actions": {"sell": "x"}}}, "translations.de.actions.sell", "unknown_field"),
+        ({"de": {"actions": []}}, "translations.de.actions", "not_an_object"),
+        ({f"de-x-{number}": {} for number in range(31)}, "translations", "too_many"),
+        ([], "translations", "not_an_object"),
+    ],
+)
+def test_a_fault_is_named_with_its_language(alice, translations, attr, code):
+    refused = send(alice, actions=ACTIONS, translations=translations)
+
+    assert faults(refused) == [(attr, code)]
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_each_languages_payload_is_checked(alice, dry_run):
+    data = {"k": "x" * 3_600}
+    assert send(alice, data=data, dry_run=dry_run).status_code in {200, 202}
+    long = {"de": {"title": "Brot", "body": "Ä" * 255}, "fr": {"body": "court"}}
+
+    refused = send(alice, data=data, translations=long, dry_run=dry_run)
+
+    assert faults(refused) == [("translations.de.body", "payload_too_large")]
+
+
+def test_a_dry_run_tells_the_size_of_the_largest_language(alice):
+    def size(**fields):
+        return send(alice, dry_run=True, **fields).json()["platforms"]["web"]["payload_bytes"]
+
+    plain = size()
+    more = {"de": {"body": "Fresh bread" + "!" * 50}, "fr": {"body": "x"}}
+    assert size(translations=more) == plain + 50
+
+
+def test_an_edit_changes_the_languages(alice):
+    at = "2999-01-01T00:00:00Z"
+    row = accepted(
+        alice, {"body": "x", "scheduled_at": at, "translations": TRANSLATIONS | {"pt-BR": {}}}
+    )
+    edited = alice.call("PATCH", f"/notification/{row.id}", {"translations": {"fr": {"body": "y"}}})
+    assert edited.status_code == 200
+    row.refresh_from_db()
+    assert row.extras == {"translations": {"fr": {"body": "y"}}}

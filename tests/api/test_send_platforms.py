@@ -1,0 +1,164 @@
+"""POST /send-notification: buttons, and what is for one platform alone."""
+
+import pytest
+
+from notifications_app.models import Notification
+from tests.api.support import accepted, faults
+
+pytestmark = pytest.mark.django_db
+URL = "https://shop.example/"
+EVERYWHERE = ["web", "android", "ios"]
+FULL = {
+    "actions": [
+        {"id": "buy", "title": "Buy", "url": f"{URL}buy", "icon": f"{URL}buy.png"},
+        {"id": "later-1", "title": "L" * 50},
+    ],
+    "web": {
+        "title": "On the web", "body": "b", "url": f"{URL}web", "image": f"{URL}web.png",
+        "badge": f"{URL}badge.png", "require_interaction": True, "silent": False,
+        "renotify": True, "tag": "score-991", "lang": "de-AT", "dir": "auto",
+    },
+    "android": {
+        "title": None, "channel_id": "orders", "sound": "ding", "color": "#ff8800",
+        "small_icon": "ic_box", "click_action": "OPEN", "tag": "order", "count": 3,
+        "visibility": "private", "data_only": False,
+    },
+    "ios": {
+        "subtitle": "Order 17", "sound": {"name": "ding.wav", "critical": True, "volume": 0.8},
+        "badge": 0, "category": "ORDER", "thread_id": "orders",
+        "interruption_level": "time-sensitive", "relevance_score": 0.5,
+        "target_content_id": "order", "content_available": True,
+    },
+}  # fmt: skip
+
+
+def send(owner, **fields):
+    return owner.send({"body": "Fresh bread", "target_platforms": EVERYWHERE} | fields)
+
+
+def test_every_field_is_stored_as_sent_and_told_in_the_details(everywhere):
+    row = accepted(everywhere, {"body": "x", "target_platforms": EVERYWHERE} | FULL)
+
+    assert row.extras == FULL
+    content = everywhere.call("GET", f"/notification/{row.id}/details").json()["content"]
+    assert {name: content[name] for name in FULL} == FULL
+
+
+def test_a_send_without_them_stores_nothing_of_them(alice):
+    assert accepted(alice, {"body": "x", "web": {}, "ios": {}}).extras is None
+
+
+def test_a_platform_that_is_no_target_may_be_described(alice):
+    assert accepted(alice, {"body": "x", "ios": {"badge": 1}}).extras == {"ios": {"badge": 1}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "attr", "code"),
+    [
+        ({"ios": {"soung": "ding"}}, "ios.soung", "unknown_field"),
+        ({"ios": {"sound": {"name": "a", "volum": 1}}}, "ios.sound.volum", "unknown_field"),
+        ({"ios": {"sound": {"volume": 1}}}, "ios.sound.name", "required"),
+        ({"ios": {"sound": {"name": "a", "volume": 1.1}}}, "ios.sound.volume", "out_of_range"),
+        ({"ios": {"sound": 5}}, "ios.sound", "not_a_string"),
+        ({"ios": {"sound": ""}}, "ios.sound", "blank"),
+        ({"ios": {"badge": -1}}, "ios.badge", "out_of_range"),
+        ({"ios": {"badge": 2**31}}, "ios.badge", "out_of_range"),
+        ({"ios": {"badge": "1"}}, "ios.badge", "not_a_number"),
+        ({"ios": {"interruption_level": "urgent"}}, "ios.interruption_level", "not_a_choice"),
+        ({"ios": {"relevance_score": True}}, "ios.relevance_score", "not_a_number"),
+        ({"ios": {"relevance_score": -0.1}}, "ios.relevance_score", "out_of_range"),
+        ({"ios": {"content_available": 1}}, "ios.content_available", "not_a_boolean"),
+        ({"ios": {"badge": None}}, "ios.badge", "null"),
+        ({"ios": None}, "ios", "null"),
+        ({"ios": []}, "ios", "not_an_object"),
+        ({"android": {"color": "#fff"}}, "android.color", "malformed"),
+        ({"android": {"count": 1.5}}, "android.count", "not_a_number"),
+        ({"android": {"visibility": "PRIVATE"}}, "android.visibility", "not_a_choice"),
+        ({"android": {"title": "t" * 101}}, "android.title", "too_long"),
+        ({"android": {"channel_id": ""}}, "android.channel_id", "blank"),
+        ({"web": {"url": "javascript:alert(1)"}}, "web.url", "not_a_url"),
+        ({"web": {"lang": "german language"}}, "web.lang", "not_a_language"),
+        ({"web": {"dir": "up"}}, "web.dir", "not_a_choice"),
+        ({"web": {"body": "b" * 256}}, "web.body", "too_long"),
+        ({"web": {"body": None}}, "web.body", "blank"),
+        ({"actions": []}, "actions", "empty"),
+        ({"actions": [{"id": "a", "title": "A"}] * 4}, "actions", "too_many"),
+        ({"actions": [{"id": "a", "title": "A"}] * 2}, "actions.1.id", "given_twice"),
+        ({"actions": [{"id": "a b", "title": "A"}]}, "actions.0.id", "malformed"),
+        ({"actions": [{"id": "a" * 33, "title": "A"}]}, "actions.0.id", "malformed"),
+        ({"actions": [{"id": "a", "title": "A" * 51}]}, "actions.0.title", "too_long"),
+        ({"actions": [{"id": "a"}]}, "actions.0.title", "required"),
+        ({"actions": [{"id": "a", "title": "A", "link": "x"}]}, "actions.0.link", "unknown_field"),
+        ({"actions": [{"id": "a", "title": "A", "url": "/"}]}, "actions.0.url", "not_a_url"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_named_with_its_path(everywhere, fields, attr, code):
+    assert faults(send(everywhere, **fields)) == [(attr, code)]
+    assert not Notification.objects.exists()
+
+
+def test_a_platform_needs_a_title_or_a_body(everywhere):
+    without = {"android": {"title": None, "body": None}}
+
+    assert faults(send(everywhere, title="Bread", **without)) == [("android.body", "blank")]
+    assert send(everywhere, title="Bread", android={"body": None}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"actions": [{"id": "a", "title": "A"}]}, "actions"),
+        ({"android": {"data_only": True}}, "title"),
+        ({"android": {"data_only": True}}, "image"),
+    ],
+)
+def test_data_may_use_a_name_on_android_unless_the_send_needs_it(everywhere, fields, name):
+    data = {"data": {name: "theirs"}}
+
+    assert send(everywhere, **data).status_code == 202
+    assert faults(send(everywhere, **data, **fields)) == [(f"data.{name}", "reserved_name")]
+
+
+def sizes(owner, **fields):
+    platforms = send(owner, dry_run=True, **fields).json()["platforms"]
+    return {name: each["payload_bytes"] for name, each in platforms.items()}
+
+
+def test_a_dry_run_counts_what_each_platform_gets_alone(everywhere):
+    plain = sizes(everywhere)
+    for platform in EVERYWHERE:
+        more = sizes(everywhere, **{platform: {"body": "Fresh bread" + "!" * 100}})
+        assert more == plain | {platform: plain[platform] + 100}
+    action = {"id": "a", "title": "A"}
+    assert all(sizes(everywhere, actions=[action])[each] > plain[each] for each in EVERYWHERE)
+
+
+def test_a_payload_that_is_too_large_on_one_platform_is_refused(everywhere):
+    data = {"k": "x" * 3_700}
+
+    assert send(everywhere, data=data).status_code == 202
+    too_large = send(everywhere, data=data, ios={"url": URL + "u" * 400})
+    assert faults(too_large) == [("target_platforms", "payload_too_large")]
+    assert "on ios;" in too_large.json()["detail"]
+
+
+def test_an_edit_replaces_or_removes_a_platforms_object_as_a_whole(everywhere):
+    at = "2999-01-01T00:00:00Z"
+    body = {"body": "x", "target_platforms": EVERYWHERE, "scheduled_at": at}
+    row = accepted(everywhere, body | FULL)
+
+    edited = everywhere.call("PATCH", f"/notification/{row.id}", {"ios": {"badge": 2}, "web": None})
+    assert edited.status_code == 200
+    row.refresh_from_db()
+    assert row.extras == {
+        "actions": FULL["actions"],
+        "android": FULL["android"],
+        "ios": {"badge": 2},
+    }
+    row_before = row.edited_at
+
+    everywhere.call("PATCH", f"/notification/{row.id}", {"ios": {"badge": 2}})
+    row.refresh_from_db()
+    assert row.edited_at == row_before
+    wrong = everywhere.call("PATCH", f"/notification/{row.id}", {"ios": {"soung": 2}})
+    assert faults(wrong) == [("ios.soung", "unknown_field")]

@@ -1,0 +1,99 @@
+"""Placeholders in the texts: chosen by a click, previewed as one subscriber, warned of."""
+
+import pytest
+from playwright.sync_api import expect
+
+from notifications_app.models import Draft, Notification
+from tests.browser.console.support import AXE, faults_of, press_until, violations_of
+from tests.browser.console.writing import COMPOSE, review, write
+from tests.factories import add_each
+
+
+@pytest.fixture
+def sender(alice):
+    return alice.members["sender"]
+
+
+@pytest.fixture
+def crowd(alice):
+    """The newest has no name."""
+    names = ["Ada", "Bob", "<img src=x>", ""]
+    add_each(alice.channel, [{"attributes": {"first_name": name}} for name in names])
+
+
+def title(page):
+    return page.locator(".ps-compose-chrome [data-preview=title]")
+
+
+def switch(page):
+    page.get_by_label("Placeholders in the texts").check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_placeholder_is_put_into_the_text_and_previewed_as_each_subscriber(
+    console, alice, sender, crowd, scheme
+):
+    page = console.open(COMPOSE, sender, color_scheme=scheme)
+    page.add_init_script(path=AXE)
+    page.reload(wait_until="networkidle")
+    write(page, title="Hi ")
+    subscribers = page.get_by_label("As which subscriber")
+    expect(subscribers).to_be_hidden()
+    switch(page)
+    page.get_by_label("Title", exact=True).focus()
+    page.get_by_role("button", name="first_name", exact=True).click()
+
+    expect(page.get_by_label("Title", exact=True)).to_have_value("Hi {{ first_name }}")
+    expect(page.get_by_label("Title", exact=True)).to_be_focused()
+    expect(subscribers.locator("option")).to_have_count(5)
+    expect(title(page)).to_have_text("Hi")
+    expect(page.locator("#lacking")).to_contain_text("25% of the sampled devices have no value")
+    page.keyboard.type("!")
+    for place, shown in ((2, "Hi <img src=x>!"), (4, "Hi Ada!"), (0, "Hi {{ first_name }}!")):
+        subscribers.select_option(index=place)
+        expect(title(page)).to_have_text(shown)
+    assert violations_of(page) == []
+    assert faults_of(page) == []
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    assert "preview_as" not in Draft.objects.get(channel=alice.channel).form
+
+    review(page)
+    expect(page.locator(".ps-compose-review")).to_contain_text("25% of the sampled devices")
+    page.get_by_role("button", name="Send it to 4").click()
+    expect(page.get_by_text("The notification is stored")).to_be_visible()
+    sent = Notification.objects.get(channel=alice.channel)
+    assert (sent.title, sent.extras) == ("Hi {{ first_name }}!", {"personalize": True})
+
+
+def test_the_keyboard_alone_puts_a_placeholder_into_the_url(console, alice, sender, crowd):
+    page = console.open(COMPOSE, sender)
+    write(page)
+    switch(page)
+    page.get_by_label("Opens", exact=True).fill("https://shop.example/")
+    press_until(page, "Tab", "it.dataset.placeholder === '{{ first_name }}'")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Opens", exact=True)).to_have_value(
+        "https://shop.example/{{ first_name }}"
+    )
+    expect(page.locator("#fault-url")).to_be_empty()
+
+
+def test_a_fault_names_the_place_in_its_text_and_the_preview_shows_what_is_written(
+    console, alice, sender, crowd
+):
+    page = console.open(COMPOSE, sender)
+    switch(page)
+    write(page, title="Hi {{ first_name")
+    expect(page.locator("#fault-title")).to_contain_text("Character 4:")
+    expect(title(page)).to_have_text("Hi {{ first_name")
+    page.get_by_label("Title", exact=True).fill("Hi {{ first_name }}")
+    expect(page.locator("#fault-title")).to_be_empty()
+    expect(title(page)).to_have_text("Hi")
+
+
+def test_without_the_switch_nothing_of_it_is_shown(console, alice, sender, crowd):
+    page = console.open(COMPOSE, sender)
+    write(page, title="Hi {{ first_name }}")
+    expect(page.locator("#check")).to_contain_text("4 subscribers")
+    expect(title(page)).to_have_text("Hi {{ first_name }}")
+    expect(page.get_by_role("button", name="first_name", exact=True)).to_be_hidden()

@@ -1,0 +1,21 @@
+"""Processes of the version before this one work beside those of this one, on its schema."""
+
+import os
+from pathlib import Path
+
+from tests.faults.exactness import assert_exact, stored
+from tests.faults.support import await_part, requests, under_load
+from tests.faults.system import EVERYTHING
+
+
+def test_two_versions_beside_one_another_lose_and_double_nothing(system, channel):
+    """Each process goes back to the version before, one after another, and forward again."""
+    previous = {"checkout": Path(os.environ["FAULTS_PREVIOUS"])}
+    with under_load(channel) as notifications:
+        for version in (previous, {}):
+            for name in system.random.sample(EVERYTHING, len(EVERYTHING)):
+                await_part(channel, 0.5, since=requests(channel))
+                system.replace(name, **version)
+    assert_exact(channel, notifications)
+    assert stored(channel) == set(notifications)
+    assert requests(channel) == len(notifications) * len(channel.devices)

@@ -1,0 +1,63 @@
+"""A backup is restored as docs/operations.md says, while a send is in progress in it."""
+
+import os
+import re
+import subprocess
+from collections import Counter
+from uuid import uuid4
+
+from django.conf import settings
+
+from tests.faults.exactness import assert_exact, codes, wait_ended
+from tests.faults.support import audience, is_planned, many, requests, send_later, status
+from tests.faults.system import EVERYTHING, PLATFORMS, until
+
+
+def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, tmp_path):
+    dump, restore, statements = commands_of_the_docs()
+    audience(channel, many(50))
+    ended, ahead = channel.send(*PLATFORMS), send_later(channel, *PLATFORMS)
+    assert_exact(channel, [ended])
+    system.pause("worker-web")
+    running = channel.send("web")
+    until(lambda: is_planned(channel, running), "it is planned")
+    in_shell(system, dump, tmp_path)
+    system.wake("worker-web")
+    assert_exact(channel, [running])
+    before = requests(channel)
+    system.tell_to_stop(*EVERYTHING)
+
+    system.use_database(empty_database(system))
+    in_shell(system, restore, tmp_path)
+    system.rows(statements)
+    system.run_all()
+    wait_ended(channel, [running])
+    new = channel.send(*PLATFORMS)
+
+    assert_exact(channel, [ended, new])
+    assert codes(channel, running) == Counter(expired=many(50))
+    assert status(channel, ahead) == "pending"
+    assert requests(channel) == before + 3 * many(50)
+
+
+def commands_of_the_docs():
+    """How to save, to restore, and what to do before the processes start."""
+    page = (settings.BASE_DIR / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Back up and restore\n")[2].partition("\n## ")[0]
+    dump, restore = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    (statements,) = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
+    return dump, restore, statements
+
+
+def in_shell(system, command, folder):
+    """Runs it with the programs of the server's own version."""
+    programs = system.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
+    environment = system.environment | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    subprocess.run(["/bin/sh", "-ec", command], cwd=folder, env=environment, check=True)
+
+
+def empty_database(system):
+    """The name of a new database on the same server."""
+    name = f"restored_{uuid4().hex}"
+    system.rows(f"CREATE DATABASE {name}")
+    return name

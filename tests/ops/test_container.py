@@ -1,0 +1,79 @@
+"""deploy/container: what compose.yaml starts, and how a container chooses its process."""
+
+import os
+import re
+import subprocess
+
+import yaml
+
+from tests.forked import procfile
+from tests.ops.helpers import CHECKOUT
+
+CONTAINER = CHECKOUT / "deploy" / "container"
+
+
+def composed():
+    return yaml.safe_load((CONTAINER / "compose.yaml").read_text())["services"]
+
+
+def given():
+    """The names that .env.example gives."""
+    return set(re.findall(r"^([A-Z_]+)=", (CONTAINER / ".env.example").read_text(), re.M))
+
+
+def test_compose_starts_every_process_of_the_procfile():
+    ours = {name: each for name, each in composed().items() if each["image"] == "pushsvc"}
+
+    assert set(ours) == set(procfile())
+    for name, service in ours.items():
+        assert service["command"] == [name]
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_what_compose_asks_for_is_in_the_example_of_its_environment():
+    text = (CONTAINER / "compose.yaml").read_text()
+
+    assert set(re.findall(r"\$\{([A-Z_]+)", text)) <= given()
+
+
+def test_every_setting_of_the_example_exists():
+    settings = (CHECKOUT / "docs" / "configuration.md").read_text()
+
+    for name in given() - {"POSTGRES_PASSWORD", "CERTIFICATES"}:
+        assert f"`{name}`" in settings
+
+
+def test_the_image_is_built_from_files_that_the_build_can_see():
+    text = (CONTAINER / "Containerfile").read_text()
+    named = set(re.findall(r"requirements/\S+\.txt", text)) - {"requirements/${WITH}.txt"}
+    offered = re.findall(r"--build-arg WITH=(\w+)", text)
+    assert offered == ["telemetry"]
+    seen = (CHECKOUT / ".dockerignore").read_text().splitlines()
+
+    for file in named | {f"requirements/{each}.txt" for each in offered}:
+        assert f"!{file}" in seen
+
+
+def chosen(folder, *arguments):
+    """What the container's start runs, in a folder with the Procfile given."""
+    (folder / "Procfile").write_text("web: echo web ${PORT:-8000} $0\nworker-web: echo worker\n")
+    done = subprocess.run(
+        [CONTAINER / "start", *arguments],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_a_container_starts_the_process_that_it_is_told(tmp_path):
+    assert chosen(tmp_path, "web") == "web 8000 sh\n"
+    assert chosen(tmp_path, "worker-web") == "worker\n"
+
+
+def test_a_container_runs_another_command_as_it_is_given(tmp_path):
+    assert chosen(tmp_path, "echo", "web:", "a  b", "$PORT") == "web: a  b $PORT\n"

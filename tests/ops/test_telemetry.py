@@ -1,0 +1,149 @@
+"""Traces and error reports are off by default, and then cost nothing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.ops.helpers import CHECKOUT
+from tests.ops.test_worker_loads import LIBRARIES, SHOW, WEB, started, worker
+from tests.plugin import ENVIRONMENT
+
+# redis-py loads the SDK's metrics wherever it is installed.
+OPTIONAL = (
+    "opentelemetry.sdk.trace",
+    "opentelemetry.exporter",
+    "pushsvc.common.telemetry.sdk",
+    "pushsvc.common.telemetry.sentry",
+    "sentry_sdk",
+)
+ON = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT": ("http://127.0.0.1:9", "opentelemetry.sdk"),
+    "SENTRY_DSN": ("http://key@127.0.0.1:9/1", "sentry_sdk"),
+}
+START = """
+import sys
+sys.modules.update(dict.fromkeys({missing}))
+import django
+django.setup()
+"""
+
+
+def start(missing=(), **environment):
+    """A process with these settings, in which these packages are not installed."""
+    return subprocess.run(
+        [sys.executable, "-c", START.format(missing=list(missing))],
+        cwd=CHECKOUT,
+        env={
+            **os.environ,
+            **ENVIRONMENT,
+            "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kind", [*LIBRARIES, "web process"])
+def test_nothing_of_them_is_loaded_unless_a_setting_asks_for_it(kind):
+    ran = started(WEB.format(show=SHOW)) if kind == "web process" else worker(kind)
+
+    assert [name for name in ran["loaded"] if name.startswith(OPTIONAL)] == []
+
+
+@pytest.mark.parametrize("name", ON)
+def test_a_setting_whose_package_is_missing_says_so(name):
+    value, package = ON[name]
+
+    refused = start([package], **{name: value})
+
+    assert refused.returncode == 1
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith("django.core.exceptions.ImproperlyConfigured: ")
+    assert f"{name} is set, but {package} is not installed" in last
+    assert value not in refused.stderr
+
+
+@pytest.mark.parametrize("name", ON)
+def test_a_setting_whose_package_is_there_is_accepted(name):
+    value, _ = ON[name]
+    assert start(**{name: value}).returncode == 0
+
+
+def test_without_the_settings_the_packages_are_not_needed():
+    assert start([package for _, package in ON.values()]).returncode == 0
+
+
+RATIO = """
+import sys
+sys.argv = ["{program}", "web"]
+import django
+django.setup()
+from pushsvc.common.telemetry import spans
+from pushsvc.common.trail import Trail
+marked = Trail(None, "00-{trace}-00f067aa0ba902b7-01")
+print(spans.begin("request", marked, is_request=True).trail.traceparent)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "trace", "is_recorded"),
+    [
+        ("/app/.venv/bin/granian", "f" * 32, False),  # whatever its sender says
+        ("/app/.venv/bin/granian", "1".zfill(32), True),
+        ("/app/pushsvc/worker.py", "f" * 32, True),  # as the web process decided
+    ],
+)
+def test_the_ratio_alone_decides_which_requests_are_recorded(program, trace, is_recorded):
+    shown = subprocess.run(
+        [sys.executable, "-c", RATIO.format(program=program, trace=trace)],
+        cwd=CHECKOUT,
+        env={
+            **os.environ,
+            **ENVIRONMENT,
+            "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+            "OTEL_TRACES_SAMPLER_ARG": "0.5",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+
+    _, trace_id, _, flags = shown.stdout.strip().split("-")
+    assert (trace_id, flags) == (trace, "01" if is_recorded else "00")
+
+
+ENDING = """
+import os, socket, threading
+import django
+silent = socket.create_server(("127.0.0.1", 0))
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+django.setup()
+from pushsvc.common.telemetry import spans
+from pushsvc.common.trail import Trail
+spans.begin("request", Trail(), is_request=True).end()
+threading.Timer(25, os._exit, [3]).start()
+spans.shut_down()
+os._exit(0)
+"""
+
+
+def test_a_collector_that_does_not_answer_does_not_keep_a_process_that_ends():
+    """OpenTelemetry itself would wait for half a minute, which is all that a process has."""
+    environment = {
+        **os.environ,
+        **ENVIRONMENT,
+        "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "60",
+    }
+    command = [sys.executable, "-c", ENDING]
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environment, timeout=300, check=False)
+
+    assert ended.returncode == 0

@@ -1,0 +1,180 @@
+"""Subscriptions come, go and change; notifications start, part by part, and are planned."""
+
+from collections import defaultdict
+from datetime import timedelta
+
+from django.db.models import F
+from django.db.models.functions import Now
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from notifications_app.models import Notification, Plan, Target
+from notifications_app.pipeline import planning, turns
+from subscriptions_app.people.linking import devices_link
+from subscriptions_app.services import subscription_unsubscribe
+from tests import factories
+from tests.pipeline import support
+from tests.pipeline.model.state import GROUPS, NAMED, PEOPLE, SOME, WAITING, Model
+
+
+class Planning(Model):
+    @initialize()
+    def begin(self):
+        self.make_channel()
+        self.subscribe(5)
+        self.send("channel")
+        self.start()
+        self.claim_plans(1)
+        self._plan_windows(self.plan_leases)
+
+    @rule(count=st.integers(1, 7))
+    def subscribe(self, count):
+        each = [
+            {"platform": "android", "attributes": {"group": GROUPS[n % 2]}} for n in range(count)
+        ]
+        factories.add_each(self.channel, each)
+
+    @rule(data=st.data(), name=st.sampled_from([*PEOPLE, None]))
+    def sign_in(self, data, name):
+        """Or out. A device may be another's between planning and a call."""
+        active = list(self._active().order_by("id"))
+        if active:
+            device = data.draw(st.sampled_from(active))
+            devices_link(channel=self.channel, links={device.id: name})
+            self.person_of[device.id] = name
+            if name != NAMED:
+                self._left({device.id}, ["targets"])
+
+    @rule(data=st.data())
+    def unsubscribe(self, data):
+        active = list(self._active().order_by("id"))
+        if active:
+            leaving = data.draw(st.sampled_from(active))
+            subscription_unsubscribe(
+                channel=self.channel, platform="android", address=leaving.address
+            )
+            self._left({leaving.id})
+
+    @rule(data=st.data(), group=st.sampled_from(GROUPS))
+    def move(self, data, group):
+        """A device changes an attribute, so another part may find it."""
+        active = list(self._active().order_by("id"))
+        if active:
+            moving = data.draw(st.sampled_from(active))
+            moving.attributes = {"group": group}
+            moving.save(update_fields=["attributes"])
+            if group != "a":
+                self._left({moving.id}, ["segment"])
+
+    @precondition(lambda self: len(self.notifications) < 3)
+    @rule(kind=st.sampled_from(["channel", "segment", "parts", "targets"]))
+    def send(self, kind):
+        """To everybody; to a segment, by its index if more than a window subscribes; to everybody
+        in two parts; to a person."""
+        if kind == "targets":
+            sent = factories.make_direct_notification(
+                self.channel, people=[NAMED, "nobody"], target_platforms=["android"]
+            )
+        else:
+            segment_id = self.segment.id if kind == "segment" else None
+            sent = factories.make_notification(
+                self.channel, target_platforms=["android"], segment_id=segment_id
+            )
+        self.notifications.append(sent)
+        self.kinds[sent.id] = kind
+        self.bodies[sent.id] = sent.body
+
+    @rule()
+    def start(self):
+        begun = self.throughout.keys() | self.paused
+        pending = [n.id for n in self.notifications if n.id not in begun]
+        assert turns.start_due() == len(pending)
+        for notification_id in pending:
+            kind = self.kinds[notification_id]
+            self.throughout[notification_id] = self._audience(kind)
+            if kind == "parts":
+                self._part(Plan.objects.get(notification_id=notification_id))
+
+    def _part(self, first):
+        """Makes two parts, as a start does: some devices at once, all that are left later."""
+        later = {"release_at": F("release_at") + timedelta(hours=1)}
+        later["deadline_at"] = F("deadline_at") + timedelta(hours=1)
+        Plan.objects.filter(pk=first.pk).update(rule=SOME)
+        first.pk, first.part = None, 1
+        first.save(force_insert=True)
+        Plan.objects.filter(pk=first.pk).update(**later)
+        Plan.objects.filter(pk=first.pk).update(due_at=F("release_at"))
+        self.unreleased.add(first.pk)
+
+    @precondition(lambda self: self.unreleased)
+    @rule(data=st.data())
+    def release(self, data):
+        """The time of a part has come."""
+        released = data.draw(st.sampled_from(sorted(self.unreleased)))
+        Plan.objects.filter(pk=released).update(release_at=Now(), due_at=Now())
+        self.unreleased.remove(released)
+
+    @rule(most=st.integers(1, 3))
+    def claim_plans(self, most):
+        leases = turns.claim_plans(most=most)
+        assert len(leases) <= most
+        for lease in leases:
+            assert lease.notification_id not in self.halted
+            assert lease.plan_id not in self.unreleased
+            assert lease.is_shared == (self.kinds[lease.notification_id] == "parts")
+        self.plan_leases += leases
+
+    @precondition(lambda self: self.plan_leases)
+    @rule(data=st.data())
+    def plan_windows(self, data):
+        """By the planner that has the plans, or by one that lost some."""
+        claims = st.sampled_from(range(len(self.plan_leases)))
+        drawn = data.draw(st.lists(claims, min_size=1, max_size=3))
+        leases = {self.plan_leases[n].plan_id: self.plan_leases[n] for n in drawn}
+        self._plan_windows(list(leases.values()))
+
+    def _plan_windows(self, leases):
+        reached = defaultdict(set)
+        for lease in leases:
+            reached[lease.notification_id] |= self._may_plan(lease)
+
+        planning.plan_windows(leases)
+
+        for notification in Notification.objects.filter(pk__in=reached):
+            rows = support.deliveries(notification)
+            now = set(rows.values_list("subscription_id", flat=True))
+            before = {id_ for of, id_ in self.rows if of == notification.pk}
+            assert before <= now
+            assert now - before <= reached[notification.pk]
+            self.rows |= {(notification.pk, id_): (WAITING, 0) for id_ in now - before}
+            if self.kinds[notification.pk] == "targets":
+                self._assert_targets(notification.plans.get())
+            is_planned = not notification.plans.filter(status="planning").exists()
+            if is_planned and notification.pk not in self.stopped:
+                assert self.throughout[notification.pk] <= now
+
+    def _may_plan(self, lease):
+        """The subscriptions that the holder of the lease may make recipients."""
+        plan = Plan.objects.get(pk=lease.plan_id)
+        is_held = plan.status == "planning" and plan.attempt == lease.attempt
+        if not is_held or plan.notification_id in self.halted:
+            return set()
+        if self.kinds[plan.notification_id] == "targets":
+            return self._audience("targets")
+        return self._audience("segment" if plan.rule else "channel")
+
+    def _assert_targets(self, plan):
+        """The one window counts its recipients as the person's devices."""
+        is_read = plan.status != "planning" and plan.notification_id not in self.stopped
+        known = plan.recipient_count if is_read else None
+        devices = Target.objects.of(plan.notification_id).values_list("devices", flat=True)
+        if known:
+            assert list(devices) == [known, None]
+        elif not is_read:
+            assert not any(devices)
+
+    @precondition(lambda self: self.plan_leases)
+    @rule(data=st.data())
+    def lose_plan(self, data):
+        lease = data.draw(st.sampled_from(self.plan_leases))
+        self._let_pass("notifications_app_plan", lease.plan_id)
