@@ -17,7 +17,7 @@ from notifications_app.content import (
     SendRequest,
     TargetId,
 )
-from notifications_app.errors import NotCombinable, NotEditable, StillSending
+from notifications_app.errors import NotCombinable, NotEditable, Outdated, StillSending
 from notifications_app.models import Batch, Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.pipeline.halting import time_to_live
@@ -44,17 +44,19 @@ def notification_edit(
     notification_id: UUID,
     changes: Mapping[str, Any],
     keeps_values: bool = False,
+    seen: str | None = None,
 ) -> Notification:
     """Changes fields of a send and returns the notification. `changes` is parsed JSON: a field that
     is missing stays as it is, null takes its default. If all fields are as they were, nothing
     changes. Safe to repeat. `keeps_values`: targets that stay and are given no values keep theirs.
+    `seen`: the `edit_version` for which the changes are meant.
 
     A pending notification can be changed as a whole, but for the kind of its audience. Either
     the change is first and devices get what it says, or the start is and NotEditable is raised.
     One that is processing and paused can be changed in its content and `expires_at`. What is fixed
     then is not checked again, nor is an `expires_at` that stays.
-    Raises NotFound, NotEditable, NotCombinable, StillSending, DRF's ValidationError, and what the
-    checks of a send raise.
+    Raises NotFound, Outdated for another version, NotEditable, NotCombinable, StillSending, DRF's
+    ValidationError, and what the checks of a send raise.
     """
     with sql.brief_transaction():
         own = Notification.objects.filter(id=notification_id, channel_id=channel.id)
@@ -62,6 +64,8 @@ def notification_edit(
         if found is None:
             raise NotFound("There is no such notification.")
         before = found.was
+        if seen is not None and seen != edit_version(before):
+            raise Outdated("changed or started")
         _refuse(before, changes)
         request = with_platforms(channel, read_edit(before, changes))
         if keeps_values:
@@ -84,6 +88,12 @@ def notification_edit(
         if after.edited_at and after.scheduled_at <= after.edited_at:
             transaction.on_commit(wake_planner)
     return after
+
+
+def edit_version(notification: Notification) -> str:
+    """Another one after an edit, and after the start, which fixes audience and time."""
+    moments = (notification.started_at, notification.edited_at)
+    return " ".join(each.isoformat() if each else "-" for each in moments)
 
 
 def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Errors of sending, cancelling, templates, and deleting segments."""
+"""Errors of sending, editing, cancelling, templates, and deleting segments."""
 
 from uuid import UUID
 
@@ -34,6 +34,16 @@ class TemplateNameTaken(Conflict):
     code = "template_name_taken"
     title = "Template name taken"
     detail = "Another template of the channel has this name."
+
+
+class Outdated(Conflict):
+    """What a page of the console shows in a form became another one meanwhile."""
+
+    def __init__(self, how: str = "changed") -> None:
+        super().__init__(
+            f"It was {how} after you opened this page. The form shows what you wrote: saving it"
+            " again replaces what was changed."
+        )
 
 
 class CategoryRequired(Invalid):

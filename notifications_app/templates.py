@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from notifications_app.errors import TemplateNameTaken, TemplateNotFound
+from notifications_app.errors import Outdated, TemplateNameTaken, TemplateNotFound
 from notifications_app.models import MAX_TEMPLATE_NAME, Template
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.http.fields import Id, StrictSerializer
@@ -39,15 +39,23 @@ def template_create(*, channel: Channel, name: str, content: Mapping[str, Any]) 
 
 
 def template_update(
-    *, channel_id: UUID, template_id: UUID, name: str, content: Mapping[str, Any]
+    *,
+    channel_id: UUID,
+    template_id: UUID,
+    name: str,
+    content: Mapping[str, Any],
+    seen: str | None = None,
 ) -> Template:
     """Replaces name and content. What was accepted keeps the content of before. Safe to repeat.
 
-    Raises NotFound, Invalid and TemplateNameTaken.
+    Raises NotFound, Invalid, TemplateNameTaken, and Outdated if `seen`, a version, is not the
+    template's.
     """
     _check_name(name)
     with sql.unless_taken(TemplateNameTaken):
         template = _locked(channel_id, template_id)
+        if seen is not None and seen != template.version:
+            raise Outdated
         before, was = _audited(template), template.content
         own = Template.objects.filter(pk=template.pk)
         own.update(name=name, content_json=_as_json(content), updated_at=Now())

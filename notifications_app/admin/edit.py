@@ -18,16 +18,13 @@ from notifications_app.admin.compose_languages import languages_context
 from notifications_app.admin.compose_personal import personal_context
 from notifications_app.admin.compose_sections import sections_of
 from notifications_app.admin.page import OneNotification
-from notifications_app.editing import notification_edit
-from notifications_app.errors import NotEditable, StillSending
-from pushsvc.common.errors import Conflict, Fault, Invalid
+from notifications_app.editing import edit_version, notification_edit
+from notifications_app.errors import NotEditable, Outdated, StillSending
+from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.http.drf import faults_of
 from subscriptions_app.admin.conditions import builder_context
 
-_OUTDATED: Final = (
-    "It was changed or started after you opened this page. The form shows what you wrote: saving "
-    "it again replaces what was changed."
-)
+_OVER: Final = "It could not be changed, because it is being sent or over."
 
 
 class EditPage(OneNotification):
@@ -36,17 +33,18 @@ class EditPage(OneNotification):
     title = "Edit"
     role = Role.SENDER
     template_name = "console/notifications/edit.html"
+    version: str  # that the user sees or saw
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.version = edit_version(self.notification)
         return self._shown(ComposeForm.of(self.notification))
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         form = ComposeForm.posted(request.POST)
+        self.version = request.POST.get("version", "")
         if request.POST.get("step") == "edit":  # a language is added
             return self._shown(form)
-        if self._is_editable() and request.POST.get("version") != self._version():
-            return self._shown(form, [Fault("", Conflict.code, _OUTDATED)])
         try:
             self._edit(form)
             messages.success(request, "The notification is changed.")
@@ -54,27 +52,29 @@ class EditPage(OneNotification):
             return self._shown(form, error.faults)
         except StillSending as error:
             return self._shown(form, [Fault("", error.code, error.detail)])
+        except Outdated as error:
+            self.notification.refresh_from_db()
+            self.version = edit_version(self.notification)
+            if self._is_editable():
+                return self._shown(form, [Fault("", error.code, error.detail)])
+            messages.warning(request, _OVER)
         except NotEditable:
-            messages.warning(request, "It could not be changed, because it is being sent or over.")
+            messages.warning(request, _OVER)
         page = reverse("admin:notifications_app_notification_change", args=[self.notification.pk])
         return HttpResponseRedirect(page)
 
     def _is_editable(self) -> bool:
         return self.notification.started_at is None or self.notification.is_paused
 
-    def _version(self) -> str:
-        """Another one after an edit, and after the start, which fixes audience and time."""
-        moments = (self.notification.started_at, self.notification.edited_at)
-        return " ".join(each.isoformat() if each else "-" for each in moments)
-
     def _edit(self, form: ComposeForm) -> None:
-        """Raises Invalid, StillSending, NotEditable."""
+        """Raises Invalid, Outdated, StillSending, NotEditable."""
         try:
             notification_edit(
                 channel=self.channel,
                 notification_id=self.notification.pk,
                 changes=read_changes(form, self.notification),
                 keeps_values=True,  # the form does not show them
+                seen=self.version,
             )
         except ValidationError as error:
             raise Invalid(faults_of(error)) from error
@@ -86,7 +86,7 @@ class EditPage(OneNotification):
         context = self.get_context_data(
             notification=self.notification,
             form=form,
-            version=self._version(),
+            version=self.version,
             faults=faults_by_field(faults),
             general_faults=general(faults),
             has_field_faults=any(field_of(each) in FIELDS for each in faults),

@@ -13,7 +13,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ChannelPage, id_or_404, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose_choices import choices_of
-from notifications_app.admin.compose_faults import faults_by_field, field_of, general
+from notifications_app.admin.compose_faults import FIELDS, faults_by_field, field_of, general
 from notifications_app.admin.compose_form import ComposeForm
 from notifications_app.admin.compose_languages import languages_context
 from notifications_app.admin.compose_personal import personal_context, personal_preview
@@ -22,6 +22,7 @@ from notifications_app.admin.sender import compose_url
 from notifications_app.admin.template_form import content_of, form_of, read_template
 from notifications_app.content import SendRequest
 from notifications_app.drafts import draft_create
+from notifications_app.errors import Outdated, TemplateNameTaken
 from notifications_app.models import MAX_TEMPLATE_NAME, Notification, Template
 from notifications_app.templates import (
     template_create,
@@ -78,8 +79,10 @@ class _WritingPage(ChannelPage):
             template = self.save(name, read_template(form))
         except Invalid as error:
             return self.shown(name, form, error.faults)
-        except PushsvcError as error:
+        except TemplateNameTaken as error:
             return self.shown(name, form, [Fault("name", error.code, error.detail)])
+        except PushsvcError as error:
+            return self.shown(name, form, [Fault("", error.code, error.detail)])
         messages.success(request, f"The template “{template}” was saved.")
         return HttpResponseRedirect(reverse("admin:template_edit", args=[template.pk]))
 
@@ -95,6 +98,7 @@ class _WritingPage(ChannelPage):
             name_faults=[each.detail for each in faults if field_of(each) == "name"],
             form=form,
             faults=faults_by_field(faults),
+            has_field_faults=any(field_of(each) in {*FIELDS, "name"} for each in faults),
             general_faults=general(each for each in faults if field_of(each) != "name"),
             is_template=True,
             is_posted=self.request.method == "POST",
@@ -151,18 +155,34 @@ class _OfTemplate(ChannelPage):
 
 class TemplatePage(_OfTemplate, _WritingPage):
     title = "Template"
+    version: str  # that the user sees or saw
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.version = self.template.version
         return self.shown(self.template.name, form_of(self.template.content))
 
     @override
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        self.version = request.POST.get("version", "")
+        return super().post(request, **kwargs)
+
+    @override
     def save(self, name: str, content: Mapping[str, Any]) -> Template:
-        return template_update(**self.named, name=name, content=content)
+        try:
+            return template_update(**self.named, name=name, content=content, seen=self.version)
+        except Outdated:
+            self.template.refresh_from_db()
+            self.version = self.template.version
+            raise
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        own = {"template": self.template, "title": self.template.name}
+        own = {
+            "template": self.template,
+            "title": self.template.name,
+            "version": self.version,
+        }
         return super().get_context_data(**kwargs) | own
 
 

@@ -40,3 +40,8 @@ class Template(models.Model):
     def content(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self.content_json)
         return content
+
+    @property
+    def version(self) -> str:
+        """Another one after each change."""
+        return self.updated_at.isoformat()

@@ -63,6 +63,32 @@ def test_a_notification_cancelled_while_it_starts_is_either_cancelled_or_sent(al
     support.assert_exact(alice.channel)
 
 
+@pytest.mark.parametrize("kind", ["notification", "template"])
+def test_of_two_who_change_one_thing_at_once_the_second_is_told(alice, kind):
+    """Also if both were let through before either of them wrote."""
+    clients = [signed_in(alice.members[role]) for role in ("editor", "owner")]
+    later = timezone.now() + timedelta(hours=1)
+    for number in range(TRIES):
+        if kind == "template":
+            thing = factories.make_template(alice.channel, f"T{number}", {"body": "x"})
+        else:
+            thing = factories.make_notification(alice.channel, scheduled_at=later, body="x")
+        path = reverse(f"admin:{kind}_edit", args=[thing.pk])
+        page = clients[0].get(path)
+        form = dict(page.context["form"].inputs()) | {"version": page.context["version"]}
+        own = [form | {"name": f"T{number}", "body": text} for text in ("mine", "hers")]
+
+        answers = in_threads(
+            *(partial(client.post, path, each) for client, each in zip(clients, own, strict=True))
+        )
+
+        assert sorted(answer.status_code for answer in answers) == [302, 400]
+        winner = own[[answer.status_code for answer in answers].index(302)]
+        thing.refresh_from_db()
+        body = thing.content["body"] if kind == "template" else thing.body
+        assert body == winner["body"]
+
+
 def test_a_segment_is_either_deleted_or_sent_to(alice):
     sender, manager = signed_in(alice.members["sender"]), signed_in(alice.members["manager"])
     rule = {"field": "platform", "operator": "eq", "value": "web"}

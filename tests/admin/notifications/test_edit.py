@@ -75,6 +75,17 @@ def test_nobody_replaces_a_colleagues_edit_unseen(sender, alice):
     assert Notification.objects.get(pk=notification.pk).body == "Mine"
 
 
+def test_a_form_to_which_a_language_was_added_is_as_old_as_before(sender, alice):
+    notification = scheduled(alice.channel, title="Old")
+    opened = form_of(sender, notification)
+    edited(sender, notification, title="Corrected")
+
+    longer = sender.post(path_of(notification), opened | {"add_language": "de", "step": "edit"})
+
+    assert sender.post(path_of(notification), form_in(longer)).status_code == 400
+    assert Notification.objects.get(pk=notification.pk).title == "Corrected"
+
+
 def test_a_start_after_the_form_was_opened_is_told(sender, alice):
     """Otherwise the page would say that a time was changed that is fixed by now."""
     notification = scheduled(alice.channel)

@@ -64,6 +64,17 @@ def saved(client, path, form):
     return Template.objects.latest("updated_at")
 
 
+def form_in(page):
+    """The form of the page, as a browser would post it unchanged."""
+    own = {name: page.context[name] for name in ("name", "version")}
+    assert f'name="version" value="{own["version"]}"' in page.content.decode()
+    return shown_in(page) | own
+
+
+def opened(client, template):
+    return form_in(client.get(at("edit", template)))
+
+
 def names(answer):
     return [each.name for each in answer.context["listed"]]
 
@@ -88,8 +99,7 @@ def test_a_template_keeps_what_was_written_and_no_audience_nor_time(alice, edito
 def test_a_form_that_nobody_changed_leaves_the_content_as_it_was(alice, editor, more):
     template = make_template(alice.channel, content=CONTENT | more)
 
-    page = editor.get(at("edit", template))
-    after = saved(editor, at("edit", template), shown_in(page) | {"name": page.context["name"]})
+    after = saved(editor, at("edit", template), opened(editor, template))
 
     assert after.pk == template.pk
     assert after.content == CONTENT | more
@@ -98,7 +108,8 @@ def test_a_form_that_nobody_changed_leaves_the_content_as_it_was(alice, editor, 
 
 def test_an_edit_replaces_name_and_content(alice, editor):
     template = make_template(alice.channel, content=CONTENT)
-    after = saved(editor, at("edit", template), {"name": "Short", "body": "Hi", "ttl_unit": "none"})
+    typed = {"name": "Short", "body": "Hi", "ttl_unit": "none", "version": template.version}
+    after = saved(editor, at("edit", template), typed)
     assert (after.name, after.content) == ("Short", {"body": "Hi", "ttl": 0})
 
 
@@ -147,13 +158,52 @@ def test_a_language_is_added_without_saving(alice, editor):
 
 def test_the_audit_log_has_each_version_of_the_console_too(alice, editor):
     template = saved(editor, new(alice), {"name": "Spring", "body": "One"})
-    saved(editor, at("edit", template), {"name": "Spring", "body": "Two"})
+    saved(editor, at("edit", template), opened(editor, template) | {"body": "Two"})
 
     entries = LogEntry.objects.filter(content_type__model="template").order_by("id")
     assert [each.changes["body"] for each in entries] == [[None, "One"], ["One", "Two"]]
     versions = reverse("admin:auditlog_logentry_changelist") + f"?q={template.pk}"
     assert versions in editor.get(at("edit", template)).content.decode()
     assert len(editor.get(versions).context["cl"].result_list) == 2
+
+
+# --- two at once ----------------------------------------------------------------------------------
+
+
+def test_nobody_replaces_a_colleagues_change_unseen(alice, editor):
+    template = make_template(alice.channel, content={"title": "Old", "body": "x"})
+    form = opened(editor, template)
+    saved(signed_in(alice.members["manager"]), at("edit", template), form | {"title": "Corrected"})
+
+    refused = editor.post(at("edit", template), form | {"name": "Mine", "body": "My text"})
+
+    assert refused.status_code == 400
+    assert "It was changed after you opened this page" in refused.content.decode()
+    assert "beside the fields" not in refused.content.decode()
+    template.refresh_from_db()
+    assert (template.name, template.content["title"]) == ("Order shipped", "Corrected")
+    again = form_in(refused)
+    assert (again["name"], again["title"], again["body"]) == ("Mine", "Old", "My text")
+    after = saved(editor, at("edit", template), again)
+    assert (after.name, after.content) == ("Mine", {"title": "Old", "body": "My text"})
+
+
+def test_a_form_to_which_a_language_was_added_is_as_old_as_before(alice, editor):
+    template = make_template(alice.channel, content={"body": "x"})
+    form = opened(editor, template)
+    saved(editor, at("edit", template), form | {"body": "Corrected"})
+
+    longer = editor.post(at("edit", template), form | {"add_language": "de", "step": "edit"})
+
+    assert editor.post(at("edit", template), form_in(longer)).status_code == 400
+    assert Template.objects.get().content == {"body": "Corrected"}
+
+
+def test_a_template_that_was_deleted_meanwhile_is_not_found(alice, editor):
+    template = make_template(alice.channel)
+    path, form = at("edit", template), opened(editor, template)
+    template.delete()
+    assert editor.post(path, form).status_code == 404
 
 
 # --- the list -------------------------------------------------------------------------------------
@@ -283,7 +333,8 @@ def test_each_role_is_offered_and_allowed_the_same(alice, role, may_use, may_edi
     assert ("Save</button>" in page, new(alice) in listed) == (may_edit, may_edit)
     assert ("disabled" in page) != may_edit
     for path in (at("edit", template), new(alice)):
-        changed = client.post(path, form | {"name": f"For {path}"[:100]})
+        named = {"name": f"For {path}"[:100], "version": template.version}
+        changed = client.post(path, form | named)
         assert changed.status_code == (302 if may_edit else 403)
     check = reverse("admin:template_check", args=[alice.channel.pk])
     assert client.post(check, form).status_code == (200 if may_edit else 403)
