@@ -59,6 +59,21 @@ class Content:
 
 
 CONTENT_FIELDS: Final = tuple(each.name for each in fields(Content))
+# Those of which a send may have none.
+REMOVABLE_FIELDS: Final = (
+    "title",
+    "url",
+    "icon",
+    "image",
+    "data",
+    "topic",
+    "actions",
+    "web",
+    "android",
+    "ios",
+    "translations",
+    "vars",
+)
 # Stored together in one column. Each of the others has its own, also `vars`, which the audit log
 # must not show.
 EXTRA_FIELDS: Final = (

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 from typing_extensions import override
 
@@ -20,6 +21,7 @@ from notifications_app.content import (
     EMPTY,
     MAX_TARGETS,
     ON_MISSING,
+    REMOVABLE_FIELDS,
     Content,
     SendRequest,
 )
@@ -56,6 +58,7 @@ MAX_TTL: Final = 28 * 24 * 3600
 DEFAULT_TTL: Final = 3 * 24 * 3600
 MAX_PLATFORMS: Final = 20  # given, with duplicates
 ALL: Final = "all"
+_UNUSED_VALUES: Final = "Values need `personalize`."
 
 
 # A pattern, because generators of Go name the values of an enumeration alike in all of them.
@@ -180,21 +183,10 @@ class WholeSend(SendFields):
     template_id = Id(
         default=None,
         allow_null=True,
-        help_text="The content of this template. Each field that the send gives replaces its.",
+        help_text="The content of this template. Each field that the send gives replaces its; null"
+        " takes its away.",
     )
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
-
-
-class SendInput(WholeSend):
-    """A notification to send."""
-
-    # For the API's document alone, as EditInput: `with_template` comes before the check.
-    body = Text(
-        min_length=1,
-        max_length=MAX_BODY,
-        required=False,
-        help_text="Main text. Required, unless a template gives it.",
-    )
 
 
 class TemplateContent(ContentFields):
@@ -207,7 +199,11 @@ class TemplateContent(ContentFields):
     def run_validation(self, data: Any = empty) -> Any:
         """The fields as they were given, without defaults."""
         checked = {"body": "", **super().run_validation(data)}
-        check_texts(Content(**{name: checked[name] for name in CONTENT_FIELDS}))
+        content = Content(**{name: checked[name] for name in CONTENT_FIELDS})
+        if content.vars and not content.personalize:
+            fault = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
+            raise ValidationError({"vars": [fault]})
+        check_texts(content)
         return data
 
 
@@ -226,31 +222,53 @@ def _nullable(choices: Iterable[str]) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^({'|'.join(choices)})$", "nullable": True}
 
 
-class WebEdit(WebContent):
-    """For browsers alone."""
+class WebOrNone(WebContent):
+    """For browsers alone; null: nothing."""
 
 
-class AndroidEdit(AndroidContent):
-    """For Android alone."""
+class AndroidOrNone(AndroidContent):
+    """For Android alone; null: nothing."""
 
 
-class IosEdit(IosContent):
-    """For iOS alone."""
+class IosOrNone(IosContent):
+    """For iOS alone; null: nothing."""
 
 
-class EditInput(SendFields):
-    """Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
-    has none."""
+class _Changes(SendFields):
+    """For the API's document: what content may be null. The whole that they change is validated."""
 
-    # Classes of their own, because only here they may be null.
-    web = WebEdit(help_text="For browsers alone.")
-    android = AndroidEdit(help_text="For Android alone.")
-    ios = IosEdit(help_text="For iOS alone.")
+    body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
+    # Classes of their own, because elsewhere they may not be null.
+    web = WebOrNone(default=dict, help_text="For browsers alone.")
+    android = AndroidOrNone(default=dict, help_text="For Android alone.")
+    ios = IosOrNone(default=dict, help_text="For iOS alone.")
 
     @override
     def get_fields(self) -> dict[str, Any]:
-        """For the API's document. `read_edit` validates the notification as a whole."""
         fields: dict[str, Any] = super().get_fields()
+        for name in REMOVABLE_FIELDS:
+            fields[name].allow_null = True
+        return fields
+
+
+class SendInput(_Changes, WholeSend):
+    """A notification to send. Null takes a field of the template away."""
+
+    body = Text(
+        min_length=1,
+        max_length=MAX_BODY,
+        required=False,
+        help_text="Main text. Required, unless a template gives it.",
+    )
+
+
+class EditInput(_Changes):
+    """Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
+    has none."""
+
+    @override
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
         for name, field in fields.items():
             field.required, field.default, field.allow_null = False, empty, name != "body"
         extend_schema_field(_nullable(Urgency.values))(fields["urgency"])
@@ -293,10 +311,10 @@ def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
     if content.personalize:
         return
     if content.vars:
-        raise NotCombinable("vars", "Values need `personalize`.")
+        raise NotCombinable("vars", _UNUSED_VALUES)
     for index, each in enumerate(targets):
         if each.get("vars"):
-            raise NotCombinable(f"targets.{index}.vars", "Values need `personalize`.")
+            raise NotCombinable(f"targets.{index}.vars", _UNUSED_VALUES)
 
 
 def _body_of(notification: Notification) -> dict[str, Any]:

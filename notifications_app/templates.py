@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
+from notifications_app.content import REMOVABLE_FIELDS
 from notifications_app.errors import Outdated, TemplateNameTaken, TemplateNotFound
 from notifications_app.models import MAX_TEMPLATE_NAME, Template
 from pushsvc.common.errors import Fault, Invalid, NotFound
@@ -96,13 +97,15 @@ def names_template(body: object) -> bool:
 
 def with_template(channel_id: UUID, body: Any) -> Any:
     """The body of a send with the content of its template. Each field that the send gives replaces
-    the template's. Raises TemplateNotFound, and DRF's ValidationError for what cannot be an id."""
+    the template's, and null takes it away. Raises TemplateNotFound, and DRF's ValidationError for
+    what cannot be an id."""
     if not names_template(body):
         return body
     template = _of(channel_id).filter(id=_Named.checked(body)["template_id"]).first()
     if template is None:
         raise TemplateNotFound
-    return {**template.content, **body}
+    whole = {**template.content, **body}
+    return {n: each for n, each in whole.items() if each is not None or n not in REMOVABLE_FIELDS}
 
 
 class _Named(StrictSerializer):

@@ -788,8 +788,8 @@ export interface components {
             /** @description Everything goes into `data`, and the app shows the notification itself. */
             data_only?: boolean;
         };
-        /** @description For Android alone. */
-        AndroidEdit: {
+        /** @description For Android alone; null: nothing. */
+        AndroidOrNone: {
             /** @description Replaces the title; null: none. */
             title?: string | null;
             /** @description Replaces the main text; null: none, if there is a title. */
@@ -1206,11 +1206,11 @@ export interface components {
             /** @description Buttons of the notification. */
             actions?: components["schemas"]["Action"][] | null;
             /** @description For browsers alone. */
-            web?: components["schemas"]["WebEdit"];
+            web?: components["schemas"]["WebOrNone"];
             /** @description For Android alone. */
-            android?: components["schemas"]["AndroidEdit"];
+            android?: components["schemas"]["AndroidOrNone"];
             /** @description For iOS alone. */
-            ios?: components["schemas"]["IosEdit"];
+            ios?: components["schemas"]["IosOrNone"];
             /** @description Texts by language (BCP 47). */
             translations?: {
                 [key: string]: components["schemas"]["Translation"];
@@ -1358,8 +1358,8 @@ export interface components {
             /** @description Wakes the app in the background, too. */
             content_available?: boolean;
         };
-        /** @description For iOS alone. */
-        IosEdit: {
+        /** @description For iOS alone; null: nothing. */
+        IosOrNone: {
             /** @description Replaces the title; null: none. */
             title?: string | null;
             /** @description Replaces the main text; null: none, if there is a title. */
@@ -2045,55 +2045,55 @@ export interface components {
         };
         /** @description A rule as [segments](/docs/segments) describes it. */
         SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"];
-        /** @description A notification to send. */
+        /** @description A notification to send. Null takes a field of the template away. */
         SendInput: {
             /** @description Main text. Required, unless a template gives it. */
             body?: string;
             /** @description Shown above the main text. Default: `""`. */
-            title?: string;
+            title?: string | null;
             /**
              * Format: uri
              * @description Destination opened on click.
              */
-            url?: string;
+            url?: string | null;
             /**
              * Format: uri
              * @description URL of the icon image.
              */
-            icon?: string;
+            icon?: string | null;
             /**
              * Format: uri
              * @description URL of a large image.
              */
-            image?: string;
+            image?: string | null;
             /** @description Passed to the device unchanged. Default: `{}`. */
             data?: {
                 [key: string]: string;
-            };
+            } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
             ttl?: number;
             /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
             urgency?: components["schemas"]["Urgency"];
             /** @description A newer notification with the same topic replaces the older one on the device. */
-            topic?: string;
+            topic?: string | null;
             /** @description Buttons of the notification. */
-            actions?: components["schemas"]["Action"][];
+            actions?: components["schemas"]["Action"][] | null;
             /** @description For browsers alone. */
-            web?: components["schemas"]["WebContent"];
+            web?: components["schemas"]["WebOrNone"];
             /** @description For Android alone. */
-            android?: components["schemas"]["AndroidContent"];
+            android?: components["schemas"]["AndroidOrNone"];
             /** @description For iOS alone. */
-            ios?: components["schemas"]["IosContent"];
+            ios?: components["schemas"]["IosOrNone"];
             /** @description Texts by language (BCP 47). */
             translations?: {
                 [key: string]: components["schemas"]["Translation"];
-            };
+            } | null;
             /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. Default: `false`. */
             personalize?: boolean;
             /** @description Values of the send for its placeholders. */
             vars?: {
                 [key: string]: components["schemas"]["AttributeValue"];
-            };
+            } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: components["schemas"]["OnMissing"];
             /**
@@ -2125,7 +2125,7 @@ export interface components {
             target_platforms?: string[];
             /**
              * Format: uuid
-             * @description The content of this template. Each field that the send gives replaces its.
+             * @description The content of this template. Each field that the send gives replaces its; null takes its away.
              */
             template_id?: string | null;
             /** @description Check everything; store and send nothing. Default: `false`. */
@@ -2546,8 +2546,8 @@ export interface components {
             /** @description Direction of the texts. */
             dir?: components["schemas"]["TextDirection"];
         };
-        /** @description For browsers alone. */
-        WebEdit: {
+        /** @description For browsers alone; null: nothing. */
+        WebOrNone: {
             /** @description Replaces the title; null: none. */
             title?: string | null;
             /** @description Replaces the main text; null: none, if there is a title. */

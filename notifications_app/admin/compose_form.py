@@ -272,10 +272,9 @@ def _personal(form: ComposeForm) -> dict[str, Any]:
 
 def _personal_texts(content: Content) -> dict[str, str]:
     """The fields of a form for the same content."""
-    if not content.personalize:
-        return {}
     sent_vars = dumps(content.vars) if content.vars else ""
-    return {"personalize": "on", "on_missing": content.on_missing, "vars": sent_vars}
+    is_personal = "on" if content.personalize else ""
+    return {"personalize": is_personal, "on_missing": content.on_missing, "vars": sent_vars}
 
 
 def _content_and_end(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def content_of(content: Mapping[str, Any]) -> Content:
 def read_template(form: ComposeForm) -> dict[str, Any]:
     """The content that the form gives. Raises Invalid with every fault, by the fields' names."""
     faults: list[Fault] = []
-    given = content_body(form, faults)
+    # `on_missing` counts also if the send says that it is personal.
+    given = {"on_missing": form.on_missing} | content_body(form, faults)
     content = {name: value for name, value in given.items() if value != _LEFT_ALONE.get(name)}
     check_texts(content, faults)
     try:

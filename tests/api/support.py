@@ -95,3 +95,9 @@ def asked_of_redis():
             if each["db"] == redis_client().connection_pool.connection_kwargs["db"]:
                 address = f"{each['client_address']}:{each['client_port']}"
                 found.append((address, each["command"].partition(" ")[0].upper()))
+
+
+def may_be_null(field, schemas):
+    """Whether the API's document says so of the field of a body."""
+    referred = [each["$ref"].rpartition("/")[2] for each in field.get("allOf", ())]
+    return any(each.get("nullable") for each in (field, *map(schemas.get, referred)))

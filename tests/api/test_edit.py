@@ -12,7 +12,7 @@ from django.utils import timezone
 from notifications_app.models import Notification, Urgency
 from pushsvc.common.ids import uuid7
 from tests import openapi
-from tests.api.support import NOWHERE, accepted, anonymous, code, faults, owner_of
+from tests.api.support import NOWHERE, accepted, anonymous, code, faults, may_be_null, owner_of
 from tests.factories import make_segment
 
 pytestmark = pytest.mark.django_db
@@ -256,11 +256,6 @@ def test_the_platforms_of_a_pending_notification_are_checked_again(alice):
     alice.channel.web_enabled = True
     alice.channel.save()
     assert edit(alice, notification, body="Warm bread").status_code == 200
-
-
-def may_be_null(field, schemas):
-    referred = [each["$ref"].rpartition("/")[2] for each in field.get("allOf", ())]
-    return any(each.get("nullable") for each in (field, *map(schemas.get, referred)))
 
 
 def test_the_api_s_document_says_what_may_be_null():

@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from notifications_app import templates
 from notifications_app.models import IdempotencyRecord, Notification, Template
 from pushsvc.common.ids import uuid7
-from tests.api.support import accepted, anonymous, code, faults, owner_of
+from tests import openapi
+from tests.api.support import accepted, anonymous, code, faults, may_be_null, owner_of
 from tests.factories import make_template
 from tests.pipeline.support import in_threads
 
@@ -134,6 +135,7 @@ def test_a_name_is_unique_in_its_channel(alice, bob):
             {"name": "x", "content": {"translations": {"de": {"actions": {"buy": "Kaufen"}}}}},
             [("content.translations.de.actions.buy", "unknown_field")],
         ),
+        ({"name": "x", "content": {"vars": {"a": "b"}}}, [("content.vars", "not_combinable")]),
         *[
             ({"name": "x", "content": {other: value}}, [(f"content.{other}", "unknown_field")])
             for other, value in {
@@ -330,6 +332,65 @@ def test_each_field_of_the_send_replaces_the_templates(alice):
     kept = {name: CONTENT[name] for name in CONTENT.keys() - given.keys()}
     without = {"icon": "", "image": "", "topic": "", "vars": {}}
     assert content == kept | given | without | {"personalize": False, "on_missing": "empty"}
+
+
+# What takes each field of a template away.
+NOTHING = {
+    "title": "",
+    "url": "",
+    "icon": "",
+    "image": "",
+    "data": {},
+    "topic": "",
+    "actions": [],
+    "web": {},
+    "android": {},
+    "ios": {},
+    "translations": {},
+    "vars": {},
+}
+FULL = CONTENT | {
+    "icon": "https://shop.example/icon.png",
+    "image": "https://shop.example/image.png",
+    "topic": "orders",
+    "translations": {"pt-BR": {"title": "Seu pedido"}},
+    "personalize": True,
+    "vars": {"sale": "20 %"},
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_null_takes_a_field_of_the_template_away_and_leaves_the_others(alice, name):
+    template = str(make_template(alice.channel, content=FULL).id)
+    _, whole = content_of(alice, accepted(alice, {"template_id": template}))
+    assert all(whole[each] == FULL[each] for each in NOTHING)
+
+    _, content = content_of(alice, accepted(alice, {"template_id": template, name: None}))
+
+    assert content == whole | {name: NOTHING[name]}
+
+
+@pytest.mark.parametrize("name", ["body", "ttl", "urgency", "personalize", "on_missing"])
+def test_what_every_send_has_cannot_be_taken_away(alice, name):
+    template = str(make_template(alice.channel, content=FULL).id)
+    assert faults(alice.send({"template_id": template, name: None})) == [(name, "null")]
+
+
+@pytest.mark.parametrize("template_id", [{}, {"template_id": None}])
+def test_without_a_template_null_is_refused(alice, template_id):
+    for name in NOTHING:
+        assert faults(alice.send({"body": "x", name: None} | template_id)) == [(name, "null")]
+
+
+def test_the_api_s_document_says_what_null_takes_away():
+    schemas = openapi.document()["components"]["schemas"]
+    fields = schemas["SendInput"]["properties"]
+    shown = {name for name in fields if may_be_null(fields[name], schemas)}
+    assert shown == {*NOTHING, "segment_id", "rule", "template_id"} | {
+        "external_ids",
+        "subscription_ids",
+        "targets",
+    }
 
 
 def test_using_a_template_needs_only_the_scope_to_send(alice):

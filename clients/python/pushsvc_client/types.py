@@ -86,14 +86,14 @@ class Target(TypedDict, total=False):
 
 class Message(TypedDict, total=False):
     """What can be sent. /docs of the service describes each field. A send needs a `body`, its own
-    or that of its template."""
+    or that of its template. None takes a field of the template away."""
 
     template_id: str
     body: str
-    title: str
-    url: str
-    icon: str
-    image: str
+    title: str | None
+    url: str | None
+    icon: str | None
+    image: str | None
     scheduled_at: str
     expires_at: str
     segment_id: str
@@ -103,17 +103,17 @@ class Message(TypedDict, total=False):
     subscription_ids: list[str]
     targets: list[Target]
     target_platforms: list[Platform | Literal["all"]]
-    data: dict[str, str]
+    data: dict[str, str] | None
     ttl: int
     urgency: Urgency
-    topic: str
-    actions: list[Action]
-    web: OnWeb
-    android: OnAndroid
-    ios: OnIos
-    translations: dict[str, Translation]
+    topic: str | None
+    actions: list[Action] | None
+    web: OnWeb | None
+    android: OnAndroid | None
+    ios: OnIos | None
+    translations: dict[str, Translation] | None
     personalize: bool
-    vars: dict[str, str | float]
+    vars: dict[str, str | float] | None
     on_missing: Literal["empty", "bounce"]
 
 

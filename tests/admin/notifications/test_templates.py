@@ -95,7 +95,7 @@ def test_a_template_keeps_what_was_written_and_no_audience_nor_time(alice, edito
     }
 
 
-@pytest.mark.parametrize("more", [{}, PERSONAL])
+@pytest.mark.parametrize("more", [{}, PERSONAL, {"on_missing": "bounce"}])
 def test_a_form_that_nobody_changed_leaves_the_content_as_it_was(alice, editor, more):
     template = make_template(alice.channel, content=CONTENT | more)
 
