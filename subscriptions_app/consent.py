@@ -18,6 +18,7 @@ from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.errors import CategoryUnknown, IdentityRefused
 from subscriptions_app.models import Category, Person, Subscription
 from subscriptions_app.segments.compiler import Condition
+from subscriptions_app.selectors import newest_part
 
 # A change: true or false is a choice, null takes one back.
 ChoiceChanges = Mapping[str, bool | None]
@@ -191,14 +192,11 @@ _WANTS: Final = """coalesce(
   true)"""
 
 # Raw, because the ORM has no LATERAL. The row without a key counts all.
-_CHOICES_SEEN: Final = """
+_CHOICES_SEEN: Final = f"""
 WITH recent AS MATERIALIZED (
   SELECT coalesce(person.choices, newest.choices) AS choices
-  FROM unnest(%(platforms)s::text[]) AS wanted (platform) CROSS JOIN LATERAL (
-    SELECT person_id, choices FROM subscriptions_app_subscription
-    WHERE channel_id = %(channel)s AND platform = wanted.platform AND expired_at IS NULL
-    ORDER BY id DESC LIMIT %(most)s
-  ) AS newest LEFT JOIN LATERAL (
+  FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+  CROSS JOIN LATERAL ({newest_part("%(most)s")}) AS newest LEFT JOIN LATERAL (
     SELECT choices FROM subscriptions_app_person WHERE id = newest.person_id
   ) AS person ON true
 )
@@ -206,7 +204,7 @@ SELECT key, count(*) FILTER (WHERE value = 'true'), count(*) FILTER (WHERE value
   (SELECT count(*) FROM recent)
 FROM recent, jsonb_each_text(choices) AS chosen (key, value) GROUP BY key
 UNION ALL SELECT '', 0, 0, count(*) FROM recent
-"""
+"""  # noqa: S608 - names of our own
 
 # Raw, because the condition is.
 _REFUSING: Final = """

@@ -65,6 +65,7 @@ _ASKED: Final[Mapping[str, Combinable]] = {
     "external_id": Coalesce("person__external_id", Value("")),
 }
 _NOTHING: Final = Value("")
+_LAST_ID: Final = UUID(int=2**128 - 1)
 _NO_ATTRIBUTES: Final = Value({}, output_field=JSONField())
 
 
@@ -131,6 +132,23 @@ def first_part(plans: str) -> str:
         WHERE channel_id = {plans}.channel_id AND platform = {plans}.platform
           AND expired_at IS NULL
         ORDER BY id LIMIT %(most)s + 1
+    """  # noqa: S608 - names of our own
+
+
+def newest_part(most: str) -> str:
+    """The part of a larger statement that reads, for a row of `wanted` (platform), the `most`
+    newest active subscriptions. Parameters: `channel`, and those of `most`.
+
+    The rows are compared as a whole, so that only the index of active subscriptions has their
+    order. If each column were compared, PostgreSQL might read the primary key backwards, and that
+    whole for a platform without subscribers.
+    """
+    return f"""
+        SELECT * FROM {Subscription._meta.db_table} AS subscription
+        WHERE (channel_id, platform, id) >= (%(channel)s, wanted.platform, '{UUID(int=0)}'::uuid)
+          AND (channel_id, platform, id) <= (%(channel)s, wanted.platform, '{_LAST_ID}'::uuid)
+          AND expired_at IS NULL
+        ORDER BY channel_id DESC, platform DESC, id DESC LIMIT {most}
     """  # noqa: S608 - names of our own
 
 

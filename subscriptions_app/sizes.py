@@ -21,7 +21,12 @@ from subscriptions_app.segments.compiler import (
     required_tags,
 )
 from subscriptions_app.segments.rules import NOBODY, Rule
-from subscriptions_app.selectors import INDEX_ROWS, INDEXED_CANDIDATES, are_few_expected
+from subscriptions_app.selectors import (
+    INDEX_ROWS,
+    INDEXED_CANDIDATES,
+    are_few_expected,
+    newest_part,
+)
 from subscriptions_app.tagged import TAGGED_CANDIDATES, smallest_tag
 
 EXACT_UP_TO: Final = 10_000
@@ -197,14 +202,10 @@ WHERE channel_id = %(channel)s AND {rule}
 ORDER BY id DESC LIMIT %(limit)s
 """
 
-_RECENT = """
+_RECENT = f"""
   SELECT recent.* FROM unnest(%(platforms)s::text[]) AS wanted (platform)
-  CROSS JOIN LATERAL (
-    SELECT * FROM subscriptions_app_subscription AS subscription
-    WHERE channel_id = %(channel)s AND platform = wanted.platform AND expired_at IS NULL
-    ORDER BY id DESC LIMIT %(looked_at)s
-  ) AS recent
-"""
+  CROSS JOIN LATERAL ({newest_part("%(looked_at)s")}) AS recent
+"""  # noqa: S608 - names of our own
 
 _RECENT_EXAMPLES = """
 SELECT id FROM ({recent}) AS subscription WHERE {rule} ORDER BY id DESC LIMIT %(limit)s
