@@ -56,9 +56,14 @@ def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
     the send. Raises Invalid for one that is named twice with different values."""
     people = [TargetId(external_id=id_) for id_ in given.pop("external_ids") or ()]
     devices = [TargetId(subscription_id=id_) for id_ in given.pop("subscription_ids") or ()]
-    both = [TargetId(**each) for each in given.pop("targets") or ()]
+    both = [_target(each) for each in given.pop("targets") or ()]
     _check_values(both)
     return tuple(dict.fromkeys([*people, *devices, *both]))
+
+
+def _target(given: Mapping[str, Any]) -> TargetId:
+    """No values are the same as none given."""
+    return TargetId(**{**given, "vars": given.get("vars") or None})
 
 
 def _check_values(targets: Sequence[TargetId]) -> None:

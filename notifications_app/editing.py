@@ -167,9 +167,11 @@ def _check(
     channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
 ) -> None:
     """Raises for what may not be sent, if it can still be changed."""
+    # Targets that stay count, too.
+    targets = request.targets or (_stored_targets(before) if before.has_targets else ())
+    if not request.content.personalize and any(each.vars for each in targets):
+        raise NotCombinable("personalize", "Its targets have values, which need it.")
     if before.status == NotificationStatus.PENDING:
-        # Targets that stay count, too: a send to targets needs no category.
-        targets = request.targets or (_stored_targets(before) if before.has_targets else ())
         audience_check(channel=channel, request=replace(request, targets=targets))
     content_check(request)
     if changes.keys() & {"scheduled_at", "expires_at"}:

@@ -254,17 +254,19 @@ def make_direct_notification(
     *,
     people: Sequence[str] = (),
     subscriptions: Sequence[Subscription] = (),
+    targets: Sequence[TargetId] = (),
     **fields: Any,
 ) -> Notification:
-    """To these people and subscriptions, in this order."""
-    targets = [
+    """To these people, subscriptions and targets, in this order."""
+    named = [
         *(TargetId(external_id=each) for each in people),
         *(TargetId(subscription_id=each.pk) for each in subscriptions),
+        *targets,
     ]
     notification = make_notification(
         channel, has_targets=True, only_subscription_id=NO_SUBSCRIPTION, **fields
     )
-    Target.objects.store(notification.pk, channel_id=channel.pk, targets=targets)
+    Target.objects.store(notification.pk, channel_id=channel.pk, targets=named)
     return notification
 
 

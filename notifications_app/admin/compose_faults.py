@@ -60,6 +60,7 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("rule", "not_a_tag"): NOT_A_TAG,
     **{(name, "empty"): "Write at least one id." for name in _IDS},
     **{(name, "too_many"): "Write at most 1,000 ids." for name in _IDS},
+    ("personalize", "not_combinable"): "Some who get it have values of their own, which need this.",
     ("topic", "not_a_topic"): "Use at most 32 letters, digits, hyphens and underscores.",
     ("urgency", "not_a_choice"): "Choose one of the urgencies.",
     ("ttl", "out_of_range"): "Enter at most 28 days.",

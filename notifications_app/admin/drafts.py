@@ -1,6 +1,6 @@
 """The list of drafts, and the actions that save, create and delete them."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
@@ -15,9 +15,13 @@ from notifications_app.admin.compose_form import ComposeForm
 from notifications_app.admin.page import OneNotification
 from notifications_app.admin.sender import SenderPage, compose_url, find_draft, save_draft
 from notifications_app.drafts import draft_create, draft_delete
-from notifications_app.models import Draft
+from notifications_app.models import Draft, Target
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import PushsvcError
+
+_VALUES_LEFT_OUT: Final = (
+    "Values of their own, which some people or subscribers had for placeholders, are not in it."
+)
 
 
 @admin.register(Draft)
@@ -111,4 +115,6 @@ class DuplicateAction(OneNotification):
             own = "admin:notifications_app_notification_change"
             return HttpResponseRedirect(reverse(own, args=[self.notification.pk]))
         messages.success(request, f"This draft is a copy of “{self.notification}”.")
+        if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
+            messages.warning(request, _VALUES_LEFT_OUT)
         return HttpResponseRedirect(compose_url(draft.pk))

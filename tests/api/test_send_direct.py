@@ -318,6 +318,27 @@ def test_the_same_targets_are_no_edit(alice):
     assert (targets_of(sent), sent.edited_at is None) == (["b", "a"], False)
 
 
+def test_empty_values_are_no_values(alice):
+    bare, empty = {"external_id": "a"}, {"external_id": "a", "vars": {}}
+    sent = accepted(alice, BODY | {"targets": [bare, empty, bare], "scheduled_at": LATER})
+    assert targets_of(sent) == ["a"]
+
+    assert edit(alice, sent, targets=[empty]).status_code == 200
+
+    sent.refresh_from_db()
+    assert sent.edited_at is None
+
+
+def test_values_of_targets_need_personalize_after_an_edit_too(alice):
+    own = [{"external_id": "a", "vars": {"order": "A-17"}}]
+    sent = accepted(alice, BODY | {"targets": own, "personalize": True, "scheduled_at": LATER})
+
+    assert faults(edit(alice, sent, personalize=False)) == [("personalize", "not_combinable")]
+    assert edit(alice, sent, title="Another").status_code == 200
+    bare = [{"external_id": "a"}]
+    assert edit(alice, sent, personalize=False, targets=bare).status_code == 200
+
+
 def test_an_edit_changes_a_rule(alice):
     sent = accepted(alice, BODY | {"rule": PRO, "scheduled_at": LATER})
     other = {"not": PRO}

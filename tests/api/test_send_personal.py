@@ -222,9 +222,11 @@ def test_a_templates_texts_are_judged_when_it_is_stored_and_with_the_send(alice)
     refused = store(title="{{ name", personalize=True)
     assert faults(refused) == [("content.title", "not_a_template")]
     assert faults(store(url=f"{URL}{{{{ a }}}}")) == [("content.url", "not_a_url")]
-    template = store(body="{{ vars.sale }} off", title="{{ name", vars={"sale": "1 %"}).json()
+    values = {"sale": "1 %"}
+    assert faults(store(body="x", vars=values)) == [("content.vars", "not_combinable")]
+    template = store(body="{{ vars.sale }} off", title="{{ name").json()
     send = {"template_id": template["template_id"]}
-    assert faults(alice.send(send)) == [("vars", "not_combinable")]
+    assert faults(alice.send(send | {"vars": values})) == [("vars", "not_combinable")]
     assert faults(alice.send(send | {"personalize": True})) == [("title", "not_a_template")]
     personal = accepted(alice, send | {"personalize": True, "title": "x", "vars": {"sale": "2 %"}})
     assert (personal.body, personal.vars) == ("{{ vars.sale }} off", {"sale": "2 %"})

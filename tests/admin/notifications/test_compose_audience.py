@@ -6,6 +6,7 @@ import json
 import pytest
 from django.urls import reverse
 
+from notifications_app.content import TargetId
 from notifications_app.models import Notification, Target
 from tests.admin.notifications.composing import (
     CHECK,
@@ -167,6 +168,29 @@ def test_a_copy_of_people_and_subscribers_together_asks_anew(sender, alice):
     )
     form = shown_in(duplicate(sender, both)) | {"channel": str(alice.channel.pk)}
     assert faults(sender, form)["subscription_ids"] == ["Write at least one id."]
+
+
+VALUES = [TargetId(external_id="a", vars={"order": "A-17"}), TargetId(external_id="b")]
+
+
+def test_a_copy_says_that_it_lacks_the_values_of_single_targets(sender, alice):
+    bare = make_direct_notification(alice.channel, people=["a"])
+    own = make_direct_notification(alice.channel, targets=VALUES, extras={"personalize": True})
+
+    pages = [duplicate(sender, each).content.decode() for each in (own, bare)]
+
+    assert ["Values of their own" in page for page in pages] == [True, False]
+
+
+def test_values_of_single_targets_need_placeholders_after_an_edit_too(sender, alice):
+    direct = make_direct_notification(
+        alice.channel, targets=VALUES, scheduled_at=FUTURE, extras={"personalize": True}
+    )
+    after, said = edited(sender, direct, personalize="")
+    assert "Some who get it have values of their own, which need this." in said
+    assert after.content.personalize
+    after, _ = edited(sender, direct, title="Another")
+    assert (after.title, after.content.personalize) == ("Another", True)
 
 
 def test_an_edit_changes_targets_and_conditions_and_not_their_kind(sender, alice):
