@@ -98,6 +98,7 @@ def check_ios_credentials() -> None:
 def tick() -> None:
     """Runs every second: does what the time, a lost wakeup or a dead worker made due."""
     worker.note_tick()
+    _attempt(batches.shorten_dead)
     _attempt(batches.free_lost)
     _attempt(batches.unpark)
     _attempt(_bounce_overdue)

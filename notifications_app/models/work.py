@@ -145,6 +145,9 @@ class Batch(models.Model):
     attempt = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Fencing number of the lease."
     )
+    holder = models.UUIDField(
+        null=True, help_text="The process that claimed it last: `process_id` of redis_client."
+    )
     # The column has its first name, so that processes of the version before run on while a new one
     # is rolled out.
     lease_losses = models.PositiveSmallIntegerField(

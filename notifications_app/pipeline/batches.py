@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -16,14 +17,17 @@ from django.db.models.functions import Now
 from channels_app.selectors import usable_credentials
 from notifications_app.models import SMALL_BATCH, Batch, Plan
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
-from notifications_app.pipeline.lease import Lease
+from notifications_app.pipeline.lease import RENEW_SECONDS, Lease
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
 from notifications_app.states import STATES, BatchStatus
 from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
+from pushsvc.common.store.redis_client import connected_processes, process_id
 
 _PLANS_AT_ONCE = 8
+_SILENT_SECONDS = RENEW_SECONDS + 2.0  # without a renewal
+_REST_SECONDS = 5.0  # in which a process that lives renews its lease after all
 
 
 def claim(
@@ -48,13 +52,30 @@ def claim(
     with sql.brief_transaction():
         skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
         for plan_id in _plans_with_work(platform, skipped, skip_channels):
-            parameters = {"plan": plan_id, "skip": skipped, "lease": _lease()}
+            parameters = {"plan": plan_id, "skip": skipped, **_taken()}
             claimed = sql.rows(_CLAIM, STATES | parameters)
             if claimed:
                 *first, recipients = claimed[0]
                 lease = Lease.of(first, begun=begun)
                 return [lease, *_companions(lease, recipients, most - 1)]
     return []
+
+
+def shorten_dead() -> int:
+    """Leaves a few seconds of the leases that were not renewed in time, and whose process has no
+    connection to Redis any more, so that it is dead and not paused."""
+    silent = timedelta(seconds=settings.LEASE_SECONDS - _SILENT_SECONDS)
+    batches = Batch.objects.leased().filter(lease_until__lt=Now() + silent, holder__isnull=False)
+    holders = set(batches.values_list("holder", flat=True))
+    connected = connected_processes() if holders else None
+    if connected is None or holders <= connected:
+        return 0
+    parameters = {
+        "silent": silent,
+        "rest": timedelta(seconds=_REST_SECONDS),
+        "dead": list(holders - connected),
+    }
+    return sql.execute(_SHORTEN, STATES | parameters)
 
 
 def free_lost(limit: int = 100) -> int:
@@ -101,8 +122,8 @@ def due_counts(most: int) -> dict[str, int]:
     return Counter(dict(sql.rows(_DUE_COUNTS, STATES | parameters)))
 
 
-def _lease() -> timedelta:
-    return timedelta(seconds=settings.LEASE_SECONDS)
+def _taken() -> dict[str, Any]:
+    return {"lease": timedelta(seconds=settings.LEASE_SECONDS), "holder": process_id()}
 
 
 def _plans_with_work(
@@ -139,7 +160,7 @@ def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
         "push_service": first.push_service,
         "room": room,
         "most": most,
-        "lease": _lease(),
+        **_taken(),
     }
     claimed = sql.rows(_CLAIM_COMPANIONS, STATES | parameters)
     return [Lease.of(row, begun=first.begun) for row in claimed]
@@ -211,7 +232,7 @@ GROUP BY wanted.platform
 _CLAIM = """
 UPDATE notifications_app_batch
 SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
-    lease_until = clock_timestamp() + %(lease)s
+    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
 WHERE id = (
   SELECT id FROM notifications_app_batch
   WHERE plan_id = %(plan)s AND status = %(batch_ready)s AND due_at <= statement_timestamp()
@@ -242,7 +263,7 @@ WITH small AS (
 )
 UPDATE notifications_app_batch
 SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
-    lease_until = clock_timestamp() + %(lease)s
+    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
 WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
@@ -253,9 +274,20 @@ RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, p
   claimed_at
 """  # noqa: S608 - a number of our own
 
-# Both in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
+# All in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
 # every tick. Rows are locked by id, as everywhere. SKIP LOCKED: a flush that is late but still
 # writes renews its lease, and the tick must not wait for it.
+_SHORTEN = """
+UPDATE notifications_app_batch SET lease_until = statement_timestamp() + %(rest)s
+WHERE id IN (
+  SELECT id FROM notifications_app_batch
+  WHERE status = %(batch_leased)s AND holder = ANY(%(dead)s)
+    AND lease_until < statement_timestamp() + %(silent)s
+    AND lease_until > statement_timestamp() + %(rest)s
+  ORDER BY id
+  FOR NO KEY UPDATE SKIP LOCKED)
+"""
+
 _FREE_LOST = """
 UPDATE notifications_app_batch
 SET status = %(batch_ready)s, lease_until = NULL, lapses = least(lapses + 1, 100),

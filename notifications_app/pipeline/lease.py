@@ -22,7 +22,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T")
 
-_RENEW_SECONDS = 10.0
+RENEW_SECONDS = 10.0
 _LONGEST_RETRY_WAIT = 2.0
 
 
@@ -126,7 +126,7 @@ class HeldLeases:
     def is_renewal_due(self) -> bool:
         """Whether leases are open that were not renewed in the last ten seconds."""
         renewed_at = self.until - settings.LEASE_SECONDS
-        return bool(self.open) and time.monotonic() >= renewed_at + _RENEW_SECONDS
+        return bool(self.open) and time.monotonic() >= renewed_at + RENEW_SECONDS
 
     def log_loss(self) -> None:
         for lease in self.open:

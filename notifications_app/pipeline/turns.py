@@ -26,7 +26,7 @@ from subscriptions_app.selectors import rule_part
 
 logger = structlog.stdlib.get_logger(__name__)
 
-PLAN_LEASE: Final = timedelta(seconds=60)
+PLAN_LEASE: Final = timedelta(seconds=20)
 _BEFORE_ALL: Final = UUID(int=0)
 _CHANNELS: Final = 10  # of which a start takes some, besides what is due longest
 _MOST_OF_A_LINE: Final = 100  # ids, because Docker cuts lines of the log after 16 KiB

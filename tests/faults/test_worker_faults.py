@@ -152,6 +152,60 @@ def _called_and_unwritten(channel, notification_id):
     }
 
 
+def test_a_killed_workers_batches_go_on_before_their_leases_end_and_a_paused_ones_do_not(
+    stopped, channel
+):
+    """The same ticks see both."""
+    system = stopped
+    acts = {"web": system.pause, "android": system.kill}
+    for _, device in audience(channel, many(500), tuple(acts)):
+        device.behave("slow", seconds=0.3)  # so that calls are in flight
+    for platform in acts:
+        system.start(f"worker-{platform}")
+    with each_in_the_middle(channel, tuple(acts), lambda of: acts[of](f"worker-{of}")):
+        notification = channel.send(*acts)
+    paused, dead = (_leases_after(channel, of, silent_for=15) for of in acts)
+    assert paused
+    assert dead
+
+    system.start("worker-android")
+    until(lambda: dead.keys() <= _ended_batches(channel), "others served the dead one's batches")
+    assert _leases(channel, "web") == paused
+    system.wake("worker-web")
+
+    assert_exact(channel, [notification])
+    assert system.logged("batch.lease_lost") == []
+
+
+def _leases_after(channel, platform, *, silent_for):
+    """{batch id: (attempt, end)} of leases that nobody renewed for so many more seconds."""
+    with channel.system.connect() as connection:
+        # What was being written when the worker stopped is either written then, or undone.
+        connection.execute("LOCK notifications_app_batch IN SHARE ROW EXCLUSIVE MODE")
+        connection.execute(
+            "UPDATE notifications_app_batch SET lease_until = lease_until - %s * interval '1 s'"
+            " WHERE channel_id = %s AND platform = %s AND status = 'leased'",
+            [silent_for, channel.id, platform],
+        )
+    return _leases(channel, platform)
+
+
+def _leases(channel, platform):
+    return {
+        batch_id: lease
+        for batch_id, *lease in channel.system.rows(
+            "SELECT id, attempt, lease_until FROM notifications_app_batch"
+            " WHERE channel_id = %s AND platform = %s AND status = 'leased'",
+            [channel.id, platform],
+        )
+    }
+
+
+def _ended_batches(channel):
+    done = "SELECT id FROM notifications_app_batch WHERE channel_id = %s AND status = 'done'"
+    return {batch_id for (batch_id,) in channel.system.rows(done, [channel.id])}
+
+
 def test_a_worker_paused_for_longer_than_a_calls_timeout_reads_the_answers(stopped, channel):
     system = stopped
     for _, device in audience(channel, many(500)):

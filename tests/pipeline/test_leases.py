@@ -127,7 +127,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing_else_either(sandbox, chann
 
 
 def test_a_lease_is_renewed_while_no_outcome_arrives(sandbox, channel, monkeypatch):
-    monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.1)
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
     notification, ((device, _),) = planned(sandbox, channel)
     claimed = support.claim()
     first = Batch.objects.get().lease_until

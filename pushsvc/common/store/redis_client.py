@@ -6,9 +6,11 @@ process does not connect again for two seconds. So while Redis is away, requests
 one timeout in two seconds.
 """
 
+import os
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+from uuid import UUID, uuid4
 
 import redis
 import structlog
@@ -19,6 +21,7 @@ from typing_extensions import override
 
 TIMEOUT_SECONDS = 0.25
 BACK_OFF_SECONDS = 2.0
+_OURS: Final = "pushsvc:"  # so begin the names of our connections
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -53,13 +56,38 @@ class BackingOffRedis(redis.Redis):
 
 def redis_client() -> BackingOffRedis:
     """Returns text. Waits at most a quarter second. Threads and forks may share it."""
-    return _client(settings.REDIS_URL)
+    return _client(settings.REDIS_URL, process_id())
+
+
+def process_id() -> UUID:
+    """Of this process. Its connections to Redis have it in their name."""
+    return _process_id(os.getpid())
+
+
+def connected_processes() -> set[UUID] | None:
+    """Those that have a connection to Redis; None if Redis does not tell, or is behind a proxy.
+
+    The kernel of a machine closes the connections of a process that was killed, and keeps those of
+    one that is paused.
+    """
+    try:
+        names = [each["name"] for each in redis_client().client_list()]
+    except redis.RedisError:
+        return None
+    found = {UUID(name.removeprefix(_OURS)) for name in names if name.startswith(_OURS)}
+    return found if process_id() in found else None
+
+
+@lru_cache(maxsize=1)
+def _process_id(_pid: int) -> UUID:
+    return uuid4()
 
 
 @lru_cache(maxsize=4)
-def _client(url: str) -> BackingOffRedis:
+def _client(url: str, process: UUID) -> BackingOffRedis:
     pool = redis.ConnectionPool.from_url(
         url,
+        client_name=f"{_OURS}{process}",
         socket_timeout=TIMEOUT_SECONDS,
         socket_connect_timeout=TIMEOUT_SECONDS,
         retry=Retry(NoBackoff(), 0),

@@ -1,0 +1,110 @@
+"""A worker that was killed: its lease is shortened, and not that of one that is only paused."""
+
+from contextlib import contextmanager
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+import redis
+from django.conf import settings
+from django.db.models.functions import Now
+
+from notifications_app.models import Batch
+from notifications_app.pipeline import batches, outcomes
+from pushsvc.common.store import redis_client
+from tests import factories
+from tests.pipeline import support
+
+
+@contextmanager
+def connected(process):
+    """In the block, Redis has a connection of a process of this id, as a living one keeps."""
+    pool = redis.ConnectionPool.from_url(settings.REDIS_URL, client_name=f"pushsvc:{process}")
+    with redis.Redis(connection_pool=pool) as client:
+        client.ping()
+        yield
+
+
+def held_by(process, *, silent_for):
+    """Makes this process the holder of the only batch, which renewed its lease so long ago. Returns
+    the end of the lease."""
+    rest = timedelta(seconds=settings.LEASE_SECONDS - silent_for)
+    Batch.objects.update(holder=process, lease_until=Now() + rest)
+    return Batch.objects.get().lease_until
+
+
+@pytest.fixture
+def claimed(channel):
+    factories.add_subscriptions(channel, 1)
+    notification = factories.make_notification(channel)
+    support.plan(notification)
+    return support.claim()
+
+
+def test_a_claim_names_the_process_that_holds_the_batch(claimed):
+    assert Batch.objects.get().holder == redis_client.process_id()
+
+
+def test_a_dead_workers_lease_has_only_seconds_left(claimed):
+    lease_until = held_by(uuid4(), silent_for=13)
+
+    support.tick()
+
+    batch = Batch.objects.get()
+    assert (batch.status, batch.attempt) == ("leased", claimed.attempt)
+    assert batch.lease_until < lease_until - timedelta(seconds=90)
+    shortened = batch.lease_until
+    support.tick()  # which does not begin the seconds again
+    assert Batch.objects.get().lease_until == shortened
+    support.lose_lease(batch.pk)
+    assert support.claim().batch_id == batch.pk
+
+
+def test_a_worker_that_lives_after_all_renews_a_shortened_lease(claimed):
+    held_by(uuid4(), silent_for=13)
+    support.tick()
+
+    outcomes.record([claimed], [])
+
+    full = timedelta(seconds=settings.LEASE_SECONDS - 60)
+    assert Batch.objects.filter(lease_until__gt=Now() + full).exists()
+
+
+def test_a_paused_worker_keeps_its_whole_lease(claimed):
+    process = uuid4()
+    lease_until = held_by(process, silent_for=110)
+
+    with connected(process):
+        support.tick()
+
+    assert Batch.objects.get().lease_until == lease_until
+
+
+def test_a_worker_that_renews_keeps_its_lease_without_a_connection_to_redis(claimed):
+    lease_until = held_by(uuid4(), silent_for=11)
+
+    support.tick()
+
+    assert Batch.objects.get().lease_until == lease_until
+
+
+def test_leases_keep_their_time_while_redis_does_not_tell_who_is_connected(claimed, settings):
+    lease_until = held_by(uuid4(), silent_for=110)
+
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    batches.shorten_dead()
+
+    assert Batch.objects.get().lease_until == lease_until
+
+
+def test_nobody_is_taken_for_dead_where_redis_does_not_see_the_tick_either(claimed):
+    """As behind a proxy, which has connections of its own."""
+    lease_until = held_by(uuid4(), silent_for=110)
+    pool = redis_client.redis_client().connection_pool
+    pool.disconnect()
+    redis_client.redis_client().client_setname("proxy")
+
+    batches.shorten_dead()
+
+    pool.disconnect()
+    assert Batch.objects.get().lease_until == lease_until
