@@ -19,8 +19,6 @@ MAX_RETRY_AFTER: Final = 3_600.0
 class Accepted:
     """The push service took the message. Whether the device shows it is not known."""
 
-    provider_id: str = ""
-
 
 @dataclass(frozen=True, slots=True)
 class Deferred:

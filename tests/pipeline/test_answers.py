@@ -279,7 +279,7 @@ def test_a_suspect_that_registered_during_its_call_stays_active(sandbox, channel
 
 
 OUTCOMES = [
-    Accepted("id"),
+    Accepted(),
     Rejected("bad_request", "no"),
     Gone("endpoint_gone"),
     Gone("vapid_key_mismatch", suspect=True),

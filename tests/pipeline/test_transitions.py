@@ -30,7 +30,7 @@ def judged(outcome, who=None, *, deadline=FOREVER, attempts=12, registered_at=NO
 @pytest.mark.parametrize(
     ("outcome", "status", "code", "attempts"),
     [
-        (Accepted("id"), DeliveryStatus.DELIVERED, "", 1),
+        (Accepted(), DeliveryStatus.DELIVERED, "", 1),
         (Rejected("bad_request", "no"), DeliveryStatus.BOUNCED, "bad_request", 1),
         (Gone("endpoint_gone"), DeliveryStatus.BOUNCED, "endpoint_gone", 1),
         (Deferred("throttled"), DeliveryStatus.WAITING, "throttled", 1),

@@ -113,7 +113,7 @@ def classify(response: Response, now: datetime) -> Outcome:
     reason = _reason(said)
     row = look_up(TABLE, FALLBACK, response.status, _known(reason))
     if row == ACCEPTED:
-        return Accepted(clean_text(response.headers.get("apns-id", "")))
+        return Accepted()
     words = reason or response.body.decode("utf-8", "replace")
     return outcome_of(
         row,

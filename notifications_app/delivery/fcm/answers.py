@@ -148,7 +148,7 @@ def classify(response: Response, now: datetime) -> Outcome:
     said = _Said.of(body)
     row = look_up(TABLE, FALLBACK, response.status, said.code)
     if row == ACCEPTED:
-        return Accepted(_provider_id(body))
+        return Accepted()
     words = said.message or response.body.decode("utf-8", "replace")
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(
@@ -156,12 +156,6 @@ def classify(response: Response, now: datetime) -> Outcome:
         clean_text(f"{response.status} {words}"),
         wait=WAITS.get(row.answer_class) if wait is None else wait,
     )
-
-
-def _provider_id(body: Mapping[str, Any]) -> str:
-    """The last part of the message's name, `projects/…/messages/…`."""
-    name = body.get("name")
-    return clean_text(name.rsplit("/", 1)[-1]) if isinstance(name, str) else ""
 
 
 def _object(value: object) -> Mapping[str, Any]:

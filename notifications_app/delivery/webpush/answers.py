@@ -108,7 +108,7 @@ def classify(response: Response, now: datetime) -> Outcome:
     said = json_object(response.body)
     row = look_up(TABLE, FALLBACK, response.status, _reason(response.headers, said))
     if row == ACCEPTED:
-        return Accepted(_provider_id(response.headers))
+        return Accepted()
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(row, _detail(response, said), wait=wait)
 
@@ -120,13 +120,6 @@ def _reason(headers: Mapping[str, str], said: Mapping[str, Any]) -> str:
     """
     reason = headers.get("X-WNS-NotificationStatus") or said.get("reason")
     return reason.strip().lower() if isinstance(reason, str) else ""
-
-
-def _provider_id(headers: Mapping[str, str]) -> str:
-    """The id that Apple or WNS gives. Otherwise the last segment of the message's URL, which is not
-    enough to delete the message."""
-    given = headers.get("apns-id") or headers.get("X-WNS-MSG-ID")
-    return clean_text(given or headers.get("Location", "").rsplit("/", 1)[-1])
 
 
 def _detail(response: Response, said: Mapping[str, Any]) -> str:

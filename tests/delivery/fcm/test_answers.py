@@ -43,18 +43,11 @@ def violations(*fields):
 
 
 @pytest.mark.parametrize(
-    ("body", "provider_id"),
-    [
-        (b'{"name": "projects/demo-app/messages/0:1700%abc"}', "0:1700%abc"),
-        (b'{"name": "x\\u0000y"}', "xy"),
-        (b'{"name": 5}', ""),
-        (b"{}", ""),
-        (b"<html>", ""),
-        (b"", ""),
-    ],
+    "body",
+    [b'{"name": "projects/demo-app/messages/0:1700%abc"}', b'{"name": 5}', b"{}", b"<html>", b""],
 )
-def test_a_success_is_accepted_with_fcms_name_of_the_message(body, provider_id):
-    assert answered(200, body) == Accepted(provider_id)
+def test_a_success_is_accepted_whatever_its_body_says(body):
+    assert answered(200, body) == Accepted()
 
 
 @pytest.mark.parametrize(

@@ -38,21 +38,6 @@ def test_a_success_is_accepted(status):
     assert answered(status) == Accepted()
 
 
-@pytest.mark.parametrize(
-    ("headers", "provider_id"),
-    [
-        ({"Location": "https://updates.push.services.mozilla.com/m/gAAAAABn"}, "gAAAAABn"),
-        ({"Location": "/0:1700%40abc"}, "0:1700%40abc"),
-        ({"apns_id": "4F2A", "Location": "https://web.push.apple.com/x"}, "4F2A"),
-        ({"X_WNS_MSG_ID": "19A1"}, "19A1"),
-        ({"Location": "https://push.example.org/"}, ""),
-        ({"apns_id": "a\udc80\x00" + "b" * 300}, "a" + "b" * 199),
-    ],
-)
-def test_the_push_services_own_id_is_kept(headers, provider_id):
-    assert answered(201, **headers) == Accepted(provider_id)
-
-
 @pytest.mark.parametrize("status", [200, 201])
 @pytest.mark.parametrize(
     ("state", "outcome"),
