@@ -5,6 +5,7 @@ project. So an account shares the project's bucket only after FCM accepted a mes
 that project. Until then the channel has a small bucket of its own.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
@@ -19,9 +20,12 @@ from pushsvc.common.store.quota import BEGIN, Grant, Quota
 
 _SERVICE: Final = TOKEN_SERVICES[Platform.ANDROID]
 
-# By channel: the credentials with which FCM accepted a message from this process. Credentials that
-# are stored later are not equal to them, even if they have the same names.
-_proven: dict[UUID, ServiceAccount] = {}
+MAX_PROVEN: Final = 1_000
+
+# By channel: the credentials with which FCM accepted a message from this process, last of all those
+# that it accepted last. Credentials that are stored later are not equal to them, even if they have
+# the same names. A channel that is forgotten proves its account again with its next message.
+_proven: OrderedDict[UUID, ServiceAccount] = OrderedDict()
 
 
 def take(channel_id: UUID, account: ServiceAccount, wanted: int) -> Grant:
@@ -38,3 +42,6 @@ def learn(channel_id: UUID, account: ServiceAccount, outcomes: Iterable[Outcome]
     order FCM checks the other parts of a call."""
     if any(isinstance(outcome, Accepted) for outcome in outcomes):
         _proven[channel_id] = account
+        _proven.move_to_end(channel_id)
+        if len(_proven) > MAX_PROVEN:
+            _proven.popitem(last=False)

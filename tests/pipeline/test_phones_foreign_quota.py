@@ -1,10 +1,14 @@
 """An account that only claims to belong to a Google project uses up none of its calls."""
 
 import json
+from uuid import uuid4
 
 import pytest
 
 from channels_app.services import provider_credentials_store
+from notifications_app.delivery.registry import ServiceAccount
+from notifications_app.delivery.types import Accepted
+from notifications_app.pipeline import fcm_rate
 from pushsvc.common.store import quota as quotas
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox.fcm.accounts import new_key_file
@@ -102,3 +106,16 @@ def test_an_account_without_proof_has_the_starting_rate(google, other_channel):
     notification = phones.send(other_channel, "android")
 
     assert support.counts(notification) == ("processing", BURST + 10, BURST, 0)
+
+
+def test_a_worker_remembers_the_accounts_that_fcm_accepted_last(google):
+    account = ServiceAccount(GOOGLE_PROJECT, "push@shop.example", "", "1", version=1)
+    first, second, *others = (uuid4() for _ in range(fcm_rate.MAX_PROVEN + 1))
+    for channel_id in (first, second, *others[1:], first, others[0]):
+        fcm_rate.learn(channel_id, account, [Accepted()])
+
+    of_project = fcm_rate.take(first, account, 2 * BURST).granted
+
+    assert of_project == BURST
+    assert fcm_rate.take(others[-1], account, 1).granted == 0
+    assert fcm_rate.take(second, account, 1).granted == 1  # of its own calls
