@@ -1,6 +1,7 @@
-"""What the tests of push.js ask of a page."""
+"""What the tests of push.js and push-sw.js ask of a page, a worker and a site."""
 
 from tests.browser.sdk.site import attempt
+from tests.pipeline.support import until
 
 NEW_CLIENT = "pushsvc.init({channel: '%s', serviceWorker: '%s'})"
 
@@ -46,3 +47,24 @@ def with_events(context):
         """
     )
     return context
+
+
+def message(site, **fields):
+    """A payload as the service makes it."""
+    return {
+        "notification_id": "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52",
+        "title": "Fresh bread",
+        "body": "Until noon.",
+        "url": f"{site.origin}/offers",
+        "token": "t" * 64,
+    } | fields
+
+
+def reported(site, count):
+    """The events of the first `count` calls."""
+    until(lambda: len(site.requests) >= count)
+    return site.reports
+
+
+def event(name, token="t" * 64):
+    return {"token": token, "event": name}

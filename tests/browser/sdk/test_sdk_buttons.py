@@ -9,7 +9,7 @@ from tests.api import events
 from tests.browser.chromium import beside_with_profile
 from tests.browser.desktop import running_desktop
 from tests.browser.sdk.site import Worker, visit
-from tests.browser.sdk.test_sdk_worker import message
+from tests.browser.sdk.support import message
 from tests.pipeline.support import until
 
 pytestmark = pytest.mark.django_db(transaction=True)

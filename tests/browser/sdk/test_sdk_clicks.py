@@ -1,0 +1,61 @@
+"""push-sw.js opens or focuses a page after a click on a notification or its buttons."""
+
+import pytest
+
+from tests.browser.sdk.site import visit
+from tests.browser.sdk.support import event, message, reported
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_click_opens_the_url_closes_the_notification_and_is_reported(worker, site):
+    worker.introduce()
+    worker.push(message(site, url=f"{site.origin}/elsewhere"))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["open", f"{site.origin}/elsewhere"]]
+    assert worker.shown(0) == []
+    assert reported(site, 2) == [[event("received")], [event("clicked")]]
+
+
+def test_a_click_focuses_the_page_that_already_shows_the_url(worker, site):
+    worker.push(message(site))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["focus", f"{site.origin}/offers"]]
+
+
+BUTTONS = [
+    {"id": "later", "title": "Later"},
+    {"id": "buy", "title": "Buy", "url": "https://bob.example/buy"},
+    {"id": "bad", "title": "Bad", "url": "javascript:alert(1)"},
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "opens"),
+    [("buy", "https://bob.example/buy"), ("later", "{site}/elsewhere"), ("bad", "{site}/")],
+)
+def test_a_click_on_a_button_opens_its_url_and_is_reported_with_it(worker, site, action, opens):
+    worker.introduce()
+    worker.push(message(site, url=f"{site.origin}/elsewhere", actions=BUTTONS))
+    worker.shown()
+    went = worker.dispatch("notificationclick", action=action)
+    assert went == [["open", opens.format(site=site.origin)]]
+    assert reported(site, 2)[1] == [event("clicked") | {"action": action}]
+
+
+def test_a_page_learns_which_button_was_clicked(worker, allowed, site):
+    worker.introduce()
+    page = visit(allowed, site)
+    page.evaluate("push.addEventListener('clicked', ({detail}) => { self.told = detail; })")
+    worker.push(message(site, actions=BUTTONS))
+    worker.shown()
+    worker.dispatch("notificationclick", action="buy")
+    page.wait_for_function("self.told")
+    assert page.evaluate("told.action") == "buy"
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///", "/x", None])
+def test_a_click_opens_only_http_and_https_and_the_site_otherwise(worker, site, url):
+    worker.push(message(site, url=url))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["open", f"{site.origin}/"]]
