@@ -24,7 +24,6 @@ from pushsvc.sandbox.certificate import server_chain
 
 HOST: Final = "127.0.0.1"
 _LINE: Final = "m\n"
-_COUNT_SECONDS: Final = 10.0
 _NGINX: Final = """\
 worker_processes 1;
 daemon off;
@@ -72,12 +71,14 @@ http {{
 
 @dataclass(frozen=True)
 class Sink:
-    """`authority` is the file to trust."""
+    """`authority` is the file to trust. `patience`: for so many seconds after the last answer, a
+    message that is still missing may be counted."""
 
     program: str
     port: int
     authority: Path
     messages: Path
+    patience: float = 10.0
 
     @property
     def origin(self) -> str:
@@ -93,7 +94,7 @@ class Sink:
         """Raises RuntimeError unless exactly `count` messages arrive during the block."""
         before = self.count
         yield
-        until = time.monotonic() + _COUNT_SECONDS
+        until = time.monotonic() + self.patience
         while self.count - before < count and time.monotonic() < until:
             time.sleep(0.01)
         if self.count - before != count:

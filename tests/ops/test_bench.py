@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from dataclasses import replace
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_peer_that_sends_less_than_it_should_is_an_error(sink, tmp_path):
     peer = Peer("liar", "liar", lambda: [sys.executable, "-c", LIAR], "", "", "")
     work = make_work(tmp_path, sink, 1)
     with pytest.raises(RuntimeError, match="the sink got 0 messages of 50"):
-        peer.spend(work, sink, 50, 10)
+        peer.spend(work, replace(sink, patience=0.1), 50, 10)
 
 
 def test_pushsvc_and_the_peers_send_a_browser_as_many_bytes(sink, tmp_path):
