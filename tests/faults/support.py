@@ -3,11 +3,11 @@
 import os
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC
 from functools import partial
 
-from tests.calls import when_called
+from tests.calls import standing_still, when_called
 from tests.faults.scale import SCALE
 from tests.faults.system import PLATFORMS, until
 
@@ -57,14 +57,36 @@ def each_in_the_middle(channel, platforms, act):
     part = channel.system.random.uniform(0.1, 0.3)
     acts = {}
     for platform in platforms:
-        ids = [id_ for id_, of in channel.platform_of.items() if of == platform]
-        devices = [channel.devices[id_] for id_ in ids]
-        nth = max(1, round(part * len(devices)))
+        devices, nth = _share(channel, platform, part)
         acts[platform] = when_called(devices, nth, partial(act, platform))
     yield
     for platform, done in acts.items():
         until(done.done, f"{platform} is in the middle of its calls")
         done.result()
+
+
+@contextmanager
+def standing_still_early(channel, platforms):
+    """From one of the first calls to each platform to the end of the block, its sandbox gives no
+    answer. Yields a function that waits for these calls: then most devices are yet to be called.
+    """
+    part = channel.system.random.uniform(0.02, 0.1)
+    with ExitStack() as stack:
+        shares = [_share(channel, platform, part) for platform in platforms]
+        waits = [stack.enter_context(standing_still(*share)) for share in shares]
+
+        def wait_until_called():
+            for wait in waits:
+                wait()
+
+        yield wait_until_called
+
+
+def _share(channel, platform, part):
+    """The platform's devices, and which of their calls ends this part of all."""
+    ids = [id_ for id_, of in channel.platform_of.items() if of == platform]
+    devices = [channel.devices[id_] for id_ in ids]
+    return devices, max(1, round(part * len(devices)))
 
 
 def end_time(channel, notification_id):

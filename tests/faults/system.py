@@ -301,12 +301,17 @@ class System:
             for queue in ("plan", *PLATFORMS)
         )
 
-    def are_sandboxes_left(self):
-        """Whether all connections to the sandboxes have ended: then the last requests of dead
-        workers have been read."""
+    def are_sandboxes_left(self, *platforms):
+        """Whether all connections to these platforms' sandboxes have ended: then the last requests
+        of dead workers have been read."""
         boxes = self.sandboxes
-        addresses = (boxes.web.origin, boxes.other_web.origin, boxes.fcm.origin, boxes.apns.server)
-        ports = {int(address.rpartition(":")[2]) for address in addresses}
+        addresses = {
+            "web": [boxes.web.origin, boxes.other_web.origin],
+            "android": [boxes.fcm.origin],
+            "ios": [boxes.apns.server],
+        }
+        found = [address for platform in platforms for address in addresses[platform]]
+        ports = {int(address.rpartition(":")[2]) for address in found}
         ours = psutil.Process().net_connections("tcp")
         return not any(c.laddr.port in ports and c.status != psutil.CONN_LISTEN for c in ours)
 

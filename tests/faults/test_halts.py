@@ -15,11 +15,17 @@ from tests.faults.exactness import (
     outcomes,
     text_of,
 )
-from tests.faults.support import audience, await_part, many, requests, wait_at_random
+from tests.faults.support import (
+    audience,
+    await_part,
+    many,
+    requests,
+    standing_still_early,
+    wait_at_random,
+)
 from tests.faults.system import PLATFORMS, until
 
 PROMISED = 10.0  # seconds after the answer in which calls may still begin
-LATE_READ = 2.0  # seconds until a busy sandbox has read what a killed worker sent
 
 
 def slow_audience(channel, count):
@@ -49,9 +55,10 @@ def is_idle(channel):
 
 def test_no_call_begins_during_a_pause_and_everybody_is_called_afterwards(system, channel):
     slow_audience(channel, many(250))
-    notification = channel.send(*PLATFORMS)
-    await_part(channel, system.random.uniform(0.1, 0.3))
-    paused_at = change(channel, notification, "pause")
+    with standing_still_early(channel, PLATFORMS) as wait_until_called:
+        notification = channel.send(*PLATFORMS)
+        wait_until_called()
+        paused_at = change(channel, notification, "pause")
     until(lambda: is_idle(channel), "the workers have learned it")
     before = requests(channel)
     time.sleep(PROMISED + 2)
@@ -69,9 +76,10 @@ def test_no_call_begins_during_a_pause_and_everybody_is_called_afterwards(system
 
 def test_a_notification_that_is_stopped_reaches_nobody_else(system, channel):
     slow_audience(channel, many(250))
-    notification = channel.send(*PLATFORMS)
-    await_part(channel, system.random.uniform(0.1, 0.4))
-    stopped_at = change(channel, notification, "stop")
+    with standing_still_early(channel, PLATFORMS) as wait_until_called:
+        notification = channel.send(*PLATFORMS)
+        wait_until_called()
+        stopped_at = change(channel, notification, "stop")
 
     assert_exact(channel, [notification])
 
@@ -126,14 +134,13 @@ class Told:
 
 
 def _assert_texts_are_those_of_the_last_edit(channel, notifications, told):
-    """An edit is only answered while no worker holds a batch. A request that a worker sent before
-    it was killed may be read by the sandbox a moment later."""
+    """An edit is only answered while no worker holds a batch."""
     for device in channel.devices.values():
         for receipt in list(device.receipts):
             edits = told.texts[notification_of(receipt)]
             known = {text for text, asked, _ in edits if asked < receipt.at}
             assert text_of(receipt) in known | {"Fresh bread"}
-            answered = [text for text, _, at in edits if at < receipt.at - LATE_READ]
+            answered = [text for text, _, at in edits if at < receipt.at]
             if answered:
                 assert text_of(receipt) in texts_from(edits, answered[-1])
     edited = sum(len(told.texts[notification]) for notification in notifications)
@@ -182,6 +189,7 @@ def stop(_system, channel, notification, told):
 def kill_a_worker(system, _channel, _notification, _told):
     platform = system.random.choice(PLATFORMS)
     system.kill(f"worker-{platform}")
+    until(lambda: system.are_sandboxes_left(platform), "what the dead sent last is read")
     system.end_leases(platform)
     system.run_all()
 

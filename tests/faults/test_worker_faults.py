@@ -44,7 +44,7 @@ def test_workers_killed_repeatedly_repeat_only_unwritten_outcomes(system, channe
     for part in (0.1, 0.4, 0.7):
         await_part(channel, part + system.random.uniform(0.0, 0.2))
         system.kill(*DELIVERING)
-        until(system.are_sandboxes_left, "what the dead sent last is read")
+        until(lambda: system.are_sandboxes_left(*PLATFORMS), "what the dead sent last is read")
         unwritten = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == 0}
         system.end_leases(*PLATFORMS)
         system.run_all()
