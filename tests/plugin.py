@@ -178,5 +178,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
 
 
-def _rank(item: pytest.Item) -> int:
-    return next((n for n, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))
+def _rank(item: pytest.Item) -> tuple[int, bool]:
+    rank = next((n for n, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))
+    return rank, item.get_closest_marker("last") is not None

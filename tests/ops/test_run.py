@@ -269,6 +269,7 @@ def test_demo_devices_are_replaced_if_the_last_notification_did_not_reach_all(ru
     assert run.demo == before
     demo.note_result({"status": "sent", "delivered_count": 2, "recipient_count": 3})
     demo.subscribe(sandboxes)
+    demo.save_environment(sandboxes)  # for the test of the printed example
     for kind in ("devices", "credentials"):
         kept = [name for name in before[kind] if run.demo[kind][name] == before[kind][name]]
         assert kept == [], kind
@@ -327,14 +328,14 @@ def test_the_next_run_ends_what_a_killed_one_left_and_keeps_the_devices(killed_r
     assert run.demo_at_start == killed_run.demo_at_start
 
 
-def test_a_stopped_run_leaves_nothing_and_without_the_sandbox_its_devices_are_sent_nothing(home):
-    with make_run(home) as run:
-        assert set(run.settings) > PHONE_SETTINGS
-        assert subscriber_count(run) == 3
-        os.killpg(run.process.pid, signal.SIGINT)
-        assert run.process.wait(timeout=60) == 0
-        assert not eventually_none_running(home)
-    with make_run(home, SANDBOX="off") as run:
+@pytest.mark.last
+def test_a_stopped_run_leaves_nothing_and_without_the_sandbox_its_devices_are_sent_nothing(run):
+    assert set(run.settings) > PHONE_SETTINGS
+    assert subscriber_count(run) == 3
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.process.wait(timeout=60) == 0
+    assert not eventually_none_running(run.home)
+    with make_run(run.home, SANDBOX="off") as run:
         assert re.search(r"^  Android +Google$", *in_screen(run))
         assert re.search(r"^  iOS +Apple$", *in_screen(run))
         assert "delivered" not in run.screen
