@@ -140,6 +140,7 @@ WHITENOISE_AUTOREFRESH = False
 STATIC_BUNDLES = {
     "console/composing.css": ("console/compose.css", "console/segments.css"),
     "console/composing.js": (
+        "console/values.js",
         "console/conditions.js",
         "console/rules.js",
         "console/emoji.js",

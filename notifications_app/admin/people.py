@@ -119,7 +119,11 @@ class HistoryPage(PersonPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         found = person_deliveries(self.person, notifications=_LOOKED_AT)
-        return {"deliveries": shown_deliveries(found[:_OUTCOMES]), "looked_at": _LOOKED_AT}
+        return {
+            "deliveries": shown_deliveries(found[:_OUTCOMES]),
+            "looked_at": _LOOKED_AT,
+            "most": _OUTCOMES,
+        }
 
 
 class ExportPage(PersonPage):

@@ -1,5 +1,6 @@
 // A condition of a rule: its fields on the page, and what they say.
 (() => {
+  const { isNumber, joined, asLines, local, number, texts, valuesIn } = window.pushsvcValues;
   const TEXT = [
     ["eq", "is"],
     ["ne", "is not"],
@@ -119,27 +120,6 @@
     return { field: subject, operator: "gte", value: { days_ago: 30 } };
   }
 
-  const isNumber = (value) => typeof value === "number" || isUnfinished(value);
-  const isUnfinished = (value) => typeof value?.number === "string";
-  const joined = (value) => [value].flat().map(shownAs).join(", ");
-  const shownAs = (value) =>
-    isUnfinished(value) ? value.number : typeof value === "boolean" ? "" : String(value ?? "");
-
-  // In UTC, also without an offset, which browsers read as their own time. "" for a moment that the API
-  // reads and browsers do not, such as one by its week.
-  function local(value) {
-    if (typeof value !== "string") return "";
-    const at = new Date(/(z|[+-]\d\d:\d\d)$/i.test(value) ? value : `${value}Z`);
-    return Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, 16);
-  }
-
-  // The server refuses what is not a number yet, and hands it back as it is.
-  const number = (text) =>
-    text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : { number: text };
-
-  const texts = (operator, text, one = (each) => each) =>
-    operator === "in" ? text.split(",").map((each) => one(each.trim())) : one(text);
-
   // `known`: the channel's attributes and platforms. `changed()`: for a condition that was drawn anew or
   // removed.
   function conditionEditor(known, { changed }) {
@@ -202,8 +182,26 @@
 
     function textParts([comparisons, label, example], rule, node) {
       const operator = operatorSelect(comparisons, rule.operator, node);
-      const hint = operator.value === "in" ? "separated by commas" : example;
-      return [operator, textInput("value", label, joined(rule.value), hint)];
+      return [operator, valueInput(operator.value, label, rule.value, example)];
+    }
+
+    function valueInput(operator, label, value, example = "") {
+      if (operator !== "in") {
+        const input = textInput("value", label, joined(value), example);
+        if (Array.isArray(value)) input.dataset.list = JSON.stringify(value);
+        return input;
+      }
+      const lines = asLines(value);
+      const input = element("textarea", {
+        className: "ps-input",
+        ariaLabel: label,
+        value: lines.join("\n"),
+        rows: Math.min(Math.max(lines.length, 2), 8),
+        placeholder: "one in each line",
+        spellcheck: false,
+      });
+      input.dataset.part = "value";
+      return input;
     }
 
     function attributeParts(rule, node) {
@@ -235,14 +233,8 @@
       kind.addEventListener("change", () => again(node, {}));
       const shown = rule.operator === "exists" && rule.value === false ? "missing" : rule.operator;
       const operator = operatorSelect(kind.value === "number" ? NUMBER : TEXT, shown, node);
-      const value = element("input", {
-        className: "ps-input",
-        ariaLabel: "Value",
-        value: joined(rule.value),
-        inputMode: kind.value === "number" ? "decimal" : "text",
-      });
-      if (operator.value === "in") value.placeholder = "separated by commas";
-      value.dataset.part = "value";
+      const value = valueInput(operator.value, "Value", rule.value);
+      value.inputMode = kind.value === "number" && operator.value !== "in" ? "decimal" : "text";
       const needsNone = ["exists", "missing"].includes(operator.value);
       return needsNone ? [name, operator] : [name, kind, operator, value];
     }
@@ -300,7 +292,8 @@
     function again(node, { kind }) {
       const chosen = kind ?? node.querySelector("[data-part=kind]")?.value;
       if (kind) node.querySelector("[data-part=kind]").value = kind;
-      redraw(node, { ...read(node), kind: chosen });
+      const list = valuesIn(node.querySelector("[data-part=value]"));
+      redraw(node, { ...read(node), ...(list && { value: list }), kind: chosen });
     }
 
     // The focus stays at the field that was changed.

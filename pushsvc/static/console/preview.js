@@ -7,6 +7,7 @@
   function previewOf(form, languages, personal) {
     const field = (name) => form.querySelector(`[name="${name}"]`);
     const written = (path) => field(path)?.value.trim() ?? "";
+    const { image: checkAt } = form.dataset; // none for who may not ask: then no picture is shown
     const checks = new Map(); // by address: what the service found; nothing yet while it is asked
     const timers = {};
 
@@ -81,7 +82,8 @@
     function pictures() {
       for (const place of document.querySelectorAll("[data-preview-picture]")) {
         const names = place.dataset.previewPicture.split(" ");
-        picture(place, names.map((name) => shown(place, name)).find(Boolean) ?? "");
+        const address = checkAt && names.map((name) => shown(place, name)).find(Boolean);
+        picture(place, address ?? "");
       }
       for (const name of Object.keys(WORDS)) told(name);
     }
@@ -140,7 +142,7 @@
 
     function isUnknown(address) {
       const isWhole = Boolean(address) && !address.includes("{{");
-      return isWhole && (checks.get(address)?.isUnknown ?? true);
+      return isWhole && Boolean(checkAt) && (checks.get(address)?.isUnknown ?? true);
     }
 
     async function check(address) {
@@ -159,7 +161,7 @@
       const body = new FormData();
       for (const name of ["csrfmiddlewaretoken", "channel"]) body.set(name, field(name).value);
       body.set("address", address);
-      const answer = await fetch(form.dataset.image, { method: "POST", body });
+      const answer = await fetch(checkAt, { method: "POST", body });
       if (!answer.ok) throw new Error(String(answer.status));
       return await answer.json();
     }

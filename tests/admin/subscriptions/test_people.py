@@ -113,6 +113,7 @@ def test_the_history_is_of_all_devices_with_the_newest_first(alice, person, view
 
     assert page.index("Sale") < page.index("Parcel")
     assert "News of others" not in page
+    assert "Of the channel's last 200 notifications, the newest 50 results." in page
 
 
 def test_a_manager_opts_a_person_out_and_lifts_it(person, manager):

@@ -135,6 +135,7 @@ def test_the_history_shows_each_notification_and_its_outcome(alice, device):
 
     assert "Spring sale" in page.content.decode()
     assert "delivered" in page.content.decode()
+    assert "Of the channel's last 50 notifications." in page.content.decode()
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender", "editor"])

@@ -124,7 +124,7 @@ def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown
     rules.nth(1).get_by_label("Comparison").select_option("starts_with")
     rules.nth(1).get_by_label("Language").fill("de")
     rules.nth(2).get_by_label("Comparison").select_option("in")
-    rules.nth(2).get_by_label("Time zone").fill("Europe/Vienna, Europe/Berlin")
+    rules.nth(2).get_by_label("Time zone").fill("Europe/Vienna\nEurope/Berlin\n")
     rules.nth(3).get_by_label("Comparison").select_option("exists")
     rules.nth(4).get_by_label("Notification id").fill(str(sent.pk))
     rules.nth(4).get_by_label("Outcome").select_option("clicked")
@@ -149,6 +149,57 @@ def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown
     page.reload()
     expect(count(page)).to_have_text("3")
     assert page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)") == rule
+
+
+def rule_shown(page):
+    return page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)")
+
+
+def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(console, alice, manager):
+    values = ["Bern, Zürich", "Basel", " blank ", 'a "b', '"quoted"', "two\nlines", "", "\\n"]
+    rule = {
+        "all": [
+            {"attribute": "places", "operator": "in", "value": values},
+            {"attribute": "sizes", "operator": "in", "value": [5, 7.5]},
+            {"field": "language", "operator": "in", "value": ["de", "pt-BR"]},
+        ]
+    }
+    segment = make_segment(alice.channel, rule)
+    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    shown = page.get_by_label("Value", exact=True).first
+    expect(shown).to_have_value(
+        'Bern, Zürich\nBasel\n" blank "\na "b\n"\\"quoted\\""\n"two\\nlines"\n""\n\\n'
+    )
+
+    shown.press("Control+End")
+    shown.press_sequentially("\n  Genf, Vevey \n\n")
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_text("was saved")).to_be_visible()
+    rule["all"][0]["value"].append("Genf, Vevey")
+    segment.refresh_from_db()
+    assert segment.rule == rule
+    assert rule_shown(page) == rule
+
+
+def test_a_list_survives_another_comparison_that_is_only_tried(console, alice, manager):
+    rule = {"all": [{"attribute": "city", "operator": "in", "value": ["Bern, CH", "Basel"]}]}
+    segment = make_segment(alice.channel, rule)
+    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    condition = parts(page.locator(".ps-rule").first)
+
+    condition["operator"].select_option("contains")
+    expect(condition["value"]).to_have_value("Bern, CH, Basel")
+    condition["operator"].select_option("starts_with")
+    condition["operator"].select_option("in")
+    expect(condition["value"]).to_have_value("Bern, CH\nBasel")
+    assert rule_shown(page) == rule
+
+    condition["operator"].select_option("eq")
+    condition["value"].fill("Bern, CH")
+    condition["operator"].select_option("in")
+    expect(condition["value"]).to_have_value("Bern, CH")
+    expect(page.locator("#segment-rule")).to_have_value(re.compile(r'"value":\["Bern, CH"\]'))
 
 
 def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_asked_for(

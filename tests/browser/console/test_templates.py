@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 
 from notifications_app.models import Template
+from tests.factories import make_template
 
 COMPOSE = "/admin/notifications_app/notification/compose/"
 
@@ -41,3 +42,21 @@ def test_what_is_composed_is_saved_as_a_template_and_used(console, alice):
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("The template “Spring” was deleted.")).to_be_visible()
     assert not Template.objects.filter(pk=template.pk).exists()
+
+
+def test_who_may_not_check_images_is_told_nothing_of_them(console, alice):
+    address = "https://shop.example/image.png"
+    template = make_template(alice.channel, content={"body": "Hi", "image": address})
+    path = f"/admin/notifications_app/notification/templates/{template.pk}/edit/"
+    for role, checks in (("viewer", False), ("sender", True)):
+        page = console.open(path, alice.members[role])
+        asked: list[str] = []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.clock.install()
+        page.reload()
+        page.clock.run_for(2_000)
+        expect(page.locator("#mockups figure").first).to_contain_text("Hi")
+        assert any("compose/image" in url for url in asked) == checks, role
+        picture = page.locator(".ps-compose-chrome .ps-compose-picture")
+        expect(picture).to_be_visible(visible=checks)
+        expect(page.locator("[data-image=image]")).to_be_visible(visible=checks)
