@@ -272,7 +272,8 @@ WHERE named.notification_id IS NOT NULL OR target.notification_id IS NOT NULL
 """
 
 # Raw, because the ORM has no LATERAL: the newest of each channel are read by index, then the newest
-# of all these are kept.
+# of all these are kept. BETWEEN and both orders, because for an equality PostgreSQL may read the
+# primary key instead, and for a channel without notifications it reads it whole.
 _NEWEST_OF_ALL = """
 SELECT unnest(ARRAY(SELECT id FROM notifications_app_notification ORDER BY id DESC LIMIT %s))
 """
@@ -282,7 +283,8 @@ SELECT unnest(ARRAY(
   SELECT newest.id FROM unnest(%s::uuid[]) AS wanted (channel_id)
   CROSS JOIN LATERAL (
     SELECT id FROM notifications_app_notification
-    WHERE channel_id = wanted.channel_id ORDER BY id DESC LIMIT %s
+    WHERE channel_id BETWEEN wanted.channel_id AND wanted.channel_id
+    ORDER BY channel_id, id DESC LIMIT %s
   ) AS newest
   ORDER BY newest.id DESC LIMIT %s
 ))

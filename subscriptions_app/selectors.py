@@ -116,10 +116,9 @@ def window_part(audience: Condition, columns: str = "") -> str:
     or NULL for all) and `window` (how many)."""
     return f"""
         SELECT id, push_service, {columns}{audience.text} AS is_recipient
-        FROM {Subscription._meta.db_table} AS subscription
-        WHERE channel_id = %(channel)s AND platform = %(platform)s AND expired_at IS NULL
+        FROM {_active_part("%(channel)s", "%(platform)s", first="%(cursor)s")}
           AND id > %(cursor)s AND (%(only)s::uuid IS NULL OR id = %(only)s)
-        ORDER BY id LIMIT %(window)s
+        ORDER BY channel_id, platform, id LIMIT %(window)s
     """  # noqa: S608 - names of our own
 
 
@@ -128,28 +127,33 @@ def first_part(plans: str) -> str:
     first active subscriptions: id, push_service, person_id, choices. Parameter: `most`, of which it
     reads one more."""
     return f"""
-        SELECT id, push_service, person_id, choices FROM {Subscription._meta.db_table}
-        WHERE channel_id = {plans}.channel_id AND platform = {plans}.platform
-          AND expired_at IS NULL
-        ORDER BY id LIMIT %(most)s + 1
+        SELECT id, push_service, person_id, choices
+        FROM {_active_part(f"{plans}.channel_id", f"{plans}.platform")}
+        ORDER BY channel_id, platform, id LIMIT %(most)s + 1
     """  # noqa: S608 - names of our own
 
 
 def newest_part(most: str) -> str:
     """The part of a larger statement that reads, for a row of `wanted` (platform), the `most`
-    newest active subscriptions. Parameters: `channel`, and those of `most`.
-
-    The rows are compared as a whole, so that only the index of active subscriptions has their
-    order. If each column were compared, PostgreSQL might read the primary key backwards, and that
-    whole for a platform without subscribers.
-    """
+    newest active subscriptions. Parameters: `channel`, and those of `most`."""
     return f"""
-        SELECT * FROM {Subscription._meta.db_table} AS subscription
-        WHERE (channel_id, platform, id) >= (%(channel)s, wanted.platform, '{UUID(int=0)}'::uuid)
-          AND (channel_id, platform, id) <= (%(channel)s, wanted.platform, '{_LAST_ID}'::uuid)
-          AND expired_at IS NULL
+        SELECT * FROM {_active_part("%(channel)s", "wanted.platform")}
         ORDER BY channel_id DESC, platform DESC, id DESC LIMIT {most}
     """  # noqa: S608 - names of our own
+
+
+def _active_part(channel: str, platform: str, first: str = f"'{UUID(int=0)}'") -> str:
+    """The table, and the condition for the active subscriptions from an id on. Further conditions
+    and an order by all three columns may follow.
+
+    Columns are compared in rows, so that only the index of active subscriptions has the order. If
+    each column were compared by itself, PostgreSQL might read the primary key, and that to its end
+    where the platform has few subscribers or where other channels have all the newer ones.
+    """
+    return f"""{Subscription._meta.db_table} AS subscription
+        WHERE (channel_id, platform, id) >= ({channel}, {platform}, {first}::uuid)
+          AND (channel_id, platform, id) <= ({channel}, {platform}, '{_LAST_ID}'::uuid)
+          AND expired_at IS NULL"""
 
 
 def indexed_window_part(
