@@ -87,7 +87,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_its_time(children, home):
 def test_a_child_that_drains_gets_its_time(children, home):
     done = home / "done"
     children.start(
-        "slow", f"sh -c 'trap \"sleep 0.5; touch {done}; exit\" TERM; echo up; sleep 9 & wait'"
+        "slow", f"sh -c 'trap \"sleep 0.5; touch {done}; exit\" TERM; echo up; sleep 600 & wait'"
     )
     eventually(lambda: (home / "log" / "slow.log").read_text() == "up\n")
     children.stop(["slow"], seconds=30)

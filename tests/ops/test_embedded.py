@@ -152,7 +152,7 @@ def test_killed_servers_start_again_at_the_same_addresses(home):
 def test_a_record_that_names_another_live_process_is_ignored(home):
     with started(home):
         pass
-    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         for name in ("postgres", "redis"):
             record = json.loads((home / "run" / f"{name}.json").read_text())
@@ -172,7 +172,7 @@ def test_a_pid_file_that_names_another_live_process_does_not_prevent_the_start(h
         servers.servers["DATABASE_URL"].stop(seconds=1)
     pid_file = home / "postgres" / "cluster" / "postmaster.pid"
     # PostgreSQL looks for a process of its own user
-    bystander = subprocess.Popen(["/bin/sleep", "60"], user=pid_file.stat().st_uid)
+    bystander = subprocess.Popen(["/bin/sleep", "600"], user=pid_file.stat().st_uid)
     lines = pid_file.read_text().splitlines()
     lines[0], lines[2] = str(bystander.pid), str(int(lines[2]) - 100)
     pid_file.write_text("\n".join(lines))

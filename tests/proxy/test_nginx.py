@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 
-from pushsvc.bulkhead import THREADS
+from pushsvc.bulkhead import THREADS, Busy
+from pushsvc.common.store.redis_client import redis_client
 from tests.api.sockets import unsent
 from tests.factories import browser
 from tests.pipeline.support import until
@@ -39,8 +40,16 @@ def proxy(request):
     return request.getfixturevalue(request.param)
 
 
+def lengthen_windows():
+    """Of the limits that count already: a busy machine then has the time to reach them."""
+    for name in redis_client().scan_iter("limit:*"):
+        redis_client().expire(name, 3600)
+
+
 def test_limits_count_the_client_whatever_headers_it_sends(proxy):
-    answered = [refused_key(proxy, "127.0.0.5", number) for number in range(61)]
+    answered = [refused_key(proxy, "127.0.0.5")]
+    lengthen_windows()
+    answered += [refused_key(proxy, "127.0.0.5", number) for number in range(1, 61)]
 
     assert answered == [401] * 60 + [429]
     assert refused_key(proxy, "127.0.0.6") == 401
@@ -153,16 +162,15 @@ def test_an_address_has_a_limited_number_of_simultaneous_requests(nginx):
 
 
 def test_the_console_has_a_rate_limit_for_each_address(nginx):
-    statuses = set()
-    for _ in range(15):
-        # Fewer at once than an address may have in a web process, so that nginx alone refuses.
-        with ExitStack() as stack:
-            opened = [stack.enter_context(nginx.connect("127.0.0.5")) for _ in range(16)]
-            for connection in opened:
-                connection.sendall(message("GET", "/admin"))
-            statuses |= {answer(each)[0] for each in opened}
+    """Of 120 requests that come before an answer is read, nginx passes on 51, and ten more in each
+    second that they take to come. The web process has fewer places for an address."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(nginx.connect("127.0.0.5")) for _ in range(120)]
+        for connection in opened:
+            connection.sendall(message("GET", "/admin"))
+        statuses = {answer(each)[0] for each in opened}
 
-    assert statuses == {302, 429}
+    assert {302, 429} <= statuses <= {302, 429, Busy.status}
     assert ask(nginx.connect("127.0.0.6"), message("GET", "/admin/login/"))[0] == 200
 
 
