@@ -45,6 +45,14 @@ LIBRARIES = {
     "ios": {"aioapns", "h2", "hpack", "jwt"},
     "plan": set(),
 }
+# Traces and error reports. redis-py loads the SDK's metrics wherever it is installed.
+OF_TELEMETRY = (
+    "opentelemetry.sdk.trace",
+    "opentelemetry.exporter",
+    "pushsvc.common.telemetry.sdk",
+    "pushsvc.common.telemetry.sentry",
+    "sentry_sdk",
+)
 SHOW = "print(json.dumps({'loaded': sorted(sys.modules), 'frozen': gc.get_freeze_count()}))"
 # As `python -m pushsvc.worker` starts, until it connects and forks.
 WORKER = """
@@ -130,6 +138,13 @@ def test_the_web_process_loads_no_library_of_a_push_service():
     every = set().union(*LIBRARIES.values()) - own
 
     assert not every.intersection(started(WEB.format(show=SHOW))["loaded"])
+
+
+@pytest.mark.parametrize("kind", [*LIBRARIES, "web process"])
+def test_nothing_of_telemetry_is_loaded_unless_a_setting_asks_for_it(kind):
+    ran = started(WEB.format(show=SHOW)) if kind == "web process" else worker(kind)
+
+    assert [name for name in ran["loaded"] if name.startswith(OF_TELEMETRY)] == []
 
 
 def test_its_processes_share_what_was_loaded_before_the_fork():
