@@ -48,6 +48,7 @@ TOGETHER = (
     "tests/faults/",
     "tests/browser/console/",
     "tests/browser/sdk/",
+    "tests/browser/firefox/",
 )
 # They take long, by their work or by their waits, so they begin first, the longest at the head:
 # nobody waits for one of them in the end.

@@ -2,12 +2,9 @@
 
 import pytest
 
-from tests.admin.support import fill_hours, make_house, make_root, signed_in
-from tests.browser.chromium import WINDOWLESS_PATH, running_chromium, skip_without_chromium
+from tests.admin.support import fill_hours, make_root, signed_in
 from tests.factories import make_sent_notification
-from tests.pipeline.processes import running_web
 
-pytestmark = pytest.mark.django_db(transaction=True)
 OPEN = ["/", "/docs", "/docs/errors", "/admin/login/"]
 SIGNED_IN = [
     "/admin/",
@@ -24,19 +21,20 @@ SIGNED_IN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def service(django_db_setup, tmp_path_factory):
-    """The address of a web process. Django's test server serves no files under hashed names."""
-    skip_without_chromium()
-    with running_web(tmp_path_factory.mktemp("csp") / "log") as address:
-        yield address
+@pytest.fixture
+def complaints(chromium, service):
+    """`complaints(paths, session, then)`: what the browser refused to load or run on these pages,
+    in its own words, and the files that the service does not have."""
+
+    def of(paths, *, session="", then="0"):
+        return _complaints(chromium, service, paths, session, then)
+
+    return of
 
 
-def complaints(address, paths, *, session="", then="0"):
-    """What the browser refused to load or run on these pages, in its own words, and the files that
-    the service does not have."""
+def _complaints(browser, address, paths, session, then):
     found, seen = [], []
-    with running_chromium(path=WINDOWLESS_PATH) as browser, browser.new_context() as context:
+    with browser.new_context() as context:
         context.set_default_timeout(120_000)
         if session:
             context.add_cookies([{"name": "sessionid", "value": session, "url": address}])
@@ -56,32 +54,31 @@ def _missing(answer):
     return f"{answer.status}: {answer.url}" if is_missing else ""
 
 
-def test_no_public_page_needs_what_its_policy_forbids(service):
-    assert complaints(service, OPEN) == []
+def test_no_public_page_needs_what_its_policy_forbids(complaints):
+    assert complaints(OPEN) == []
 
 
-def test_no_console_page_needs_what_its_policy_forbids(service):
-    house = make_house("Alice")
-    fill_hours(house.channel, days=2)
-    make_sent_notification(house.channel)
+def test_no_console_page_needs_what_its_policy_forbids(complaints, alice):
+    fill_hours(alice.channel, days=2)
+    make_sent_notification(alice.channel)
     client = signed_in(make_root())
 
     session = client.cookies["sessionid"].value
 
-    assert complaints(service, SIGNED_IN, session=session) == []
+    assert complaints(SIGNED_IN, session=session) == []
 
 
-def test_the_browser_reports_what_a_policy_forbids(service):
+def test_the_browser_reports_what_a_policy_forbids(complaints):
     """Without such reports the other tests would pass whatever the pages did."""
     inject = "document.body.append(Object.assign(document.createElement('script'), {text: '1'}))"
 
-    assert complaints(service, ["/"], then=inject) != []
+    assert complaints(["/"], then=inject) != []
 
 
-def test_a_missing_file_is_reported(service):
+def test_a_missing_file_is_reported(complaints, service):
     inject = """new Promise((onerror) => document.head.append(
         Object.assign(document.createElement("script"), {src: "/static/none.js", onerror})))"""
 
-    found = complaints(service, ["/admin/login/"], then=inject)
+    found = complaints(["/admin/login/"], then=inject)
 
     assert f"404: {service}/static/none.js" in found
