@@ -19,9 +19,9 @@ from pushsvc.sdk.views import SdkView
 from subscriptions_app.api.urls import urlpatterns as subscription_urls
 
 urlpatterns = [
-    *channel_urls,
-    *subscription_urls,
+    *subscription_urls,  # first, because Django tries all routes in turn
     *notification_urls,
+    *channel_urls,
     endpoint("", HomeView),
     endpoint("docs", ReferenceView),
     endpoint(f"docs/{SCALAR}", ScalarView),

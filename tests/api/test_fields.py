@@ -46,6 +46,13 @@ class Lenient(Inner):
     refuse_unknown = False
 
 
+class WithDefaults(StrictSerializer):
+    word = Text(default="none", max_length=3)
+    made = StringMap(default=dict)
+    nothing = Id(default=None)
+    optional = Text(required=False)
+
+
 def found(data, serializer=Everything):
     with pytest.raises(ValidationError) as refusal:
         serializer.checked(data)
@@ -88,6 +95,8 @@ REFUSED = [
     ("text", "abcde", "too_long"),
     ("text", EMOJI * 5, "too_long"),
     ("text", COMBINED * 2 + "e", "too_long"),
+    ("text", "a\x00", "malformed"),
+    ("text", "\ud83d", "malformed"),
     ("filled", "", "blank"),
     ("long", "ab", "too_short"),
     ("number", "5", "not_a_number"),
@@ -160,3 +169,13 @@ def test_all_faults_are_reported_at_once_with_their_paths():
 
 def test_a_lenient_object_ignores_unknown_names():
     assert Lenient.checked({"word": "a", "surplus": 1}) == {"word": "a"}
+
+
+def test_a_missing_field_has_its_default_which_is_not_validated():
+    assert WithDefaults.checked({}) == {"word": "none", "made": {}, "nothing": None}
+
+
+def test_a_default_that_is_made_belongs_to_one_input():
+    WithDefaults.checked({})["made"]["a"] = "b"
+
+    assert WithDefaults.checked({})["made"] == {}

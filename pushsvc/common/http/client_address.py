@@ -55,9 +55,10 @@ def is_from_this_machine(request: HttpRequest) -> bool:
 
 def _client(request: HttpRequest) -> _Address | None:
     hops: int = settings.TRUSTED_PROXIES
-    entries = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
-    if hops == 0 or entries == [""]:
+    given = request.META.get("HTTP_X_FORWARDED_FOR", "").strip()
+    if hops == 0 or not given:
         return _peer(request)
+    entries = [part.strip() for part in given.split(",")]
     return _address(entries[-min(hops, len(entries))]) or _peer(request)
 
 

@@ -5,7 +5,7 @@ Lengths are in Unicode code points. `null` is refused unless `allow_null` is giv
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -17,6 +17,7 @@ from rest_framework.fields import empty
 from typing_extensions import override
 
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
+from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
@@ -33,6 +34,11 @@ def text_or_refuse(data: object) -> str:
     if not isinstance(data, str):
         refuse("not_a_string", "Must be a string.")
     return data
+
+
+def check_storable(text: str) -> None:
+    if not is_storable(text):
+        refuse("malformed", "Must not contain NUL or half of a surrogate pair.")
 
 
 class TooLong(validators.MaxLengthValidator):
@@ -65,7 +71,8 @@ class Text(serializers.CharField):
             limits.append(TooLong(max_length))
         if min_length > 1:
             limits.append(TooShort(min_length))
-        self.validators = [*self.validators, *limits]
+        # In place of DRF's own, of which one looks at each character.
+        self.validators = [check_storable, *limits]
 
     @override
     def to_internal_value(self, data: object) -> str:
@@ -276,21 +283,28 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
-        unknown = self._unknown(data)
-        try:
-            known = super().to_internal_value(data)
-        except serializers.ValidationError as error:
-            raise serializers.ValidationError({**_by_name(error.detail), **unknown}) from error
-        if unknown:
-            raise serializers.ValidationError(unknown)
+        """As DRF's, for a fraction of the time: most fields are missing and have a default."""
+        known: dict[str, Any] = {}
+        faults: dict[str, Any] = {}
+        for name, field in self._inputs:
+            if name in data or field.required:
+                try:
+                    known[field.source] = field.run_validation(data.get(name, empty))
+                except serializers.ValidationError as error:
+                    faults[name] = error.detail
+            elif field.default is not empty:
+                known[field.source] = field.default() if callable(field.default) else field.default
+        faults |= self._unknown(data)
+        if faults:
+            raise serializers.ValidationError(faults)
         return known
+
+    @cached_property
+    def _inputs(self) -> list[tuple[str, Any]]:
+        return list(self.fields.items())
 
     def _unknown(self, data: Mapping[str, Any]) -> dict[str, list[serializers.ErrorDetail]]:
         if not self.refuse_unknown:
             return {}
         fault = serializers.ErrorDetail("There is no such field.", code="unknown_field")
         return {name: [fault] for name in data if name not in self.fields}
-
-
-def _by_name(detail: Any) -> dict[str, Any]:
-    return dict(detail) if isinstance(detail, dict) else {"": detail}

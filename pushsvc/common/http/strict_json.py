@@ -90,9 +90,14 @@ def _check_depth(value: Any) -> None:
         level = below
 
 
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL stores it."""
+    return _UNSTORABLE.search(text) is None
+
+
 def check_text(text: str) -> None:
     """Raises MalformedJSON for text that PostgreSQL does not store."""
-    if _UNSTORABLE.search(text):
+    if not is_storable(text):
         raise MalformedJSON("A string contains NUL or half of a surrogate pair.")
 
 

@@ -12,7 +12,7 @@ too early a moment) and the moment of a registration, which decides whether an a
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -60,21 +60,32 @@ def rows_of_last(statements: str, parameters: Mapping[str, Any]) -> list[tuple[A
 
 
 def insert(row: Model) -> None:
-    """Inserts it as `save(force_insert=True)` does, for about half of the processor time and
-    without signals. Reads what the database adds by `db_default`."""
-    fields = row._meta.concrete_fields
-    values = {field: getattr(row, field.attname) for field in fields}
-    added = [field for field, value in values.items() if isinstance(value, DatabaseDefault)]
-    given = [field for field in fields if field not in added]
-    names = (tuple(field.attname for field in part) for part in (given, added))
-    statement = _insertion(row._meta.db_table, *names)
-    parameters = {each.attname: each.get_db_prep_save(values[each], connection) for each in given}
-    for field, value in zip(added, rows(statement, parameters)[0], strict=True):
-        setattr(row, field.attname, value)
+    """Inserts it as `save(force_insert=True)` does, for a third of the processor time and without
+    signals. Reads what the database adds by `db_default`."""
+    parameters: dict[str, Any] = {}
+    added: list[str] = []
+    for name, field, usual in _columns(type(row)):
+        value = getattr(row, name)
+        if isinstance(value, DatabaseDefault):
+            added.append(name)
+        elif value != usual:  # else the database stores the same without being told
+            parameters[name] = field.get_db_prep_save(value, connection)
+    statement = _insertion(row._meta.db_table, tuple(parameters), tuple(added))
+    for name, value in zip(added, rows(statement, parameters)[0], strict=True):
+        setattr(row, name, value)
     row._state.adding = False
 
 
 @cache
+def _columns(model: type[Model]) -> list[tuple[str, Any, Any]]:
+    """Each column's name, its field, and what the database stores in it if nothing is given."""
+    fields = model._meta.concrete_fields
+    return [
+        (each.attname, each, each.db_default if each.has_db_default() else None) for each in fields
+    ]
+
+
+@lru_cache(maxsize=256)
 def _insertion(table: str, given: Sequence[str], added: Sequence[str]) -> str:
     values = ", ".join(f"%({name})s" for name in given)
     return f"""
