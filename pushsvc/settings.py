@@ -326,12 +326,12 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "notifications_app.tasks.tick",
         "schedule": 1.0,
-        "options": {"queue": "tick", "expires": 10.0},  # long enough for clocks that differ
+        "options": {"queue": "tick", "expires": 120.0},  # by the clock of whoever takes it
     },
     "housekeeping": {
         "task": "notifications_app.tasks.housekeeping",
         "schedule": 60.0,
-        "options": {"queue": "tick", "expires": 60.0},
+        "options": {"queue": "tick", "expires": 180.0},
     },
 }
 PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # used by the Procfile

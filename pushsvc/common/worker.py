@@ -8,7 +8,7 @@ import gc
 import mmap
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import redis
@@ -38,6 +38,9 @@ _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
 _TICKED = "pushsvc:ticked"
+# By Redis's clock, because those of hosts may differ.
+_ANNOUNCE = "redis.call('HSET', KEYS[1], ARGV[1], redis.call('TIME')[1] .. ':' .. ARGV[2])"
+_READ_NODES = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
 
 
 class Liveness(NamedTuple):
@@ -113,8 +116,8 @@ class Announce(bootsteps.StartStopStep):
     def _announce(self, worker: Any) -> None:
         try:
             for queue in worker.app.amqp.queues.consume_from:
-                value = f"{time.time()}:{worker.concurrency}"
-                redis_client().hset(_key(queue), worker.hostname, value)
+                node = (worker.hostname, str(worker.concurrency))
+                redis_client().eval(_ANNOUNCE, 1, _key(queue), *node)
                 _forget_dead(queue)
         except redis.RedisError:
             logger.debug("worker.unannounced")
@@ -122,17 +125,15 @@ class Announce(bootsteps.StartStopStep):
 
 def _forget_dead(queue: str) -> None:
     """Nodes have the names of hosts, and every deployment may bring new hosts."""
-    oldest = time.time() - _FORGOTTEN_SECONDS
-    dead = [node for node, at, _ in _nodes(queue) if at < oldest]
+    dead = [node for node, age, _ in _nodes(queue) if age > _FORGOTTEN_SECONDS]
     if dead:
         redis_client().hdel(_key(queue), *dead)
 
 
 def live_processes(queue: str) -> int:
     """How many worker processes served the queue in the last 15 s; 0 while Redis is away."""
-    oldest = time.time() - _ALIVE_SECONDS
     try:
-        return sum(processes for _, at, processes in _nodes(queue) if at >= oldest)
+        return _live(_nodes(queue))
     except redis.RedisError:
         return 0
 
@@ -147,24 +148,23 @@ def note_tick() -> None:
 
 def liveness(queues: Sequence[str]) -> Liveness | None:
     """Which workers, and whether beat, gave a sign of life lately; None while Redis is away."""
-    oldest = time.time() - _ALIVE_SECONDS
     try:
         has_ticked = bool(redis_client().exists(_TICKED))
-        nodes = {queue: list(_nodes(queue)) for queue in queues}
+        return Liveness({queue: _live(_nodes(queue)) for queue in queues}, has_ticked)
     except redis.RedisError:
         return None
-    processes = {
-        queue: sum(processes for _, at, processes in found if at >= oldest)
-        for queue, found in nodes.items()
-    }
-    return Liveness(processes, has_ticked)
+
+
+def _live(nodes: Iterable[tuple[str, float, int]]) -> int:
+    return sum(processes for _, age, processes in nodes if age <= _ALIVE_SECONDS)
 
 
 def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:
-    """(name, Unix time of its last heartbeat, processes)"""
-    for node, value in redis_client().hgetall(_key(queue)).items():
+    """(name, seconds since its last heartbeat, processes)"""
+    now, found = redis_client().eval(_READ_NODES, 1, _key(queue))
+    for node, value in zip(found[::2], found[1::2], strict=True):
         at, processes = str(value).split(":")
-        yield str(node), float(at), int(processes)
+        yield str(node), float(now) - float(at), int(processes)
 
 
 def _key(queue: str) -> str:

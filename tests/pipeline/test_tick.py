@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.db.models.functions import Now
 
 from notifications_app import retention, tasks
@@ -103,6 +104,17 @@ def test_the_tick_has_a_planner_woken_up_when_a_notification_becomes_due(channel
     assert waits == sorted(set(waits))
     assert 0 < len(waits) <= len(seconds)
     assert max(waits) <= 31.0
+
+
+def test_a_planner_whose_clock_is_a_minute_ahead_runs_the_ticks_of_beat(processes):
+    processes.start("worker-plan")
+    support.until(lambda: worker.liveness(["plan"]).processes.get("plan"))
+    redis_client().delete("pushsvc:ticked")
+    ticks = settings.CELERY_BEAT_SCHEDULE["tick"]["options"]
+
+    tasks.tick.apply_async(queue=ticks["queue"], expires=ticks["expires"] - 60)
+
+    support.until(lambda: worker.liveness([]).has_ticked, seconds=20)
 
 
 def test_a_worker_plans_at_its_time_what_a_single_tick_saw_coming(processes, channel):
