@@ -75,6 +75,7 @@ class Sink:
     message that is still missing may be counted."""
 
     program: str
+    host: str
     port: int
     authority: Path
     messages: Path
@@ -82,7 +83,7 @@ class Sink:
 
     @property
     def origin(self) -> str:
-        return f"https://{HOST}:{self.port}"
+        return f"https://{self.host}:{self.port}"
 
     @property
     def count(self) -> int:
@@ -107,19 +108,19 @@ def find_nginx() -> str | None:
 
 
 @contextmanager
-def running_sink(nginx: str | None) -> Iterator[Sink]:
+def running_sink(nginx: str | None, *, host: str = HOST) -> Iterator[Sink]:
     """`nginx` is the program, None means the bench's own sink."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as name:
         folder, port = Path(name), free_port()
-        sink = Sink(_version(nginx), port, folder / "authority.pem", folder / "messages")
-        chain, authority = server_chain(HOST)
+        sink = Sink(_version(nginx), host, port, folder / "authority.pem", folder / "messages")
+        chain, authority = server_chain(host)
         (folder / "server.pem").write_bytes(chain)
         sink.authority.write_text(authority)
         sink.messages.touch()
-        command = _nginx(nginx, folder, port) if nginx else _own(folder, port)
+        command = _nginx(nginx, folder, host, port) if nginx else _own(folder, host, port)
         with subprocess.Popen(command) as process:
             try:
-                _await_listening(process, port)
+                _await_listening(process, host, port)
                 yield sink
             finally:
                 process.terminate()
@@ -132,26 +133,26 @@ def _version(nginx: str | None) -> str:
     return printed.strip().rpartition(" ")[2]
 
 
-def _nginx(program: str, folder: Path, port: int) -> list[str]:
+def _nginx(program: str, folder: Path, host: str, port: int) -> list[str]:
     # Its worker may run as another user, and writes here.
     folder.chmod(0o777)
     (folder / "messages").chmod(0o666)
     configuration = folder / "nginx.conf"
-    configuration.write_text(_NGINX.format(folder=folder, port=port, host=HOST))
+    configuration.write_text(_NGINX.format(folder=folder, port=port, host=host))
     return [program, "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(configuration)]
 
 
-def _own(folder: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", own_sink.__name__, str(folder), HOST, str(port)]
+def _own(folder: Path, host: str, port: int) -> list[str]:
+    return [sys.executable, "-m", own_sink.__name__, str(folder), host, str(port)]
 
 
-def _await_listening(process: "subprocess.Popen[bytes]", port: int) -> None:
-    while not _is_listening(port):
+def _await_listening(process: "subprocess.Popen[bytes]", host: str, port: int) -> None:
+    while not _is_listening(host, port):
         if process.poll() is not None:
             raise RuntimeError(f"the sink ended with {process.returncode}")
         time.sleep(0.02)
 
 
-def _is_listening(port: int) -> bool:
+def _is_listening(host: str, port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) == 0
+        return probe.connect_ex((host, port)) == 0

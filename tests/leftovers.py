@@ -31,6 +31,11 @@ def end_home_with_us(home):
     _tell({"home": str(home)})
 
 
+def end_network_with_us():
+    """Registers the network of `tests.faults.cluster`."""
+    _tell({"network": True})
+
+
 def _tell(thing):
     _watcher().stdin.write(json.dumps(thing).encode() + b"\n")
 
@@ -65,6 +70,10 @@ def _watch():
         server.signal(signal.SIGKILL)
     for home in homes:
         shutil.rmtree(home, ignore_errors=True)
+    if any("network" in thing for thing in things):
+        from tests.faults.cluster import network  # seldom there, and it imports this module
+
+        network.remove()
 
 
 def _servers(home):

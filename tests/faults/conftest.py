@@ -13,13 +13,14 @@ from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_s
 from tests.faults.engines.engine import asked
 from tests.faults.system import System
 
-# `make test-engines` and `make test-previous` run these.
+# `make test-engines`, `make test-previous` and `make cluster` run these.
 collect_ignore = [
     file
     for file, is_asked in (
         ("engines/test_pgbouncer.py", "pgbouncer" in asked()),
         ("engines/test_standby.py", "standby" in asked()),
         ("test_previous_version.py", "FAULTS_PREVIOUS" in os.environ),
+        ("cluster/test_cluster.py", "FAULTS_CLUSTER" in os.environ),
     )
     if not is_asked
 ]

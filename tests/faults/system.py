@@ -49,9 +49,9 @@ class System:
         self.home = home
         self.sandboxes = sandboxes
         leftovers.end_home_with_us(home)
-        self.engine = Engine(home)
+        self.engine = self._make_engine(home)
         self.port = free_port()
-        self.service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
+        self.service: Any = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
         self.environment = self._environment()
         self.random = random.Random()  # noqa: S311 (chance, to be had again)
         self.unclean_ends = []
@@ -65,6 +65,9 @@ class System:
         self._channels = []
         self._one_stop_at_a_time = threading.Lock()
         self.redis: Any = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
+
+    def _make_engine(self, home):
+        return Engine(home)
 
     # A test
 

@@ -37,8 +37,8 @@ class Engine:
         if self.standby:
             self.postgres.await_follower()
 
-    def make(self, kind, **options):
-        return kind(self._home, durable=False, say=embedded.to_stderr, **options)
+    def make(self, kind, *, durable=False, **options):
+        return kind(self._home, durable=durable, say=embedded.to_stderr, **options)
 
     @property
     def environment(self):
