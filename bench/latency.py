@@ -24,7 +24,7 @@ def measure(options: Options) -> Result:
     taken, direct, floors = [], [], []
     with running_system() as system:
         system.link(_PERSON)
-        result.remarks.append(put_first(os.getpid(), *system.pids))
+        result.remarks.append(put_first(os.getpid(), *system.pids.values()))
         for _ in range(options.rounds):
             with result.load.round():
                 seconds, to_person, least = _round(system, options.sends)

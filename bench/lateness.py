@@ -27,7 +27,7 @@ def measure(options: Options) -> Result:
     result = Result(remarks=[f"{options.scheduled:,} for one second; {options.sends} alone."])
     many, alone = [], []
     with running_system() as system:
-        result.remarks.append(put_first(os.getpid(), *system.pids))
+        result.remarks.append(put_first(os.getpid(), *system.pids.values()))
         system.database.execute("UPDATE channels_app_channel SET sends_per_second = 1000000")
         for _ in range(options.rounds):
             with result.load.round():

@@ -13,22 +13,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import gevent
 from locust import FastHttpUser, constant_throughput, task
 
 _GIVEN = json.loads(Path(os.environ["LOAD_DATA"]).read_text(encoding="utf-8"))
+_PACE = float(os.environ["LOAD_PACE"])  # a user's requests a second
 _FOR_THE_MOMENT = (429, 503)
 
 
 class User(FastHttpUser):
-    wait_time = constant_throughput(float(os.environ["LOAD_PACE"]))
+    wait_time = constant_throughput(_PACE)
 
     def on_start(self) -> None:
-        """Like a visitor behind the proxy: see TRUSTED_PROXIES."""
+        """Like a visitor behind the proxy: see TRUSTED_PROXIES. The first request comes at any
+        moment of the user's pace, or all users would ask at the same moments for ever."""
         self.own = {
             "X-Forwarded-For": f"198.18.{random.randrange(256)}.{random.randrange(256)}",
             "X-Channel-ID": _GIVEN["channel_id"],
         }
         self.program = {"Authorization": f"Key {_GIVEN['api_key']}"}
+        gevent.sleep(random.uniform(0.0, 1.0 / _PACE))
 
     @task(8)
     def subscribe_known(self) -> None:

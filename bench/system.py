@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,7 +39,8 @@ class System:
     device_id: str
     database: psycopg.Connection[Any]  # commits each statement
     redis: "redis.Redis"
-    pids: tuple[int, ...]  # of its supervisor, PostgreSQL and Redis
+    pids: Mapping[str, int]  # of its supervisor and its servers
+    home: Home
 
     def send(self, **fields: object) -> str:
         """Sends to the channel; returns the notification's id."""
@@ -91,6 +92,11 @@ class System:
             notification_id = json.loads(message["payload"])["notification_id"]
             first.setdefault(notification_id, timestamp(message["at"]))
         return first
+
+    def processes(self) -> dict[str, int]:
+        """The pids of all its programs, by name. A program that ended has another pid then."""
+        children = self.home.read_json("run/children.json")
+        return {**self.pids, **{name: pid for name, pid, _ in children}}
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
         headers = {"Authorization": f"Key {self.api_key}"}
@@ -148,9 +154,11 @@ def _await_ready(supervisor: "subprocess.Popen[str]") -> None:
     raise RuntimeError("the service did not start:\n" + "".join(printed))
 
 
-def _server_pids(home: Home, servers: embedded.Servers) -> Iterator[int]:
-    for server in servers.servers.values():
-        yield int(home.read_json(f"run/{server.name}.json")["pid"])
+def _server_pids(home: Home, servers: embedded.Servers) -> dict[str, int]:
+    return {
+        server.name: int(home.read_json(f"run/{server.name}.json")["pid"])
+        for server in servers.servers.values()
+    }
 
 
 @contextmanager
@@ -175,7 +183,8 @@ def _opened(home: Home, port: int, supervisor_pid: int) -> Iterator[System]:
                 device_id=demo["devices"]["web"]["id"],
                 database=database,
                 redis=redis_client,
-                pids=(supervisor_pid, *_server_pids(home, servers)),
+                pids={"supervisor": supervisor_pid, **_server_pids(home, servers)},
+                home=home,
             )
     finally:
         servers.leave()

@@ -3,7 +3,8 @@
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,18 +21,15 @@ _MEMORY_EACH_SECONDS: Final = 5.0
 
 
 @dataclass
-class Watch:
-    """`memory`: (seconds since the start, MB of all processes). `health`: milliseconds that each
-    200 of `/healthz` and `/readyz` took."""
+class Memory:
+    """Of one program with its processes: `samples` are (seconds since the start, MB)."""
 
-    memory: list[tuple[float, float]] = field(default_factory=list)
-    health: list[float] = field(default_factory=list)
-    unhealthy: int = 0
+    samples: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def growth(self) -> float:
         """MB a minute, of a straight line through the later half."""
-        later = self.memory[len(self.memory) // 2 :]
+        later = self.samples[len(self.samples) // 2 :]
         if len(later) < 2:
             return 0.0
         seconds, sizes = zip(*later, strict=True)
@@ -39,12 +37,32 @@ class Watch:
 
     @override
     def __str__(self) -> str:
+        _, sizes = zip(*self.samples, strict=True)
+        shown = (sizes[0], sizes[len(sizes) // 2], sizes[-1])
+        return " | ".join([*(f"{size:.1f}" for size in shown), f"{self.growth:+.2f}"])
+
+
+@dataclass
+class Watch:
+    """`memory`: by the program's name. `health`: milliseconds that each 200 of `/healthz` and
+    `/readyz` took."""
+
+    memory: dict[str, Memory] = field(default_factory=lambda: defaultdict(Memory))
+    health: list[float] = field(default_factory=list)
+    unhealthy: int = 0
+
+    @override
+    def __str__(self) -> str:
         slowest = max(self.health, default=0.0)
-        return (
-            f"Health: {len(self.health)} times 200, at most {slowest:.0f} ms;"
-            f" {self.unhealthy} times another answer or none."
-            f" Memory: {self.memory[0][1]:.0f} MB at first, {self.memory[-1][1]:.0f} MB at last;"
-            f" {self.growth:+.2f} MB a minute in the later half."
+        rows = [f"| {name} | {memory} |" for name, memory in self.memory.items()]
+        return "\n".join(
+            [
+                f"Health: {len(self.health)} times 200, at most {slowest:.0f} ms;"
+                f" {self.unhealthy} times another answer or none.\n",
+                "| memory | MB at first | at half time | at last | MB a minute in the later half |",
+                "|---|--:|--:|--:|--:|",
+                *rows,
+            ]
         )
 
 
@@ -53,7 +71,7 @@ def watching(system: System) -> Iterator[Watch]:
     watch, is_over = Watch(), threading.Event()
     threads = [
         threading.Thread(target=_look_at_health, args=(system, watch, is_over)),
-        threading.Thread(target=_look_at_memory, args=(system.pids[0], watch, is_over)),
+        threading.Thread(target=_look_at_memory, args=(system, watch, is_over)),
     ]
     for thread in threads:
         thread.start()
@@ -79,18 +97,34 @@ def _look_at_health(system: System, watch: Watch, is_over: threading.Event) -> N
                 watch.unhealthy += 1
 
 
-def _look_at_memory(pid: int, watch: Watch, is_over: threading.Event) -> None:
+def _look_at_memory(system: System, watch: Watch, is_over: threading.Event) -> None:
     began = time.monotonic()
     while True:
-        watch.memory.append((time.monotonic() - began, _memory(pid)))
+        for name, size in _memory(system.processes()).items():
+            watch.memory[name].samples.append((time.monotonic() - began, size))
         if is_over.wait(_MEMORY_EACH_SECONDS):
             break
 
 
-def _memory(pid: int) -> float:
-    """PSS in MB of the process and its descendants."""
-    total = 0.0
-    for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-        with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-            total += proportional_memory(process.pid)
-    return total
+def _memory(programs: Mapping[str, int]) -> dict[str, float]:
+    """PSS in MB of each program with its children."""
+    return {
+        name: sum(_size(each) for each in _tree(pid, programs.values()))
+        for name, pid in programs.items()
+    }
+
+
+def _tree(pid: int, without: Collection[int]) -> Iterator[int]:
+    """The process and its descendants, but for trees that begin at one of `without`."""
+    yield pid
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(pid).children():
+            if child.pid not in without:
+                yield from _tree(child.pid, without)
+
+
+def _size(pid: int) -> float:
+    """0 for a process that has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return proportional_memory(pid)
+    return 0.0
