@@ -98,7 +98,7 @@ def _measure(channel: "Channel", user: "User") -> None:
     floor = _seconds(client, "/healthz", times=50)
     print(f"\nas {user}; GET /healthz takes {1000 * floor:.1f} ms")
     print(f"{'page':<44}{'queries':>8}{'ms':>8}{'ratio':>8}  scans")
-    for name, address in _pages(channel).items():
+    for name, address in pages(channel).items():
         status, statements = _statements(client, address)
         if status != 200:
             print(f"{name:<44} answered {status}: {address}")
@@ -110,7 +110,7 @@ def _measure(channel: "Channel", user: "User") -> None:
         print(f"{name:<44}{figures}  {scans}{too_many}")
 
 
-def _pages(channel: "Channel") -> dict[str, str]:
+def pages(channel: "Channel") -> dict[str, str]:
     from django.urls import reverse
 
     from notifications_app.models import Notification

@@ -3,7 +3,8 @@
 Subscriptions have addresses that exist nowhere, and browsers among them no keys.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from django.db import connection
@@ -48,21 +49,48 @@ def fill(
         cursor.execute("VACUUM ANALYZE")
 
 
+@contextmanager
+def in_bulk(table: str) -> Iterator[None]:
+    """Millions of rows are written faster in the block: without foreign keys being checked, and
+    without indexes, but for the primary key. They are made again at its end."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica; SET maintenance_work_mem = '1GB'")
+        cursor.execute(_INDEXES, {"table": table})
+        dropped: list[tuple[str, str]] = cursor.fetchall()
+        for drop, _ in dropped:
+            cursor.execute(drop)
+        yield
+        for _, make in dropped:
+            cursor.execute(make)
+        cursor.execute("RESET session_replication_role; RESET maintenance_work_mem")
+
+
 def forget_notifications() -> None:
     """With their plans, batches and deliveries."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE notifications_app_notification CASCADE")
 
 
+_INDEXES = """
+SELECT
+  CASE WHEN own.oid IS NULL THEN format('DROP INDEX %%s', indexrelid::regclass)
+  ELSE format('ALTER TABLE %%s DROP CONSTRAINT %%I', indrelid::regclass, conname) END,
+  CASE WHEN own.oid IS NULL THEN pg_get_indexdef(indexrelid)
+  ELSE format('ALTER TABLE %%s ADD CONSTRAINT %%I %%s', indrelid::regclass, conname,
+              pg_get_constraintdef(own.oid)) END
+FROM pg_index LEFT JOIN pg_constraint own ON own.conindid = indexrelid AND own.contype = 'u'
+WHERE indrelid = %(table)s::regclass AND NOT indisprimary
+"""
+
 # Ids are UUIDv7 of the last 90 days, so that they sort by time as real ones do.
-_ID = """(lpad(to_hex((extract(epoch FROM {moment}) * 1000)::bigint), 12, '0')
+ID = """(lpad(to_hex((extract(epoch FROM {moment}) * 1000)::bigint), 12, '0')
   || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
 
 _SUBSCRIBERS = f"""
 INSERT INTO subscriptions_app_subscription
   (id, channel_id, platform, address, address_sha256, p256dh, auth, vapid_key_id, push_service,
    attributes, created_at, registered_at, expired_at, expired_code)
-SELECT {_ID.format(moment="moment")}, %(channel)s, platform, address, sha256(address::bytea),
+SELECT {ID.format(moment="moment")}, %(channel)s, platform, address, sha256(address::bytea),
   '', '',
   CASE platform WHEN 'web' THEN (SELECT id FROM channels_app_vapidkey
                                  WHERE channel_id = %(channel)s) END,
@@ -93,7 +121,7 @@ INSERT INTO notifications_app_notification
   (id, channel_id, title, body, icon, url, image, data, ttl, urgency, topic, target_platforms,
    status, created_at, scheduled_at, started_at, deadline_at, finished_at,
    recipient_count, delivered_count, bounced_count, clicked_count)
-SELECT {_ID.format(moment="moment")}, %(channel)s, 'Notification number ' || n, 'Fresh bread', '',
+SELECT {ID.format(moment="moment")}, %(channel)s, 'Notification number ' || n, 'Fresh bread', '',
   'https://shop.example/', '', '{{}}', 3600, 'normal', '', '["web", "android", "ios"]', status,
   moment, CASE status WHEN 'pending' THEN now() + interval '1 hour' * n ELSE moment END,
   CASE WHEN status <> 'pending' THEN moment END,

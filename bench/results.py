@@ -64,6 +64,8 @@ class Options:
     sends: int = 50
     scheduled: int = 1_000
     stopped: int = 100_000
+    subscribers: int = 1_000_000
+    deliveries: int = 3_000_000
 
     @property
     def changed(self) -> str:

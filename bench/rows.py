@@ -120,15 +120,21 @@ def database_figures() -> dict[str, float]:
     }
 
 
-def plan(channel: "Channel") -> None:
+def send(channel: "Channel") -> None:
+    """To the whole channel."""
     from django.db.models.functions import Now
 
     from notifications_app.models import Notification
-    from notifications_app.pipeline import planning
 
     Notification.objects.create(
         channel=channel, body="bench", ttl=3600, target_platforms=[PLATFORM], scheduled_at=Now()
     )
+
+
+def plan(channel: "Channel") -> None:
+    from notifications_app.pipeline import planning
+
+    send(channel)
     while planning.work(seconds=3600):
         pass
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench import filling
 from bench.__main__ import write
 from bench.peers import Peer
 from bench.sink import find_nginx, running_sink
@@ -17,6 +18,7 @@ from notifications_app.content import Content
 from notifications_app.delivery.types import Message
 from notifications_app.delivery.webpush.transport import payload
 from notifications_app.tracking import make_token
+from pushsvc.common.store import sql
 from tests.ops.helpers import CHECKOUT, environment
 
 NGINX = pytest.param(
@@ -83,6 +85,24 @@ def test_pushsvc_and_the_peers_send_a_browser_as_many_bytes(sink, tmp_path):
     own = payload(Message(uuid.uuid4(), content, expires_at=0.0), token)
     assert json.loads(own).keys() == json.loads(work.content["payload"]).keys()
     assert len(own) == len(work.content["payload"].encode()) == 343
+
+
+INDEXES = """
+SELECT indexdef FROM pg_indexes WHERE tablename = 'subscriptions_app_subscription'
+UNION SELECT pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = 'subscriptions_app_subscription'::regclass
+ORDER BY 1
+"""
+
+
+def test_tables_that_were_filled_in_bulk_have_their_indexes_and_checks_again(transactional_db):
+    before = sql.rows(INDEXES, {})
+    with filling.in_bulk("subscriptions_app_subscription"):
+        filled = sql.rows(INDEXES, {})
+        filling.channel_with(20, platforms=["web"])
+    assert sql.rows(INDEXES, {}) == before
+    assert len([row for row in filled if "INDEX" in row[0]]) == 1
+    assert sql.rows("SHOW session_replication_role", {}) == [("origin",)]
 
 
 @pytest.fixture(scope="module")
