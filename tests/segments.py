@@ -8,11 +8,13 @@ from decimal import Decimal
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import parse_timestamp
 from subscriptions_app.models import Subscription
+from tests.api.support import NOWHERE
 
 PLATFORMS = ("web", "android", "ios")
 TIMES = ("created_at", "last_seen_at")
@@ -34,6 +36,10 @@ def language(operator, value):
     return field("language", operator, value)
 
 
+PLAN = attribute("plan", "eq", "pro")
+CLICKED = {"notification": NOWHERE, "outcome": "clicked"}
+
+
 @dataclass
 class Facts:
     """What is known of devices beside their rows: tags by the device's id, and (status, received,
@@ -44,6 +50,14 @@ class Facts:
 
 
 NOTHING = Facts()
+
+# Examples that are the same in each run.
+RANDOM = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 # --- what a rule means ----------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from pushsvc import health
 from pushsvc.common.store.redis_client import redis_client
 from tests.api.events import reached
 from tests.api.support import owner_of
-from tests.factories import make_channel
+from tests.factories import make_category, make_channel
 from tests.pipeline.processes import running_web
+from tests.pipeline.support import assert_people_exact
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,17 @@ def bob(db):
 def everywhere():
     """The owner of a channel with every platform enabled."""
     return owner_of(make_channel(android_enabled=True, ios_enabled=True))
+
+
+@pytest.fixture
+def shop(everywhere):
+    """It believes every device. Its offers nobody gets who did not choose them."""
+    everywhere.channel.identity = "trust"
+    everywhere.channel.save()
+    make_category(everywhere.channel, "offers", default=False)
+    make_category(everywhere.channel, "news", default=True)
+    yield everywhere
+    assert_people_exact(everywhere.channel)
 
 
 @pytest.fixture

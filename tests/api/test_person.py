@@ -1,4 +1,4 @@
-"""One person over the API: read, change, opt out, export, erase; and what links do to choices."""
+"""One person over the API: read, change, opt out, export, erase."""
 
 import hashlib
 import json
@@ -8,65 +8,14 @@ from auditlog.models import LogEntry
 
 from channels_app.selectors import channel_totals
 from subscriptions_app.models import Person, Subscription, Tag
-from tests.api.people import new_key, token
+from tests.api.persons import USER, change, is_active, path, read, row, sign_in
 from tests.api.support import NOWHERE, code, faults, owner_of
-from tests.factories import browser, make_category, phone
-from tests.pipeline.support import assert_people_exact, in_threads
+from tests.factories import browser, phone
+from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
-USER = "user-42"
+
 SHA = hashlib.sha256(USER.encode()).hexdigest()
-
-
-@pytest.fixture
-def shop(everywhere):
-    """It believes every device. Its offers nobody gets who did not choose them."""
-    everywhere.channel.identity = "trust"
-    everywhere.channel.save()
-    make_category(everywhere.channel, "offers", default=False)
-    make_category(everywhere.channel, "news", default=True)
-    yield everywhere
-    assert_people_exact(everywhere.channel)
-
-
-def path(owner, external_id=USER, part=""):
-    return f"/channel/{owner.channel.id}/person{part}?external_id={external_id}"
-
-
-def read(owner, external_id=USER):
-    response = owner.call("GET", path(owner, external_id))
-    assert response.status_code == 200, response.content
-    return response.json()
-
-
-def change(owner, external_id=USER, **fields):
-    response = owner.call("PATCH", path(owner, external_id), fields)
-    assert response.status_code == 200, response.content
-    return response.json()
-
-
-def preferences(owner, **body):
-    return owner.device("/preferences", body)
-
-
-def choose(owner, device, **choices):
-    response = preferences(owner, **device, choices=choices)
-    assert response.status_code == 200, response.content
-
-
-def sign_in(owner, device, external_id=USER):
-    """Registers the device as the person's, and returns it."""
-    response = owner.subscribe(device | {"external_id": external_id})
-    assert response.status_code in {200, 201}, response.content
-    return device
-
-
-def row(device):
-    return Subscription.objects.get(address=device["endpoint"])
-
-
-def is_active(device):
-    return row(device).expired_at is None
 
 
 # --- read and change ------------------------------------------------------------------------------
@@ -251,125 +200,6 @@ def test_nobody_who_opts_out_has_an_active_device_whoever_links_meanwhile(shop):
     )
     assert not any(is_active(device) for device in devices)
     assert Person.objects.get().active_devices == 0
-
-
-# --- links and choices ----------------------------------------------------------------------------
-
-
-def test_a_person_takes_over_choices_that_they_have_not_made(shop):
-    sign_in(shop, browser("https://fcm.googleapis.com/1"))
-    change(shop, choices={"news": False})
-    device = browser("https://fcm.googleapis.com/2")
-    shop.subscribe(device)
-    choose(shop, device, offers=True, news=True)
-
-    sign_in(shop, device)
-
-    assert read(shop)["choices"] == {"offers": True, "news": False}
-    assert row(device).choices == {}
-
-
-def test_a_device_that_is_unlinked_has_no_choices(shop):
-    device = browser()
-    shop.subscribe(device)
-    choose(shop, device, offers=True)
-    sign_in(shop, device)
-    shop.subscribe(device | {"external_id": None})
-
-    assert row(device).choices == {}
-    assert read(shop)["choices"] == {"offers": True}
-    wanted = preferences(shop, **device).json()["categories"]
-    assert {each["key"]: each["chosen"] for each in wanted} == {"offers": False, "news": True}
-
-
-def test_a_backend_that_links_devices_moves_their_choices_too(shop):
-    device = browser()
-    shop.subscribe(device)
-    choose(shop, device, offers=True)
-
-    def link(external_id):
-        links = [{"subscription_id": str(row(device).id), "external_id": external_id}]
-        shop.call("POST", f"/channel/{shop.channel.id}/people/devices", {"links": links})
-
-    link(USER)
-    assert read(shop)["choices"] == {"offers": True}
-    link("another")
-    assert read(shop, "another")["choices"] == {}
-    link(None)
-    assert row(device).choices == {}
-
-
-# --- a person's own preferences -------------------------------------------------------------------
-
-
-@pytest.fixture
-def proven(shop):
-    shop.channel.identity = "proof"
-    shop.channel.save()
-    return new_key(shop)
-
-
-def chosen(response):
-    assert response.status_code == 200, response.content
-    answer = response.json()
-    return {each["key"]: each["chosen"] for each in answer["categories"]}, answer["opted_out"]
-
-
-def test_a_token_reads_and_changes_what_the_person_wants(shop, proven):
-    sent = token(shop, proven, USER)
-
-    assert chosen(preferences(shop, identity_token=sent)) == (
-        {"offers": False, "news": True},
-        False,
-    )
-    assert not Person.objects.exists()
-    told = preferences(shop, identity_token=sent, choices={"offers": True})
-    assert chosen(told) == ({"offers": True, "news": True}, False)
-    assert Person.objects.get().choices == {"offers": True}
-    assert read(shop)["choices"] == {"offers": True}
-
-
-def test_a_token_opts_out_and_in(shop, proven):
-    sent = token(shop, proven, USER)
-    device = browser()
-    shop.subscribe(device | {"external_id": USER, "identity_token": sent})
-
-    assert chosen(preferences(shop, identity_token=sent, opted_out=True))[1] is True
-    assert not is_active(device)
-    assert chosen(preferences(shop, identity_token=sent, opted_out=False))[1] is False
-    shop.subscribe(device)
-    assert is_active(device)
-    assert not LogEntry.objects.filter(content_type__model="person").exists()
-
-
-def test_somebody_may_opt_out_before_they_have_a_device(shop, proven):
-    sent = token(shop, proven, USER)
-    preferences(shop, identity_token=sent, opted_out=True)
-    device = browser()
-    shop.subscribe(device | {"external_id": USER, "identity_token": sent})
-    assert not is_active(device)
-
-
-def test_a_token_that_proves_nobody_is_refused(shop, proven, bob):
-    foreign = token(bob, new_key(bob), USER)
-    for text in ("x.y.z", foreign, token(shop, proven, USER, exp=1), token(shop, proven, "null")):
-        response = preferences(shop, identity_token=text, opted_out=True)
-        assert code(response, 403) == "identity_refused"
-    assert not Person.objects.exists()
-
-
-def test_a_device_alone_cannot_opt_a_person_out(shop):
-    device = sign_in(shop, browser())
-    response = preferences(shop, **device, opted_out=True)
-    assert faults(response) == [("opted_out", "not_combinable")]
-    assert is_active(device)
-
-
-def test_a_channel_that_knows_no_people_has_no_preferences_of_them(shop, proven):
-    shop.channel.identity = "off"
-    shop.channel.save()
-    sent = token(shop, proven, USER)
-    assert faults(preferences(shop, identity_token=sent)) == [("external_id", "identity_off")]
 
 
 # --- export and erasure ---------------------------------------------------------------------------

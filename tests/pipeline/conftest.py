@@ -2,7 +2,7 @@ import pytest
 from django.db import transaction
 
 from notifications_app.events import events_record
-from notifications_app.pipeline import breakers, connections
+from notifications_app.pipeline import breakers, connections, planning
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
 from tests.factories import make_channel
@@ -21,6 +21,12 @@ def one_breaker_window(monkeypatch):
     """All calls of a test fall into one of the breakers' windows."""
     monkeypatch.setattr(breakers, "WINDOW_SECONDS", 36_000)
     monkeypatch.setattr(breakers, "SERVICE_WINDOW_SECONDS", 36_000)
+
+
+@pytest.fixture
+def patient_transactions(monkeypatch):
+    """A transaction of the planner takes all windows that it may, however slow the machine is."""
+    monkeypatch.setattr(planning, "_TRANSACTION_SECONDS", 3600.0)
 
 
 @pytest.fixture

@@ -1,83 +1,24 @@
-"""New plans that a planner claims and plans together, and the turns that channels have."""
+"""New plans that a planner plans together."""
 
-from collections import Counter
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from django.db.models.functions import Now
 
 from channels_app.selectors import channel_totals
-from notifications_app.models import Notification, Plan, Target
+from notifications_app.models import Plan, Target
 from notifications_app.pipeline import planning, turns
-from notifications_app.pipeline.turns import Turns
-from pushsvc.common.store import sql
 from tests import factories, segments
 from tests.pipeline import support
 from tests.pipeline.halting import pause, resume, stop
+from tests.pipeline.plans import claim, noted_calls, planned, recipients, started
 
-
-@pytest.fixture(autouse=True)
-def _patient_transactions(monkeypatch):
-    """A transaction takes all windows that it may, however slow the machine is."""
-    monkeypatch.setattr(planning, "_TRANSACTION_SECONDS", 3600.0)
+pytestmark = pytest.mark.usefixtures("patient_transactions")
 
 
 @pytest.fixture
 def no_audience_is_small(settings):
     settings.PLAN_WINDOW = settings.CLAIM_PLANS - 1
-
-
-def started(channel, count, **fields):
-    notifications = [factories.make_notification(channel, **fields) for _ in range(count)]
-    turns.start_due()
-    return notifications
-
-
-def noted_calls(monkeypatch, name):
-    """The positional arguments of each call of planning's function, in a list that grows."""
-    noted = []
-    call = getattr(planning, name)
-
-    def note(*arguments, **options):
-        noted.append(arguments)
-        return call(*arguments, **options)
-
-    monkeypatch.setattr(planning, name, note)
-    return noted
-
-
-def claim(most=100):
-    return turns.claim_plans(most=most)
-
-
-def planned(leases):
-    return {lease.notification_id for lease in leases}
-
-
-def recipients(notifications):
-    return [len(support.planned_ids(each)) for each in notifications]
-
-
-def test_new_plans_of_a_channel_are_claimed_together_up_to_a_number(channel):
-    notifications = started(channel, 5)
-
-    claims = [claim(most=3) for _ in range(3)]
-
-    assert [len(leases) for leases in claims] == [3, 2, 0]
-    assert set.union(*map(planned, claims)) == {each.id for each in notifications}
-
-
-def test_new_plans_of_several_channels_are_claimed_together_as_many_of_each(channel, other_channel):
-    """Those of one were all made before the other's."""
-    first, second = started(channel, 5), started(other_channel, 3)
-
-    claims = [planned(claim(most=4)) for _ in range(2)]
-
-    assert claims == [
-        {each.id for each in first[:2] + second[:2]},
-        {each.id for each in first[2:] + second[2:]},
-    ]
 
 
 def test_plans_of_several_channels_are_planned_in_one_transaction(channel, other_channel):
@@ -94,77 +35,6 @@ def test_plans_of_several_channels_are_planned_in_one_transaction(channel, other
         support.assert_exact(each)
 
 
-def test_a_plan_that_was_begun_is_claimed_by_itself(channel, settings):
-    settings.PLAN_WINDOW, settings.PLAN_SLICE_SECONDS = 2, 0
-    factories.add_subscriptions(channel, 3)
-    begun, second = started(channel, 2)
-    planning.run_slice(claim(most=1))
-    (third,) = started(channel, 1)
-
-    assert [planned(claim()) for _ in range(2)] == [{second.id, third.id}, {begun.id}]
-
-
-def test_new_plans_and_plans_that_were_begun_have_turns(channel, other_channel, settings):
-    settings.PLAN_WINDOW, settings.PLAN_SLICE_SECONDS = 2, 0
-    factories.add_subscriptions(channel, 9)
-    begun = started(channel, 2)
-    for _ in begun:
-        planning.run_slice(claim(most=1))
-    new = [*started(channel, 1), *started(other_channel, 3)]
-    own = Turns()
-
-    claims = [turns.claim_plans(most=2, turns=own) for _ in range(4)]
-
-    assert [planned(leases) <= {each.id for each in new} for leases in claims] == [
-        True,
-        False,
-        True,
-        False,
-    ]
-    assert list(map(len, claims)) == [2, 1, 2, 1]
-
-
-def test_channels_have_turns_with_plans_that_were_begun(channel, other_channel, settings):
-    settings.PLAN_WINDOW, settings.PLAN_SLICE_SECONDS = 2, 0
-    for each in (channel, other_channel):
-        factories.add_subscriptions(each, 9)
-    notifications = [*started(channel, 4), *started(other_channel, 1)]
-    for _ in notifications:
-        planning.run_slice(claim(most=1))
-    own = Turns()
-
-    served = []
-    for _ in range(4):
-        (lease,) = turns.claim_plans(most=1, turns=own)
-        served.append(lease.channel_id)
-        planning.run_slice([lease])
-
-    assert served.count(other_channel.id) == 2
-    assert served[0] != served[1] != served[2] != served[3]
-
-
-def test_a_channel_with_many_notifications_delays_another_s_by_one_turn(
-    channel, other_channel, settings, monkeypatch
-):
-    """They are due before it, many more than a planner starts and claims at once."""
-    settings.CLAIM_PLANS = 4
-    monkeypatch.setattr(planning, "start_due", partial(turns.start_due, 5))
-    monkeypatch.setattr(planning, "_turns", Turns())
-    for each in (channel, other_channel):
-        factories.add_subscriptions(each, 1)
-    many = [factories.make_notification(channel) for _ in range(60)]
-    slices = noted_calls(monkeypatch, "run_slice")
-    planning.work(seconds=0.000_001)
-    factories.make_notification(other_channel)
-    support.plan()
-
-    claimed = [{lease.channel_id for lease in leases} for (leases,) in slices]
-    turn = next(n for n, channels in enumerate(claimed) if other_channel.id in channels)
-    assert turn <= 2  # after what had been started before it
-    assert len(slices) >= 60 / 4
-    assert recipients(many) == [1] * 60
-
-
 def test_the_first_plan_of_each_channel_comes_before_the_second_of_any(
     channel, other_channel, no_audience_is_small
 ):
@@ -178,69 +48,6 @@ def test_the_first_plan_of_each_channel_comes_before_the_second_of_any(
         left = planning.plan_windows(left)
 
     assert recipients([*first, *second]) == [99, 0, 99]
-
-
-def test_many_large_notifications_do_not_keep_another_channel_s_from_being_started(
-    channel, other_channel, settings, monkeypatch
-):
-    settings.CLAIM_PLANS, settings.PLAN_WINDOW, settings.PLAN_SLICE_SECONDS = 2, 1, 0
-    monkeypatch.setattr(planning, "start_due", partial(turns.start_due, 9))
-    own = Turns()
-    monkeypatch.setattr(planning, "_turns", own)
-    for each in (channel, other_channel):
-        factories.add_subscriptions(each, 2)
-    started(channel, 9)
-    turns.claim_plans(most=2, turns=own)
-    factories.make_notification(other_channel)
-    slices = noted_calls(monkeypatch, "run_slice")
-
-    support.plan()
-
-    claimed = [{lease.channel_id for lease in leases} for (leases,) in slices]
-    assert other_channel.id in claimed[0] | claimed[1]
-
-
-def test_starts_go_on_with_the_next_channels(channel, other_channel):
-    third = factories.make_channel("Third")
-    for each in (channel, other_channel, third):
-        for _ in range(9):
-            factories.make_notification(each)
-    own = Turns()
-
-    for _ in range(2):
-        turns.start_due(2, turns=own)
-
-    begun = Counter(Plan.objects.values_list("channel_id", flat=True))
-    assert min(begun[each.id] for each in (channel, other_channel, third)) >= 4
-
-
-def test_a_start_reads_no_more_however_many_are_due(channel, other_channel, monkeypatch):
-    monkeypatch.setattr(turns, "_CHANNELS", 2)
-    fields = {"body": "Fresh bread", "ttl": 3600, "target_platforms": ["web"]}
-    Notification.objects.bulk_create(
-        Notification(channel=channel, scheduled_at=Now(), **fields) for _ in range(2000)
-    )
-    factories.make_notification(other_channel)
-    sql.execute("ANALYZE notifications_app_notification", {})
-
-    read = support.most_rows_read(lambda: turns.start_due(5), as_if_large=True)
-
-    assert read < 200
-    assert Plan.objects.filter(channel=other_channel).count() == 1
-
-
-def test_concurrent_planners_never_claim_a_plan_twice(channel):
-    started(channel, 30)
-
-    def claim_all():
-        claimed = []
-        while leases := claim(most=4):
-            claimed += [lease.plan_id for lease in leases]
-        return claimed
-
-    claimed = [id_ for ids in support.in_threads(*[claim_all] * 4) for id_ in ids]
-
-    assert sorted(claimed) == sorted(Plan.objects.values_list("id", flat=True))
 
 
 @pytest.mark.parametrize("kind", ["channel", "targets"])
