@@ -84,7 +84,7 @@ class _Writer:
             case {"all": rules}:
                 return self._joined(rules, " AND ", "true")
             case {"any": rules}:
-                return self._joined(rules, " OR ", "false")
+                return self._any(rules)
             case {"not": inner}:
                 return f"(NOT {self.rule(inner)})"
             case {"attribute": name, "operator": operator, "value": value}:
@@ -100,6 +100,14 @@ class _Writer:
             case {"notification": notification, "outcome": outcome}:
                 return outcome_part(self._put(notification), outcome)
         raise ValueError("not a rule")
+
+    def _any(self, rules: Sequence[Rule]) -> str:
+        """Several tags are one look at the tags of the device, in place of a look for each."""
+        tags = [each["tag"] for each in rules if "tag" in each]
+        if len(tags) < 2:
+            return self._joined(rules, " OR ", "false")
+        others = [self.rule(each) for each in rules if "tag" not in each]
+        return f"({' OR '.join([*others, _HAS_ONE_OF.format(tags=self._put(tags))])})"
 
     def _joined(self, rules: Sequence[Rule], word: str, of_none: str) -> str:
         return f"({word.join(self.rule(each) for each in rules) or of_none})"
@@ -175,6 +183,10 @@ class _Writer:
 _TAGGED: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
   WHERE tag.channel_id = subscription.channel_id AND tag.platform = subscription.platform
     AND tag.tag = {tag} AND tag.subscription_id = subscription.id OFFSET 0)"""
+
+# By the index on the subscription alone: a device has at most a hundred tags.
+_HAS_ONE_OF: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
+  WHERE tag.subscription_id = subscription.id AND tag.tag = ANY ({tags}::text[]) OFFSET 0)"""
 
 
 def _pair(name: str, value: Any) -> str:

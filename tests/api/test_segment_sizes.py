@@ -185,6 +185,23 @@ def test_no_query_reads_a_large_table_whole_and_equality_uses_its_index(channel,
     assert "subscription_active" in names[0]
 
 
+def test_one_of_many_tags_is_one_look_for_each_device(channel):
+    factories.add_crowd(channel, 3_000)
+    rows = Subscription.objects.filter(channel=channel)
+    factories.add_tags(rows[:1_000], "t0")
+    factories.add_tags(rows[500:2_000], "t49", "other")
+    for table in ("subscription", "tag"):
+        sql.execute(f"ANALYZE subscriptions_app_{table}", {})
+    one_of = {"any": [{"tag": f"t{number}"} for number in range(50)]}
+    neither = {"not": {"any": [attribute("nobody", "exists", True), *one_of["any"]]}}
+
+    for rule, size in ((one_of, 2_000), (neither, 1_000)):
+        (plan,) = plans_of(lambda rule=rule: web(channel, rule))
+        assert plan.count(" on subscriptions_app_tag") == 1
+        assert "tag_subscription" in plan
+        assert web(channel, rule) == Size(size, estimated=False)
+
+
 def test_the_newest_are_found_by_their_index_also_where_a_platform_has_none(channel):
     """Devices lie in the table in the order of their ids, as they came. So PostgreSQL expects a
     thousand of any platform at its end."""
