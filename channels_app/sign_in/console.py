@@ -67,9 +67,13 @@ class StaffBackend(ModelBackend):
         password: str | None = None,
         otp_token: str = "",
         provided: User | None = None,
+        in_session: User | None = None,
         **kwargs: Any,
     ) -> User | None:
-        """`provided`: the user for whom the sign-in provider vouches, in place of a password."""
+        """`provided`: the user for whom the sign-in provider vouches, in place of a password.
+        `in_session`: one who is signed in and has no password, whom the code alone proves."""
+        if in_session is not None:
+            return in_session if two_step.verify(user=in_session, code=otp_token) else None
         if provided is not None:
             user = provided if self.user_can_authenticate(provided) else None
         else:

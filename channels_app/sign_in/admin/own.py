@@ -115,12 +115,14 @@ class OwnPage(ConsolePage):
         return cast(User, self.request.user)  # `admin_view` lets only users in
 
     def is_proven(self, form: forms.Form) -> bool:
-        """Whether password and code are right. Wrong ones count towards the lock-out."""
+        """Whether password and code are right. Wrong ones count towards the lock-out. Who signs in
+        by the provider alone has no password, and proves it by the code."""
+        given = form.cleaned_data
+        proof: dict[str, Any] = (
+            {"password": given["password"]} if "password" in given else {"in_session": self.user}
+        )
         found = authenticate(
-            self.request,
-            username=self.request.user.get_username(),
-            password=form.cleaned_data["password"],
-            otp_token=form.cleaned_data["code"],
+            self.request, username=self.user.get_username(), otp_token=given["code"], **proof
         )
         if found is None:
             form.add_error(None, _WRONG)
@@ -186,17 +188,21 @@ class TwoStepPage(OwnPage, ActsPage):
         return self.refused(phone_form=form)
 
     def _renew(self, data: QueryDict) -> HttpResponseBase:
-        form = ProofForm(data, prefix="renew")
+        form = self._proof_form("renew", data)
         if form.is_valid() and self.is_proven(form):
             return self._with_codes(two_step.recovery_codes_renew(user=self.user))
         return self.refused(renew_form=form)
 
     def _turn_off(self, data: QueryDict) -> HttpResponseBase:
-        form = ProofForm(data, prefix="off")
+        form = self._proof_form("off", data)
         if form.is_valid() and self.is_proven(form):
             two_step.turn_off(user=self.user)
             return self.back("Two-step sign-in is off.")
         return self.refused(off_form=form)
+
+    def _proof_form(self, prefix: str, data: QueryDict | None = None) -> ConsoleForm:
+        kind = ProofForm if self.user.has_usable_password() else ProvenCodeForm
+        return kind(data, prefix=prefix)
 
     def _with_codes(self, codes: list[str]) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(codes=codes))
@@ -206,8 +212,8 @@ class TwoStepPage(OwnPage, ActsPage):
         is_on, is_required = two_step.need_of(self.user)
         offered = None if is_on else two_step.pending(self.user)
         kwargs.setdefault("phone_form", PhoneForm())
-        kwargs.setdefault("renew_form", ProofForm(prefix="renew"))
-        kwargs.setdefault("off_form", ProofForm(prefix="off"))
+        kwargs.setdefault("renew_form", self._proof_form("renew"))
+        kwargs.setdefault("off_form", self._proof_form("off"))
         return super().get_context_data(
             is_on=is_on,
             is_required=is_required,

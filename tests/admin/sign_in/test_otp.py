@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 from auditlog.models import LogEntry
+from axes.models import AccessAttempt
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.test import Client
 from django.urls import reverse
@@ -196,6 +197,41 @@ def test_new_recovery_codes_invalidate_the_old_ones(alice, page):
     assert not set(new) & set(old)
     assert sign_in(viewer, old[1]).status_code == 200
     assert sign_in(viewer, new[1]).status_code in {200, 302}  # 200: the wrong code delays this one
+
+
+def test_who_has_no_password_proves_it_by_the_code_alone(alice, page, settings):
+    settings.OIDC_TRUST_SECOND_STEP = True  # also where the provider is trusted to ask for one
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    viewer.set_unusable_password()
+    viewer.save()
+    client = Client()
+    client.force_login(viewer, backend="channels_app.sign_in.console.StaffBackend")
+    session = client.session
+    session["provider_vouches"] = True
+    session.save()
+    assert 'type="password"' not in client.get(page).content.decode()
+
+    for wrong in ({}, {"renew-code": "000000"}, {"renew-password": PASSWORD}):
+        assert client.post(page, {"do": "renew", **wrong}).status_code == 400
+    assert AccessAttempt.objects.get().failures_since_start == 1
+    TOTPDevice.objects.update(throttling_failure_count=0)
+    new = client.post(page, {"do": "renew", "renew-code": code_of(viewer)}).context["codes"]
+    assert client.post(page, {"do": "off", "off-code": "aaaaa-aaaaa"}).status_code == 400
+    assert two_step.is_on(viewer)
+    StaticDevice.objects.update(throttling_failure_count=0)
+    assert client.post(page, {"do": "off", "off-code": new[0]}).status_code == 302
+    assert not two_step.is_on(viewer)
+    assert client.post(page, {"do": "renew", "renew-code": new[1]}).status_code == 400
+
+
+def test_who_has_a_password_must_say_it_beside_the_code(alice, page):
+    viewer = alice.members["viewer"]
+    turned_on(viewer)
+    client = Client()
+    sign_in(viewer, code_of(viewer), client=client)
+    assert client.post(page, {"do": "off", "off-code": code_of(viewer)}).status_code == 400
+    assert two_step.is_on(viewer)
 
 
 def test_another_phone_is_set_up_only_after_two_step_sign_in_is_off(alice, page):
