@@ -191,14 +191,21 @@ def _breakers() -> Iterator[Metric]:
         "Channels whose own breaker at the push service is open.",
         labels=["push_service"],
     )
-    found = breakers.states(services)
+    probing = GaugeMetricFamily(
+        "pushsvc_channel_breakers_half_open",
+        "Channels whose own breaker at the push service is half-open.",
+        labels=["push_service"],
+    )
+    found = breakers.states()
     if found is not None:
         for service in services:
             for name, is_so in found.of(service).items():
                 state.add_metric([service, name], is_so)
-            channels.add_metric([service], found.channels[service])
+            channels.add_metric([service], found.channels_open[service])
+            probing.add_metric([service], found.channels_half_open[service])
     yield state
     yield channels
+    yield probing
 
 
 def _reported() -> Iterator[Metric]:

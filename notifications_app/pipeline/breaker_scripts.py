@@ -2,7 +2,8 @@
 
 `open` and `probes` are sorted sets of breakers' names, scored by the millisecond at which they end.
 Times are those of Redis's clock, so machines need not agree on theirs. A `level` is how many times
-a breaker opened without closing. A breaker that has a level and is not open is half-open.
+a breaker opened without closing. A breaker that has a level and is not open is half-open. Its name
+stays in `open` until it closes or is forgotten.
 """
 
 from typing import Final
@@ -27,18 +28,15 @@ return held
 """
 )
 
-# KEYS: open, then levels. ARGV: the names of the breakers of these levels. Returns the names of all
-# open breakers, and of those of ARGV that are half-open.
+# KEYS: open. ARGV: what the key of a level begins with. Returns the names of the breakers that are
+# open, and of those that are half-open.
 STATES: Final = (
     _CLOCK
     + """
 local open = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%d', now), '+inf')
 local half_open = {}
-for i, name in ipairs(ARGV) do
-  local till = tonumber(redis.call('ZSCORE', KEYS[1], name) or 0)
-  if redis.call('EXISTS', KEYS[i + 1]) == 1 and till <= now then
-    table.insert(half_open, name)
-  end
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
+  if redis.call('EXISTS', ARGV[1] .. name) == 1 then table.insert(half_open, name) end
 end
 return {open, half_open}
 """
@@ -88,15 +86,16 @@ local function open(name, level)
   if left(name) > 0 then return 0 end
   local wait = math.min(shortest * 2 ^ (redis.call('INCR', level) - 1), longest)
   redis.call('EXPIRE', level, memory)
-  redis.call('ZREMRANGEBYSCORE', opened, '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', opened, '-inf', now - memory * 1000)
   redis.call('ZADD', opened, now + wait * 1000, name)
   return wait
 end
 
 -- Calls that were in flight when it opened, and failed since, are no evidence about it now.
-local function close(level, counted)
+local function close(name, level, counted)
   if redis.call('DEL', level) == 0 then return 0 end
   redis.call('DEL', counted)
+  if left(name) == 0 then redis.call('ZREM', opened, name) end
   return -1
 end
 
@@ -112,7 +111,8 @@ if is_probe then
   if outages > 0 and outages >= answered then
     own_event, share = open(own, own_level), most_of_one
   elseif answered > 0 then
-    own_event, service_event = close(own_level, calls), close(service_level, votes)
+    own_event = close(own, own_level, calls)
+    service_event = close(service, service_level, votes)
   end
 else
   local all_answered = count(calls, 'answered', answered, window)

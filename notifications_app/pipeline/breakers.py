@@ -43,12 +43,13 @@ _PROBES = "pushsvc:breaker:probes"
 
 
 class States(NamedTuple):
-    """Push services whose breaker is open or half-open, and how many channels' breakers are open
-    at each."""
+    """Push services whose breaker is open or half-open, and how many channels' breakers are so at
+    each."""
 
     open: Set[str]
     half_open: Set[str]
-    channels: Mapping[str, int]
+    channels_open: Mapping[str, int]
+    channels_half_open: Mapping[str, int]
 
     def of(self, service: str) -> Mapping[str, bool]:
         """Which state the service's own breaker is in."""
@@ -80,19 +81,26 @@ def held() -> list[str]:
         return []
 
 
-def states(services: Sequence[str]) -> States | None:
+def states() -> States | None:
     """None while Redis is away."""
-    keys = (_OPEN, *map(_level, services))
     try:
-        found, half_open = redis_client().eval(scripts.STATES, len(keys), *keys, *services)
+        open_, half_open = redis_client().eval(scripts.STATES, 1, _OPEN, _level(""))
     except redis.RedisError:
         return None
-    own = [parts_of(name) for name in found]
     return States(
-        open={service for service, channel_id in own if channel_id is None},
-        half_open=set(half_open),
-        channels=Counter(service for service, channel_id in own if channel_id),
+        open=_services(open_),
+        half_open=_services(half_open),
+        channels_open=_channels(open_),
+        channels_half_open=_channels(half_open),
     )
+
+
+def _services(names: Sequence[str]) -> set[str]:
+    return {service for service, channel_id in map(parts_of, names) if channel_id is None}
+
+
+def _channels(names: Sequence[str]) -> Counter[str]:
+    return Counter(service for service, channel_id in map(parts_of, names) if channel_id)
 
 
 def is_half_open(service: str, channel_id: UUID) -> bool:

@@ -4,6 +4,7 @@ names."""
 import select
 import socket
 import threading
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -208,7 +209,8 @@ def test_requests_are_counted_by_their_route():
 
 @pytest.mark.django_db
 def test_breakers_show_their_state():
-    for channel in (uuid7(), uuid7()):
+    first = uuid7()
+    for channel in (first, uuid7()):
         breakers.record("mozilla", channel, answered=0, outages=20)
 
     found = scrape()
@@ -218,8 +220,26 @@ def test_breakers_show_their_state():
     assert [states["apns", each] for each in ("open", "half_open", "closed")] == [0, 0, 1]
     assert found["pushsvc_channel_breakers_open"]["mozilla",] == 2
 
-    redis_client().delete("pushsvc:breaker:open")  # its wait is over
-    assert scrape()["pushsvc_breaker_state"]["mozilla", "half_open"] == 1
+    assert found["pushsvc_channel_breakers_half_open"]["mozilla",] == 0
+
+    end_waits()
+    found = scrape()
+    assert found["pushsvc_breaker_state"]["mozilla", "half_open"] == 1
+    assert found["pushsvc_channel_breakers_open"]["mozilla",] == 0
+    assert found["pushsvc_channel_breakers_half_open"]["mozilla",] == 2
+
+    breakers.record("fcm_v1", uuid7(), answered=0, outages=20)  # forgets no other
+    breakers.end_probe("mozilla", first, answered=20, outages=0)
+    found = scrape()
+    assert found["pushsvc_breaker_state"]["mozilla", "closed"] == 1
+    assert found["pushsvc_channel_breakers_half_open"]["mozilla",] == 1
+
+
+def end_waits():
+    """Of all open breakers."""
+    redis = redis_client()
+    for name in redis.zrange("pushsvc:breaker:open", 0, -1):
+        redis.zadd("pushsvc:breaker:open", {name: time.time() * 1_000 - 1})
 
 
 @pytest.mark.django_db
