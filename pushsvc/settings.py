@@ -6,16 +6,17 @@ A bad value raises nothing here. A system check (channels_app/checks.py) reports
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import global_settings
 from kombu import Exchange, Queue
 
+from pushsvc.bundles import STATIC_BUNDLES as STATIC_BUNDLES  # read by name
 from pushsvc.common import database_url
 from pushsvc.common.env import Env, require_package
 from pushsvc.common.mail_server import MailServer
 from pushsvc.common.process import is_beat, is_worker
+from pushsvc.logging_settings import logging_settings
 from pushsvc.openapi_settings import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS  # read by name
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -136,22 +137,6 @@ STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
 WHITENOISE_AUTOREFRESH = False
-# The pages on which a notification is written have many parts, and load each kind of file once.
-STATIC_BUNDLES = {
-    "console/composing.css": ("console/compose.css", "console/segments.css"),
-    "console/composing.js": (
-        "console/values.js",
-        "console/conditions.js",
-        "console/rules.js",
-        "console/emoji.js",
-        "console/languages.js",
-        "console/personal.js",
-        "console/preview.js",
-        "console/content.js",
-        "console/drafts.js",
-        "console/compose.js",
-    ),
-}
 STORAGES = global_settings.STORAGES | {
     "staticfiles": {"BACKEND": "pushsvc.common.http.static_files.HashedNames"}
 }
@@ -398,42 +383,4 @@ for _setting, _package in (
 
 # Programs read the log, unless it goes to a terminal.
 LOG_FORMAT = ENV.choice("LOG_FORMAT", "text" if sys.stderr.isatty() else "json", ("text", "json"))
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "text": {"()": "pushsvc.common.logs.TextFormatter"},
-        "json": {"()": "pushsvc.common.logs.JsonFormatter"},
-    },
-    "filters": {
-        "no_addresses": {"()": "pushsvc.common.logs.NoAddresses"},
-        "context": {"()": "pushsvc.common.logs.WithContext"},
-    },
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": LOG_FORMAT,
-            "filters": ["no_addresses", "context"],
-        }
-    },
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {
-        "django": {"handlers": [], "level": "INFO", "propagate": True},
-        "django.request": {"level": "ERROR"},  # a refused request is no event
-        "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners cause it; they get 400
-        "django.server": {"handlers": [], "propagate": True},
-        "axes": {"level": "WARNING"},
-        "celery": {"level": "INFO"},
-        "celery.app.trace": {"level": "WARNING"},  # it logs two lines for every wakeup
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.beat": {"level": "WARNING"},
-        "django_celery_beat": {"level": "WARNING"},
-    },
-}
-if SENTRY_DSN:
-    LOGGING["handlers"]["sentry"] = {
-        "()": "pushsvc.common.telemetry.sentry.SentryHandler",
-        "dsn": SENTRY_DSN,
-        "filters": ["no_addresses", "context"],
-    }
-    LOGGING["root"]["handlers"].append("sentry")
+LOGGING = logging_settings(log_format=LOG_FORMAT, sentry_dsn=SENTRY_DSN)
