@@ -4,6 +4,7 @@
 STATIC_BUNDLES = {
     "console/composing.css": ("console/compose.css", "console/segments.css"),
     "console/composing.js": (
+        "console/tags.js",
         "console/values.js",
         "console/conditions.js",
         "console/rules.js",

@@ -64,14 +64,14 @@ def tags_page(
     ]
 
 
-def tag_names(channel_id: UUID, *, limit: int) -> list[str]:
-    """The channel's first tags, in the order of their code points."""
+def tag_names(channel_id: UUID, *, limit: int, prefix: str = "") -> list[str]:
+    """The channel's first tags that begin with `prefix`, in the order of their code points."""
     parameters = {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
         "after": "",
-        "prefix": "",
-        "end": _AFTER_ALL,
+        "prefix": prefix,
+        "end": prefix + _AFTER_ALL,
         "limit": limit,
     }
     return [str(tag) for (tag,) in sql.rows(_TAGS, parameters)]

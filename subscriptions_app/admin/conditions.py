@@ -8,14 +8,16 @@ from pushsvc.common.platforms import PLATFORM_VALUES
 from subscriptions_app.sizes import attribute_names
 from subscriptions_app.tagged import tag_names
 
-_MOST_TAGS: Final = 200
+MOST_TAGS: Final = 200
 
 
 def builder_context(channel_id: UUID) -> Mapping[str, Any]:
     """For console/segments/conditions.html. A tag or an attribute that is not offered can be
-    typed."""
+    typed. Of more than MOST_TAGS, the page asks for those that begin with what is typed."""
     names = [{"name": each.name, "kinds": list(each.kinds)} for each in attribute_names(channel_id)]
+    tags = tag_names(channel_id, limit=MOST_TAGS + 1)
     return {
         "known": {"attributes": names, "platforms": PLATFORM_VALUES},
-        "tags": tag_names(channel_id, limit=_MOST_TAGS),
+        "tags": tags[:MOST_TAGS],
+        "has_more_tags": len(tags) > MOST_TAGS,
     }

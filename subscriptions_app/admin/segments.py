@@ -120,6 +120,7 @@ class BuilderPage(ChannelPage):
         return super().get_context_data(
             known=offered["known"] | {"rule": kwargs.pop("rule")},
             tags=offered["tags"],
+            has_more_tags=offered["has_more_tags"],
             most_characters=MAX_SEGMENT_NAME,
             may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),

@@ -25,7 +25,7 @@ from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.admin.categories import CategoriesPage
 from subscriptions_app.admin.devices import DevicesPage
 from subscriptions_app.admin.identity import IdentityPage
-from subscriptions_app.admin.tags import TagsPage
+from subscriptions_app.admin.tags import TagNamesPage, TagsPage
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_expire, subscription_forget
 
@@ -142,6 +142,7 @@ class SubscriptionAdmin(OneChannelAdmin):
             self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
             self.page("test-devices/<uuid:channel_id>/", DevicesPage, "channel_devices"),
             self.page("tags/<uuid:channel_id>/", TagsPage, "channel_tags"),
+            self.page("tags/<uuid:channel_id>/names/", TagNamesPage, "tag_names"),
             self.page("categories/<uuid:channel_id>/", CategoriesPage, "channel_categories"),
             self.page("identity/<uuid:channel_id>/", IdentityPage, "channel_identity"),
         ]

@@ -1,19 +1,21 @@
-"""A channel's tags: a list with counts, and deletion."""
+"""A channel's tags: a list with counts, deletion, and a look-up while one types."""
 
 from typing import Any
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
+from channels_app.console.pages import ChannelPage
 from channels_app.models import Role
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import is_tag_start
-from subscriptions_app.tagged import tags_page
+from subscriptions_app.tagged import tag_names, tags_page
 from subscriptions_app.tags import tag_delete
 
 _SHOWN = 50
+_OFFERED = 20
 
 
 class TagsPage(TabPage):
@@ -52,3 +54,18 @@ class TagsPage(TabPage):
     def _checked(text: str) -> str:
         """What cannot be the start of a tag finds none."""
         return text if is_tag_start(text) else "~"
+
+
+class TagNamesPage(ChannelPage):
+    """As JSON: the first tags that begin with `prefix`. What cannot be the start of a tag finds
+    none."""
+
+    title = "Tags"
+    http_method_names = ["get", "head"]
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> JsonResponse:
+        prefix = request.GET.get("prefix", "")
+        is_fine = is_tag_start(prefix)
+        found = tag_names(self.channel.pk, limit=_OFFERED, prefix=prefix) if is_fine else []
+        return JsonResponse({"tags": found})

@@ -253,6 +253,7 @@ def test_the_accounts_own_members_do_read_its_word(zebra):
         "channel_best_hours",
         "channel_devices",
         "channel_tags",
+        "tag_names",
         "channel_categories",
         "channel_templates",
         "template_edit",

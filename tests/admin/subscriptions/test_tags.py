@@ -46,6 +46,21 @@ def test_more_than_a_page_is_reached_by_the_next_page(alice):
     assert "Next page" not in second.content.decode()
 
 
+def test_tags_are_looked_up_by_what_they_begin_with(alice, bob, tags):
+    path = reverse("admin:tag_names", args=[alice.channel.pk])
+    client = signed_in(alice.members["viewer"])
+
+    def found(**query):
+        return client.get(path, query).json()["tags"]
+
+    assert found() == found(prefix="") == ["Zebra", "match-1", "team-7"]
+    assert found(prefix="te") == ["team-7"]
+    assert [found(prefix=each) for each in ("T", "a b", "\x00", "~", "b")] == [[]] * 5
+    add_tags(add_subscriptions(alice.channel, 1), *(f"t{n:03}" for n in range(30)))
+    assert found(prefix="t") == [f"t{n:03}" for n in range(20)]
+    assert signed_in(bob.members["owner"]).get(path).status_code == 404
+
+
 def test_a_manager_deletes_a_tag(alice, tags):
     answer = signed_in(alice.members["manager"]).post(page_of(alice), {"tag": "team-7"})
     assert answer.url == page_of(alice)

@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from notifications_app.models import Notification
+from subscriptions_app.admin.conditions import MOST_TAGS
 from tests.browser.console.support import AXE, PHONE, is_wider_than_screen, violations_of
 from tests.browser.console.writing import COMPOSE, review, write
 from tests.factories import add_each, add_subscriptions, add_tags, make_notification
@@ -155,3 +156,26 @@ def test_a_tag_is_offered_counted_and_sent_to(console, alice, sender):
     page.get_by_role("button", name="Duplicate").click()
     expect(page.get_by_label("Who gets it")).to_have_value("tag")
     expect(tag).to_have_value("team-7")
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_tags_that_the_page_does_not_have_are_offered_as_one_types(console, alice, sender, is_full):
+    own = [f"a{number:03}" for number in range(MOST_TAGS if is_full else 3)]
+    for at in range(0, len(own), 100):  # a device has no more
+        add_tags(add_subscriptions(alice.channel, 1), *own[at : at + 100])
+    add_tags(add_subscriptions(alice.channel, 1), "team-7")
+    page = console.open(COMPOSE, sender)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    offered = page.locator("#rule-tags option")
+    expect(offered).to_have_count(MOST_TAGS if is_full else 4)
+    choose(page, "tag")
+
+    page.get_by_label("Tag", exact=True).press_sequentially("team")
+
+    if is_full:
+        expect(offered).to_have_count(1)
+        expect(offered).to_have_attribute("value", "team-7")
+    else:
+        expect(page.locator("#check")).to_contain_text("0 subscribers")
+    assert any("/names/?prefix=team" in url for url in asked) == is_full
