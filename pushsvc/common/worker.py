@@ -7,6 +7,7 @@ the flag is a byte of shared memory that is made before the fork.
 import gc
 import mmap
 import signal
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -33,6 +34,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 QUEUES: Final = ("tick", "plan", *Platform)
 
+_POOLS: Final = ("prefork", "solo")
 _STOPPING = mmap.mmap(-1, 1)
 _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
@@ -104,9 +106,21 @@ task_postrun.connect(_busy.end, weak=False)
 
 
 class Announce(bootsteps.StartStopStep):
-    """Writes to Redis every five seconds which queues this node serves, with how many processes."""
+    """Writes to Redis every five seconds which queues this node serves, with how many processes.
+
+    Refuses threads in their place, before the worker connects to anything: each process has one
+    event loop and one client for each platform, which its tasks use one after another.
+    """
 
     requires = ("celery.worker.components:Timer",)
+
+    def __init__(self, parent: Any, **kwargs: Any) -> None:
+        super().__init__(parent, **kwargs)
+        pool = parent.pool_cls.__module__.rpartition(".")[2]
+        if pool not in _POOLS:
+            sys.exit(
+                f"A worker's tasks need processes of their own. Start it without --pool={pool}."
+            )
 
     @override
     def start(self, parent: Any) -> None:

@@ -165,3 +165,12 @@ def test_its_processes_share_what_was_loaded_before_the_fork():
 def test_only_a_worker_is_one(monkeypatch, words, expected):
     monkeypatch.setattr(sys, "argv", words)
     assert is_worker() is expected
+
+
+def test_a_worker_with_threads_in_place_of_processes_does_not_start():
+    command = [sys.executable, "-m", "celery", "-A", "pushsvc", "worker", "-P", "threads"]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert "A worker's tasks need processes of their own." in done.stderr
