@@ -23,7 +23,7 @@ def parsed(url: str, *, is_kept: bool) -> dict[str, object]:
     host = ",".join(server.hostname or "" for server in servers) or query.pop("host", "")
     ports = [str(server.port or "") for server in servers]
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "pushsvc.common.store.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),

@@ -1,0 +1,105 @@
+"""The connection that a thread keeps from request to request. It is asked whether it still works
+once in a second at most, unless the server says something."""
+
+import time
+
+import psycopg
+import pytest
+from django.db import connection, connections
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SAID = "SELECT 'of a request'"
+CHECKED = "SELECT 1"
+
+
+@pytest.fixture
+def other():
+    """A second connection to the database."""
+    with connections["default"].copy().cursor() as cursor:
+        yield cursor
+        cursor.connection.close()
+
+
+@pytest.fixture
+def last_statement(other):
+    """What this thread's connection sent last."""
+    pid = backend_pid()
+
+    def last():
+        other.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [pid])
+        return other.fetchone()[0]
+
+    return last
+
+
+def backend_pid():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return cursor.fetchone()[0]
+
+
+def ask(statement=SAID):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()[0]
+
+
+def end_request():
+    """A request whose connection was asked and answered."""
+    ask()
+    assert connection.is_usable()
+    ask()
+
+
+def begin_request():
+    """As Django does before a request, up to its first statement."""
+    connection.health_check_enabled, connection.health_check_done = True, False
+    connection.close_if_health_check_failed()
+
+
+def test_a_second_request_in_the_same_second_sends_nothing_before_its_own(last_statement):
+    end_request()
+
+    begin_request()
+
+    assert last_statement() == SAID
+
+
+def test_a_request_after_more_than_a_second_asks_first(last_statement):
+    end_request()
+    time.sleep(1.1)
+
+    begin_request()
+
+    assert last_statement() == CHECKED
+
+
+def test_a_connection_that_the_server_ended_is_replaced_at_once(other):
+    end_request()
+    pid = backend_pid()
+    other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+
+    begin_request()
+
+    assert ask("SELECT pg_backend_pid()") != pid
+
+
+def test_a_connection_that_is_closed_here_is_replaced(other):
+    end_request()
+    connection.connection.close()
+
+    begin_request()
+
+    assert ask() == "of a request"
+
+
+def test_a_connection_that_failed_is_not_trusted_because_it_worked_before(other):
+    end_request()
+    other.execute("SELECT pg_terminate_backend(%s, 10000)", [backend_pid()])
+    with pytest.raises(psycopg.OperationalError), connection.connection.cursor() as cursor:
+        cursor.execute(SAID)
+
+    begin_request()
+
+    assert ask() == "of a request"
