@@ -78,6 +78,10 @@ class _Stream:
     def response(self) -> Response:
         return Response(self.status, self.headers, bytes(self.body))
 
+    def time_out(self) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(TimeoutError())
+
 
 class Connection(asyncio.Protocol):
     """A protocol for `create_connection` with TLS and ALPN h2. Call `post` only if there is `room`.
@@ -132,17 +136,21 @@ class Connection(asyncio.Protocol):
         allowed = self._http2.max_streams if self.is_proven else 1
         return max(0, min(allowed, MAX_STREAMS) - len(self._streams))
 
-    async def post(self, headers: Headers, body: bytes) -> Response:
-        """The answer, with at most MAX_RESPONSE_BODY bytes of its body. Needs `room`.
+    async def post(self, headers: Headers, body: bytes, until: float) -> Response:
+        """The answer, with at most MAX_RESPONSE_BODY bytes of its body, until a moment on the
+        loop's clock. Needs `room`.
 
-        Raises NotProcessedError, ConnectionLostError or StreamResetError.
+        Raises NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.
         """
         stream_id, stream = self._open(headers, body)
+        timer = self._loop.call_at(until, stream.time_out)
         try:
             return await stream.answer
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, TimeoutError):
             self._give_up(stream_id)
             raise
+        finally:
+            timer.cancel()
 
     def close(self) -> None:
         """Takes no more requests, and ends once those in flight are answered."""

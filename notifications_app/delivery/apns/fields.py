@@ -17,6 +17,13 @@ _SIZE_UPDATES: Final = frozenset(bytes([first]) for first in range(0x20, 0x40))
 _ENTRY: Final = 32  # what a field counts beside its bytes (RFC 7541 section 4.1)
 _LONGEST_INTEGER: Final = 6
 _LONGEST_CACHED: Final = 200
+# How a literal apns-id begins: indexed, not indexed or never (RFC 7541 section 6.2), its name with
+# and without Huffman coding.
+_APNS_ID: Final = tuple(
+    first + Encoder().encode([("apns-id", "")], huffman=huffman)[1:-1]
+    for first in (b"\x40", b"\x00", b"\x10")
+    for huffman in (False, True)
+)
 
 
 class FieldEncoder(Encoder):
@@ -63,7 +70,8 @@ class FieldDecoder(Decoder):
     """Reads the fields of answers.
 
     Most are the same in every answer. If the server keeps no table, as our SETTINGS ask for, equal
-    bytes mean equal fields, and each is read only once.
+    bytes mean equal fields, and each is read only once. The request's id, which nobody reads and
+    which differs in every answer, is then left out.
     """
 
     def fields(self, block: bytes) -> Fields:
@@ -71,7 +79,7 @@ class FieldDecoder(Decoder):
         try:
             if self.header_table_size or block[:1] in _SIZE_UPDATES:
                 return [_texts(*field) for field in self.decode(block, raw=True)]
-            fields = [_field(part) for part in _parts(block)]
+            fields = [_field(part) for part in _parts(block) if not part.startswith(_APNS_ID)]
         except (HPACKError, IndexError, TypeError, ValueError) as error:
             raise ProtocolError(ErrorCode.COMPRESSION_ERROR) from error
         if (
@@ -94,14 +102,24 @@ def _parts(block: bytes) -> Iterator[bytes]:
 def _end(block: bytes, at: int) -> int:
     first = block[at]
     prefix = 7 if first & 0x80 else 6 if first & 0x40 else 4
-    index, used = decode_integer(block[at : at + _LONGEST_INTEGER], prefix)
-    at += used
+    index, at = _integer(block, at, prefix)
     if first & 0x80:
         return at
     for _ in range(1 if index else 2):  # the name is in the static table, or written too
-        length, used = decode_integer(block[at : at + _LONGEST_INTEGER], 7)
-        at += used + length
+        length, at = _integer(block, at, 7)
+        at += length
     return at
+
+
+def _integer(block: bytes, at: int, prefix: int) -> tuple[int, int]:
+    """A number, and where it ends (RFC 7541 section 5.1). Most take one byte, for which the library
+    is slow."""
+    most = (1 << prefix) - 1
+    value = block[at] & most
+    if value < most:
+        return value, at + 1
+    value, used = decode_integer(block[at : at + _LONGEST_INTEGER], prefix)
+    return value, at + used
 
 
 def _field(part: bytes) -> tuple[str, str]:

@@ -55,17 +55,18 @@ class Pool:
         busy = self._connecting or self._waiting or self._called
         return not busy and all(connection.is_idle for connection in self._connections)
 
-    async def post(self, headers: Headers, body: bytes) -> Response:
+    async def post(self, headers: Headers, body: bytes, until: float) -> Response:
         """One request. It is sent again only if the server says that it did not process it.
 
-        Raises NoConnectionError, NotProcessedError, ConnectionLostError or StreamResetError.
+        `until`, on the loop's clock, ends everything, also the wait in line. Raises
+        NoConnectionError, NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.
         """
         for _ in range(MAX_TRIES - 1):
             try:
-                return await (await self._with_room()).post(headers, body)
+                return await (await self._with_room(until)).post(headers, body, until)
             except NotProcessedError as error:
                 logger.info("apns.sent_again", reason=str(error))
-        return await (await self._with_room()).post(headers, body)
+        return await (await self._with_room(until)).post(headers, body, until)
 
     async def close(self) -> None:
         """Refuses requests in line, and gives those in flight CLOSE_SECONDS to end."""
@@ -79,12 +80,14 @@ class Pool:
         closing = [connection.wait_closed(CLOSE_SECONDS) for connection in self._connections]
         await asyncio.gather(*closing)
 
-    async def _with_room(self) -> Connection:
+    async def _with_room(self, until: float) -> Connection:
         """A connection with room. No other request can take the room until the caller awaits."""
         connection = None if self._waiting or self._called else self._first_with_room()
-        while connection is None:
-            await self._wait_in_line()
-            connection = self._first_with_room()
+        if connection is None:
+            async with asyncio.timeout_at(until):
+                while connection is None:
+                    await self._wait_in_line()
+                    connection = self._first_with_room()
         return connection
 
     def _first_with_room(self) -> Connection | None:

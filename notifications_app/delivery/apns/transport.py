@@ -185,6 +185,7 @@ class Client(BaseClient[Target, AppKey]):
         self._tls = tls_for_http2(ca_file)
         self._call_timeout = call_timeout
         self._max_connections = max_connections
+        self._loop = asyncio.get_running_loop()
         self._pools: OrderedDict[_ConnectionKey, Pool] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -208,8 +209,8 @@ class Client(BaseClient[Target, AppKey]):
         authority = self._servers[key.environment].authority
         headers, body = encode(request, authority=authority, signed=key.signed, now=now)
         self.sent_bytes += len(body)
-        async with asyncio.timeout(self._call_timeout):
-            response = await self._pool_of(key).post(headers, body)
+        until = self._loop.time() + self._call_timeout
+        response = await self._pool_of(key).post(headers, body, until)
         return classify(response, datetime.fromtimestamp(time.time(), UTC))
 
     def _pool_of(self, key: _ConnectionKey) -> Pool:

@@ -22,11 +22,24 @@ from notifications_app.delivery.apns.http2 import (
     Head,
     Http2,
 )
-from tests.delivery.apns.http2_server import NO_TABLE, OK, REQUEST, WHOLE, refused, says, sent
+from tests.delivery.apns.http2_server import (
+    NO_TABLE,
+    OK,
+    REQUEST,
+    STATUS_200,
+    WHOLE,
+    refused,
+    says,
+    sent,
+)
 
 
 def fields_of(size):
     return Encoder().encode([(":status", "200"), ("x", "v" * size)], huffman=False)
+
+
+def without_id(fields):
+    return [field for field in fields if field[0] != "apns-id"]
 
 
 def test_header_fields_may_be_split_over_frames(http2):
@@ -96,8 +109,8 @@ def test_a_block_that_cannot_be_read_ends_the_connection(http2, begin, block):
     st.lists(
         st.lists(
             st.tuples(
-                st.sampled_from(["a", ":status", "date"]),
-                st.sampled_from(["", "1", "200", "3" * 80, "4" * 300]),
+                st.sampled_from(["a", ":status", "date", "apns-id"]),
+                st.sampled_from(["", "1", "200", "apns-id", "3" * 80, "4" * 300]),
             )
         ),
         max_size=20,
@@ -110,7 +123,18 @@ def test_answers_are_read_as_hpack_reads_them(answers, table, huffman):
     server.header_table_size = table
     for answer in answers:
         block = server.encode(answer, huffman=huffman)
-        assert list(ours.fields(block)) == hpacks.decode(block) == answer
+        assert hpacks.decode(block) == answer
+        assert without_id(ours.fields(block)) == without_id(answer)
+
+
+@pytest.mark.parametrize("first", [b"\x40", b"\x00", b"\x10"])
+@pytest.mark.parametrize("huffman", [False, True])
+def test_a_requests_id_is_not_read_from_its_answer(http2, first, huffman):
+    own_id = Encoder().encode([("apns-id", "4F2A" * 9)], huffman=huffman)
+    block = NO_TABLE + OK
+    assert says(http2, HeadersFrame(1, block, flags=WHOLE)) == [Head(1, STATUS_200), Ended(1)]
+    block = OK + first + own_id[1:]
+    assert says(http2, HeadersFrame(3, block, flags=WHOLE)) == [Head(3, STATUS_200), Ended(3)]
 
 
 def test_the_bytes_of_a_field_are_kept(http2):
