@@ -6,7 +6,6 @@ The pass limits how many calls are in flight and how many outcomes are unwritten
 """
 
 import asyncio
-import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -96,13 +95,15 @@ class Pass(Generic[T]):
         self._most_in_flight = most_in_flight
         self._most_unwritten = most_unwritten
         self._loop = engine.loop
-        self._results: queue.SimpleQueue[tuple[T, Outcome] | None] = queue.SimpleQueue()
+        self._results: list[tuple[T, Outcome]] = []
+        self._wanted = 0
+        self._is_enough = threading.Event()
+        self._has_ended = False
         self._in_flight: set[asyncio.Task[None]] = set()
         self._unwritten = 0
         self._stopped = False
         self._room = asyncio.Event()
         self.started = 0
-        self.is_over = False
         asyncio.run_coroutine_threadsafe(self._run(), self._loop)
 
     @property
@@ -110,19 +111,23 @@ class Pass(Generic[T]):
         """Whether a call was started for every target."""
         return self.started == len(self._targets)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all calls have ended and all outcomes were collected."""
+        return self._has_ended and not self._results
+
     def collect(self, *, most: int, seconds: float) -> list[tuple[T, Outcome]]:
-        """Outcomes: returns with `most` of them, after `seconds`, or when the pass is over."""
-        until = time.monotonic() + seconds
-        collected: list[tuple[T, Outcome]] = []
-        while len(collected) < most and not self.is_over:
-            try:
-                result = self._results.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            if result is None:
-                self.is_over = True
-            else:
-                collected.append(result)
+        """Outcomes: returns with `most` of them, after `seconds`, or when all calls have ended.
+
+        The event loop does not wake the caller for each outcome: changing threads costs more than
+        noting one.
+        """
+        self._is_enough.clear()
+        self._wanted = most
+        if len(self._results) < most and not self._has_ended:
+            self._is_enough.wait(seconds)
+        collected = self._results[:most]
+        del self._results[:most]
         return collected
 
     def written(self, count: int) -> None:
@@ -142,7 +147,8 @@ class Pass(Generic[T]):
             if self._in_flight:
                 await asyncio.wait(self._in_flight)
         finally:
-            self._results.put(None)
+            self._has_ended = True
+            self._is_enough.set()
 
     async def _has_room(self, target: T) -> bool:
         """Waits for room. False if no further call may start."""
@@ -172,7 +178,9 @@ class Pass(Generic[T]):
         except Exception as error:  # noqa: BLE001 (one recipient must not stop its batch)
             logger.error("delivery.internal_error", error=type(error).__name__)
             outcome = Rejected(INTERNAL_ERROR, type(error).__name__)
-        self._results.put((target, outcome))
+        self._results.append((target, outcome))
+        if len(self._results) >= self._wanted:
+            self._is_enough.set()
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
