@@ -8,8 +8,10 @@ class PushsvcConfig(AppConfig):
 
     @override
     def ready(self) -> None:
-        """Imports the Celery application, which every process with Django sends tasks through.
+        """Imports what every process with Django needs: the Celery application, which tasks are
+        sent through, and how rows are read.
 
         The package `pushsvc` does not import it, because the sandbox and the embedded servers need
         neither Django nor Celery."""
-        import pushsvc.celery  # noqa: F401
+        import pushsvc.celery
+        import pushsvc.common.store.loading  # noqa: F401
