@@ -23,6 +23,7 @@ KeysT = TypeVar("KeysT", contravariant=True)
 CACHED_MESSAGES: Final = 64
 # An idle connection is kept long enough for the next batch to use it.
 KEEPALIVE: Final = 30.0
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
 
 def compact_json(value: object) -> bytes:
     """UTF-8 without spaces: payloads have a limit in bytes."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def with_token(fields: bytes, token: str) -> bytes:

@@ -4,6 +4,7 @@ learn. Only the task's thread uses it.
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 import structlog
 from django.conf import settings
@@ -61,9 +62,9 @@ class Recorder:
         """The recipients to call. Writes the bounces of all others: who must not get it any more,
         whose time is over, who crashed worker after worker alone, and for whom it has no text."""
         bounces = [transitions.bounce(*each) for each in self._work.withdrawn]
-        recipients = []
+        recipients, now = [], self._lease.now()
         for recipient in self._work.recipients:
-            code, detail = self._reason_of(recipient)
+            code, detail = self._reason_of(recipient, now)
             if code:
                 bounces.append(transitions.bounce(recipient.delivery, code, detail=detail))
             else:
@@ -105,22 +106,23 @@ class Recorder:
         for _, outcome in answers:
             if isinstance(outcome, Misconfigured) and not self.is_refused:
                 self._pause(outcome)
-        self._write([self._transition(*answer) for answer in answers])
+        now = self._lease.now()
+        self._write([self._transition(*answer, now) for answer in answers])
         self._tell_breaker(answers)
         self._tell_rate(answers)
         self._warn_of_refused_keys(answers)
 
-    def _reason_of(self, recipient: Recipient) -> tuple[str, str]:
+    def _reason_of(self, recipient: Recipient, now: datetime) -> tuple[str, str]:
         """Why the recipient is not called, as code and detail; "" if it is."""
         delivery, limits = recipient.delivery, recipient.limits
-        if transitions.out_of_time(delivery, now=self._lease.now(), limits=limits):
+        if transitions.out_of_time(delivery, now=now, limits=limits):
             return transitions.EXPIRED, ""
         if delivery.solo_attempts >= MOST_SOLO_ATTEMPTS:
             return transitions.INTERNAL_ERROR, ""
         unsendable = recipient.unsendable
         return (unsendable.code, unsendable.detail) if unsendable else ("", "")
 
-    def _transition(self, recipient: Recipient, outcome: Outcome) -> Transition:
+    def _transition(self, recipient: Recipient, outcome: Outcome, now: datetime) -> Transition:
         """An outcome that cannot be evaluated must not cost the other recipients theirs: an outcome
         that is not written is a message that is sent again."""
         try:
@@ -128,7 +130,7 @@ class Recorder:
                 recipient.delivery,
                 outcome,
                 registered_at=recipient.device.registered_at,
-                now=self._lease.now(),
+                now=now,
                 limits=recipient.limits,
                 is_unproven=not recipient.device.is_proven,
             )
