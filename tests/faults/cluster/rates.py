@@ -2,7 +2,7 @@
 
 Seconds say little where the hosts share a machine's cores. So it prints processor time for each
 part: if a message costs the same with any number of hosts, hosts with cores of their own multiply
-the rate.
+the rate. What the parts use while nothing is sent, for ticks mostly, is left out.
 """
 
 import argparse
@@ -27,6 +27,7 @@ _HEAD = """\
 worker   messages   CPU-s for 1,000 messages                WAL       messages / s that a core
 hosts    a second   workers  PostgreSQL  planners  Redis    a message   of PostgreSQL can take"""
 _LINE = "{:<6}  {:>9,.0f}  {:>8.3f}  {:>10.3f}  {:>8.3f}  {:>5.3f}  {:>5,.0f} bytes  {:>22,.0f}"
+_REST_SECONDS = 10.0
 _LOOK_SECONDS = 0.25  # seldom, because a look costs PostgreSQL time, too
 
 
@@ -58,10 +59,11 @@ def main():
             for count in _COUNTS:
                 _use(cluster, count)
                 _send(few)  # connections are made, statements prepared
+                rest = _at_rest(cluster)
                 before = _Spent(cluster)
                 with sink.expecting(options.messages):
                     _send(many)
-                _say(_Spent(cluster).since(before, count, options.messages))
+                _say(_line(count, options.messages, _Spent(cluster).since(before), rest))
 
 
 def _channel(cluster, home, sink, count):
@@ -123,14 +125,25 @@ class _Spent:
             _cpu([cluster.engine.redis._record.pid]),
         ]
 
-    def since(self, before, count, messages):
-        """A line as the head says."""
-        rate = messages / (self._at - before._at)
-        cpu = [
-            1000 * (now - then) / messages for now, then in zip(self._cpu, before._cpu, strict=True)
-        ]
-        wal = float(self._wal - before._wal) / messages
-        return _LINE.format(count, rate, *cpu, wal, 1000 / cpu[1])
+    def since(self, before):
+        """(seconds, bytes of WAL, [CPU-s of each part])"""
+        cpu = [now - then for now, then in zip(self._cpu, before._cpu, strict=True)]
+        return self._at - before._at, float(self._wal - before._wal), cpu
+
+
+def _at_rest(cluster):
+    """CPU-s of each part in a second in which nothing is sent."""
+    before = _Spent(cluster)
+    time.sleep(_REST_SECONDS)
+    seconds, _, cpu = _Spent(cluster).since(before)
+    return [each / seconds for each in cpu]
+
+
+def _line(count, messages, spent, rest):
+    """As the head says."""
+    seconds, wal, cpu = spent
+    own = [1000 * (each - idle * seconds) / messages for each, idle in zip(cpu, rest, strict=True)]
+    return _LINE.format(count, messages / seconds, *own, wal / messages, 1000 / own[1])
 
 
 def _cpu(pids):
