@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.faults import broker
 from tests.faults.exactness import assert_exact, wait_ended
 from tests.faults.support import (
@@ -16,10 +18,18 @@ from tests.faults.support import (
 from tests.faults.system import PLATFORMS, until
 
 
-def test_two_beats_start_no_notification_twice(system, channel):
-    audience(channel, many(100))
+@pytest.fixture
+def two_beats(system):
+    """None is left for the next test, which may want a single one."""
     system.start("beat")
     until(system.do_beats_tick, "both tick")
+    yield
+    system.kill("beat")
+
+
+@pytest.mark.usefixtures("two_beats")
+def test_two_beats_start_no_notification_twice(system, channel):
+    audience(channel, many(100))
     notifications = [send_later(channel, *PLATFORMS) for _ in range(3)]
     fall_due(system, notifications, seconds=1.5)
     assert_exact(channel, notifications)
