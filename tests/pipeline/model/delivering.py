@@ -38,6 +38,7 @@ class Delivering(Model):
             assert lease.notification_id not in self.halted
             self.holder[lease.batch_id] = lease.attempt
             waiting = Delivery.objects.filter(batch_id=lease.batch_id, status=WAITING)
+            waiting = waiting.order_by("subscription_id")
             self.leases.append((lease, [support.due(row) for row in waiting]))
             self._assert_named(lease, waiting)
 

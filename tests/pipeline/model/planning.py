@@ -3,6 +3,7 @@
 from collections import defaultdict
 from datetime import timedelta
 
+import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 from hypothesis import strategies as st
@@ -125,13 +126,17 @@ class Planning(Model):
         self.plan_leases += leases
 
     @precondition(lambda self: self.plan_leases)
-    @rule(data=st.data())
-    def plan_windows(self, data):
-        """By the planner that has the plans, or by one that lost some."""
+    @rule(data=st.data(), is_slow=st.booleans())
+    def plan_windows(self, data, is_slow):
+        """By the planner that has the plans, or by one that lost some. If it is slow, its
+        transaction ends after one statement."""
         claims = st.sampled_from(range(len(self.plan_leases)))
         drawn = data.draw(st.lists(claims, min_size=1, max_size=3))
         leases = {self.plan_leases[n].plan_id: self.plan_leases[n] for n in drawn}
-        self._plan_windows(list(leases.values()))
+        with pytest.MonkeyPatch.context() as patch:
+            if is_slow:
+                patch.setattr(planning, "_TRANSACTION_SECONDS", 0.0)
+            self._plan_windows(list(leases.values()))
 
     def _plan_windows(self, leases):
         reached = defaultdict(set)
