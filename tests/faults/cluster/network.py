@@ -41,6 +41,7 @@ def lack():
     except BlockingIOError:
         return "another one runs"
     with lock:
+        remove()  # what a killed run left
         try:
             _ip("link", "add", _BRIDGE, "type", "bridge")
         except subprocess.CalledProcessError:
