@@ -25,7 +25,13 @@ from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.services import segment_create
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE
-from tests.factories import add_crowd, add_each, make_channel, make_sent_notification
+from tests.factories import (
+    add_crowd,
+    add_each,
+    make_channel,
+    make_sent_notification,
+    make_template,
+)
 
 _RANDOM = random.Random(7)  # noqa: S311 (figures of pictures, the same each time)
 DAYS = 62
@@ -54,6 +60,16 @@ SALES = [
 ]
 
 
+ORDER = {
+    "title": "Your order is ready",
+    "body": "Hi {{ first_name | default: 'there' }}, it waits for you at the counter.",
+    "url": "https://bakery.example/orders",
+    "actions": [{"id": "map", "title": "Show the way"}],
+    "personalize": True,
+    "translations": {"de": {"title": "Bestellung fertig"}},
+}
+
+
 def furnish():
     """The paths of the pages by name, and the session of the user who opens them."""
     account = Account.objects.create(name="Corner Bakery")
@@ -71,6 +87,7 @@ def furnish():
     _count(channel)
     segment = segment_create(channel=channel, name="Regulars nearby", rule=RULE)
     running = _notifications(channel, segment)
+    template = make_template(channel, "Order ready", ORDER)
     _pause_apple(channel)
     _everything_lives()
     one, opens = channel.pk, "/admin/notifications_app/notification"
@@ -81,6 +98,7 @@ def furnish():
         "notification": f"{opens}/{running.pk}/change/",
         "channel": f"/admin/channels_app/channel/{one}/change/",
         "segment": f"/admin/subscriptions_app/segment/{segment.pk}/change/",
+        "template": f"{opens}/templates/{template.pk}/edit/",
         "subscribers": f"{listing}?channel__id__exact={one}&q=club%3Dgold",
     }
     return paths, signed_in(user).cookies["sessionid"].value

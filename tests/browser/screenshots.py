@@ -1,4 +1,4 @@
-"""Takes the pictures in docs/screenshots: six pages of the console, light, dark and on a phone.
+"""Takes the pictures in docs/screenshots: seven pages of the console, light, dark and on a phone.
 
 `make screenshots` runs it. All data is made up, in a database that is deleted at the end.
 """
