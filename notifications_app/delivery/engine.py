@@ -127,7 +127,7 @@ class Pass(Generic[T]):
         if len(self._results) < most and not self._has_ended:
             self._is_enough.wait(seconds)
         collected = self._results[:most]
-        del self._results[:most]
+        del self._results[: len(collected)]  # the loop may have added others meanwhile
         return collected
 
     def written(self, count: int) -> None:
