@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from datetime import timedelta
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -23,6 +24,22 @@ def connected(process):
     with redis.Redis(connection_pool=pool) as client:
         client.ping()
         yield
+
+
+@contextmanager
+def user_of_redis(settings, *rules):
+    """In the block, this process is a user of Redis who has these rights."""
+    usual, name = settings.REDIS_URL, f"user{uuid4().hex}"
+    with redis.Redis.from_url(usual) as root:
+        root.execute_command("ACL", "SETUSER", name, "on", ">secret", "~*", "&*", *rules)
+        settings.REDIS_URL = (
+            urlsplit(usual)
+            ._replace(netloc=f"{name}:secret@{urlsplit(usual).netloc.rpartition('@')[2]}")
+            .geturl()
+        )
+        yield
+        settings.REDIS_URL = usual
+        root.execute_command("ACL", "DELUSER", name)
 
 
 def held_by(process, *, silent_for):
@@ -93,6 +110,17 @@ def test_leases_keep_their_time_while_redis_does_not_tell_who_is_connected(claim
 
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     batches.shorten_dead()
+
+    assert Batch.objects.get().lease_until == lease_until
+
+
+@pytest.mark.parametrize("rules", [["-client"], ["-client", "+client|setname"]], ids=" ".join)
+def test_nobody_is_taken_for_dead_where_redis_forbids_to_name_or_to_list(claimed, settings, rules):
+    lease_until = held_by(uuid4(), silent_for=110)
+
+    with user_of_redis(settings, "+@all", *rules):
+        batches.shorten_dead()
+        assert redis_client.redis_client().ping()  # all else goes on
 
     assert Batch.objects.get().lease_until == lease_until
 

@@ -8,7 +8,8 @@ one timeout in two seconds.
 
 import os
 import time
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -83,11 +84,20 @@ def _process_id(_pid: int) -> UUID:
     return uuid4()
 
 
+def _greet(name: str, connection: Any) -> None:
+    """Names a new connection. Redis's rules of access may forbid that, and redis-py, if told the
+    name, would then refuse the connection."""
+    connection.on_connect()
+    connection.send_command("CLIENT", "SETNAME", name)
+    with suppress(redis.ResponseError):
+        connection.read_response()
+
+
 @lru_cache(maxsize=4)
 def _client(url: str, process: UUID) -> BackingOffRedis:
     pool = redis.ConnectionPool.from_url(
         url,
-        client_name=f"{_OURS}{process}",
+        redis_connect_func=partial(_greet, f"{_OURS}{process}"),
         socket_timeout=TIMEOUT_SECONDS,
         socket_connect_timeout=TIMEOUT_SECONDS,
         retry=Retry(NoBackoff(), 0),
