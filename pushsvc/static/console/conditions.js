@@ -292,8 +292,11 @@
     function again(node, { kind }) {
       const chosen = kind ?? node.querySelector("[data-part=kind]")?.value;
       if (kind) node.querySelector("[data-part=kind]").value = kind;
-      const list = valuesIn(node.querySelector("[data-part=value]"));
-      redraw(node, { ...read(node), ...(list && { value: list }), kind: chosen });
+      const rule = read(node);
+      // "Is set" and "is not set" have no text as value, but true or false.
+      const isText = typeof rule.value !== "boolean";
+      const list = isText && valuesIn(node.querySelector("[data-part=value]"));
+      redraw(node, { ...rule, ...(list && { value: list }), kind: chosen });
     }
 
     // The focus stays at the field that was changed.

@@ -202,6 +202,21 @@ def test_a_list_survives_another_comparison_that_is_only_tried(console, alice, m
     expect(page.locator("#segment-rule")).to_have_value(re.compile(r'"value":\["Bern, CH"\]'))
 
 
+@pytest.mark.parametrize("tried", [[], ["contains"]], ids=["from the list", "from its text"])
+def test_an_attribute_with_a_list_can_be_asked_for_as_missing(console, alice, manager, tried):
+    rule = {"all": [{"attribute": "city", "operator": "in", "value": ["Bern", "Basel"]}]}
+    segment = make_segment(alice.channel, rule)
+    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    comparison = parts(page.locator(".ps-rule").first)["operator"]
+
+    for operator in [*tried, "missing"]:
+        comparison.select_option(operator)
+
+    expect(comparison).to_have_value("missing")
+    missing = {"attribute": "city", "operator": "exists", "value": False}
+    assert rule_shown(page) == {"all": [missing]}
+
+
 def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_asked_for(
     console, alice, manager
 ):
