@@ -23,7 +23,7 @@ from notifications_app.states import STATES, BatchStatus
 from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
-from pushsvc.common.store.redis_client import connected_processes, process_id
+from pushsvc.common.store.redis_client import disconnected, process_id
 
 _PLANS_AT_ONCE = 8
 _SILENT_SECONDS = RENEW_SECONDS + 2.0  # without a renewal
@@ -65,15 +65,15 @@ def shorten_dead() -> int:
     """Leaves a few seconds of the leases that were not renewed in time, and whose process has no
     connection to Redis any more, so that it is dead and not paused."""
     silent = timedelta(seconds=settings.LEASE_SECONDS - _SILENT_SECONDS)
-    batches = Batch.objects.leased().filter(lease_until__lt=Now() + silent, holder__isnull=False)
-    holders = set(batches.values_list("holder", flat=True))
-    connected = connected_processes() if holders else None
-    if connected is None or holders <= connected:
+    batches = Batch.objects.leased().filter(lease_until__lt=Now() + silent)
+    holders = {holder for holder in batches.values_list("holder", flat=True) if holder}
+    dead = disconnected(holders) if holders else None
+    if not dead:
         return 0
     parameters = {
         "silent": silent,
         "rest": timedelta(seconds=_REST_SECONDS),
-        "dead": list(holders - connected),
+        "dead": list(dead),
     }
     return sql.execute(_SHORTEN, STATES | parameters)
 

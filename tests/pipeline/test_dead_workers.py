@@ -77,6 +77,15 @@ def test_a_dead_workers_lease_has_only_seconds_left(claimed):
     assert support.claim().batch_id == batch.pk
 
 
+def test_a_dead_worker_is_found_beside_a_connection_that_somebody_named(claimed):
+    lease_until = held_by(uuid4(), silent_for=13)
+
+    with connected("console"):
+        support.tick()
+
+    assert Batch.objects.get().lease_until < lease_until
+
+
 def test_a_worker_that_lives_after_all_renews_a_shortened_lease(claimed):
     held_by(uuid4(), silent_for=13)
     support.tick()

@@ -8,9 +8,10 @@ one timeout in two seconds.
 
 import os
 import time
+from collections.abc import Set
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any
 from uuid import UUID, uuid4
 
 import redis
@@ -22,7 +23,6 @@ from typing_extensions import override
 
 TIMEOUT_SECONDS = 0.25
 BACK_OFF_SECONDS = 2.0
-_OURS: Final = "pushsvc:"  # so begin the names of our connections
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -65,18 +65,23 @@ def process_id() -> UUID:
     return _process_id(os.getpid())
 
 
-def connected_processes() -> set[UUID] | None:
-    """Those that have a connection to Redis; None if Redis does not tell, or is behind a proxy.
+def disconnected(processes: Set[UUID]) -> set[UUID]:
+    """Those that have no connection to Redis; none if Redis does not tell, or is behind a proxy.
 
     The kernel of a machine closes the connections of a process that was killed, and keeps those of
     one that is paused.
     """
     try:
-        names = [each["name"] for each in redis_client().client_list()]
+        names = {each["name"] for each in redis_client().client_list()}
     except redis.RedisError:
-        return None
-    found = {UUID(name.removeprefix(_OURS)) for name in names if name.startswith(_OURS)}
-    return found if process_id() in found else None
+        return set()
+    if _name(process_id()) not in names:
+        return set()
+    return {each for each in processes if _name(each) not in names}
+
+
+def _name(process: UUID) -> str:
+    return f"pushsvc:{process}"
 
 
 @lru_cache(maxsize=1)
@@ -97,7 +102,7 @@ def _greet(name: str, connection: Any) -> None:
 def _client(url: str, process: UUID) -> BackingOffRedis:
     pool = redis.ConnectionPool.from_url(
         url,
-        redis_connect_func=partial(_greet, f"{_OURS}{process}"),
+        redis_connect_func=partial(_greet, _name(process)),
         socket_timeout=TIMEOUT_SECONDS,
         socket_connect_timeout=TIMEOUT_SECONDS,
         retry=Retry(NoBackoff(), 0),
