@@ -321,7 +321,7 @@
       if (subject === "external_id")
         return { field: subject, operator: "exists", value: operator === "exists" };
       if (subject in TEXTS)
-        return { field: subject, operator, value: texts(operator, part("value").value) };
+        return { field: subject, operator, value: texts(operator, part("value")) };
       return readTime(subject, part("value"), operator);
     }
 
@@ -329,9 +329,8 @@
       const attribute = part("attribute").value.trim();
       if (operator === "exists" || operator === "missing")
         return { attribute, operator: "exists", value: operator === "exists" };
-      const text = part("value")?.value ?? "";
       const one = part("kind")?.value === "number" ? number : (each) => each;
-      return { attribute, operator, value: texts(operator, text, one) };
+      return { attribute, operator, value: texts(operator, part("value"), one) };
     }
 
     function readPlatform(node, operator) {

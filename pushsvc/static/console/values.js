@@ -19,7 +19,7 @@
     text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : { number: text };
 
   // A list has one value in each line. What would not read back as it is stands in quotes.
-  const QUOTED = /^".*"$/;
+  const QUOTED = /^".*"$/s;
   const isPlain = (text) => text === text.trim() && !/^$|[\r\n]/.test(text) && !QUOTED.test(text);
   const asLine = (value) =>
     typeof value !== "string" || isPlain(value) ? shownAs(value) : JSON.stringify(value);
@@ -39,8 +39,13 @@
     }
   }
 
-  const texts = (operator, text, one = (each) => each) =>
-    operator === "in" ? ofLines(text).map(one) : one(text);
+  // What an input says for this comparison. One that holds a single text is a list of that text.
+  function texts(operator, input, one = (each) => each) {
+    const text = input?.value ?? "";
+    if (operator !== "in") return one(text);
+    const list = valuesIn(input) ?? (text.trim() ? [text] : []);
+    return list.map((each) => one(shownAs(each)));
+  }
 
   // The list that an input holds, also while another comparison shows it as one text.
   function valuesIn(input) {

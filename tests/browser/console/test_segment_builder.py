@@ -157,6 +157,7 @@ def rule_shown(page):
 
 def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(console, alice, manager):
     values = ["Bern, Zürich", "Basel", " blank ", 'a "b', '"quoted"', "two\nlines", "", "\\n"]
+    values.append("\u2028")  # a line in JavaScript, and not in a form
     rule = {
         "all": [
             {"attribute": "places", "operator": "in", "value": values},
@@ -168,7 +169,7 @@ def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(consol
     page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
     shown = page.get_by_label("Value", exact=True).first
     expect(shown).to_have_value(
-        'Bern, Zürich\nBasel\n" blank "\na "b\n"\\"quoted\\""\n"two\\nlines"\n""\n\\n'
+        'Bern, Zürich\nBasel\n" blank "\na "b\n"\\"quoted\\""\n"two\\nlines"\n""\n\\n\n"\u2028"'
     )
 
     shown.press("Control+End")
@@ -200,6 +201,20 @@ def test_a_list_survives_another_comparison_that_is_only_tried(console, alice, m
     condition["operator"].select_option("in")
     expect(condition["value"]).to_have_value("Bern, CH")
     expect(page.locator("#segment-rule")).to_have_value(re.compile(r'"value":\["Bern, CH"\]'))
+
+
+def test_a_text_survives_a_list_that_is_only_tried(console, alice, manager):
+    rule = {"all": [{"attribute": "city", "operator": "eq", "value": '"Bern" '}]}
+    segment = make_segment(alice.channel, rule)
+    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    condition = parts(page.locator(".ps-rule").first)
+
+    condition["operator"].select_option("in")
+    expect(condition["value"]).to_have_value('"\\"Bern\\" "')
+    condition["operator"].select_option("eq")
+
+    expect(condition["value"]).to_have_value('"Bern" ')
+    assert rule_shown(page) == rule
 
 
 @pytest.mark.parametrize("tried", [[], ["contains"]], ids=["from the list", "from its text"])
