@@ -28,7 +28,7 @@ from pushsvc.common.console.admin import site
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.console.qr import qr_svg
 
-_WRONG = "The password or the code is wrong. Too many failed attempts lock you out for 15 minutes."
+_LOCKED_OUT_BY = "Too many failed attempts lock you out for 15 minutes."
 _WRONG_CODE = (
     "This is not the code that the phone shows now. Wait for the next one, and check that the "
     "phone's clock is right."
@@ -125,7 +125,8 @@ class OwnPage(ConsolePage):
             self.request, username=self.user.get_username(), otp_token=given["code"], **proof
         )
         if found is None:
-            form.add_error(None, _WRONG)
+            wrong = "password or the code" if "password" in form.fields else "code"
+            form.add_error(None, f"The {wrong} is wrong. {_LOCKED_OUT_BY}")
         return found is not None
 
 

@@ -215,7 +215,9 @@ def test_who_has_no_password_proves_it_by_the_code_alone(alice, page, settings):
     assert "your password" not in shown
 
     for wrong in ({}, {"renew-code": "000000"}, {"renew-password": PASSWORD}):
-        assert client.post(page, {"do": "renew", **wrong}).status_code == 400
+        refused = client.post(page, {"do": "renew", **wrong})
+        assert refused.status_code == 400
+        assert "The password or" not in refused.content.decode()
     assert AccessAttempt.objects.get().failures_since_start == 1
     TOTPDevice.objects.update(throttling_failure_count=0)
     new = client.post(page, {"do": "renew", "renew-code": code_of(viewer)}).context["codes"]
