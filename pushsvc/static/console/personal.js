@@ -42,12 +42,14 @@
       changed();
     }
 
-    // The choice stays, also that of nobody.
+    // The choice stays, also that of nobody, and one that was made while the service was asked.
     function offer({ subscribers: some, chosen: first }) {
-      const isNobody = subscribers.value === "" && subscribers.options.length > 1;
+      const isChosen = subscribers.options.length > 1;
+      const kept = subscribers.value;
       const [nobody] = subscribers.options;
       subscribers.replaceChildren(nobody, ...some.map(({ id, words }) => new Option(words, id)));
-      subscribers.value = isNobody ? "" : first;
+      subscribers.value = isChosen ? kept : first;
+      if (subscribers.selectedIndex < 0) subscribers.value = first;
     }
 
     function note(words) {

@@ -65,6 +65,24 @@ def test_a_placeholder_is_put_into_the_text_and_previewed_as_each_subscriber(
     assert (sent.title, sent.extras) == ("Hi {{ first_name }}!", {"personalize": True})
 
 
+def test_a_subscriber_that_is_chosen_while_the_service_is_asked_stays(console, sender, crowd):
+    page = console.open(COMPOSE, sender)
+    write(page, title="Hi {{ first_name }}")
+    subscribers = page.get_by_label("As which subscriber")
+    switch(page)
+    expect(title(page)).to_have_text("Hi")
+    held = []
+    page.route("**/compose/check/", lambda route: route.continue_() if held else held.append(route))
+    page.get_by_label("Title", exact=True).fill("Ho {{ first_name }}")
+    while not held:
+        page.wait_for_timeout(10)
+    with page.expect_response("**/compose/check/"):
+        subscribers.select_option(index=4)
+        held[0].continue_()
+
+    expect(title(page)).to_have_text("Ho Ada")
+
+
 def test_the_keyboard_alone_puts_a_placeholder_into_the_url(console, alice, sender, crowd):
     page = console.open(COMPOSE, sender)
     write(page)
