@@ -1,9 +1,7 @@
 """The service's settings with smaller portions and shorter waits, for the fault suite's processes.
 
 A thousand devices are many batches then. A lease is as long as the service's, so that none ends
-while a busy machine is slow; tests end the leases of dead workers (`System.end_leases`). A call may
-take longer than the service's: the sandboxes answer in the test's process, which can wait for a
-core for 20 seconds, and a call that is given up is made again.
+while a busy machine is slow; tests end the leases of dead workers (`System.end_leases`).
 """
 
 import os
@@ -13,7 +11,7 @@ from pushsvc.settings import *  # noqa: F403 (all of them; a few are changed bel
 PLAN_WINDOW = 300
 BATCH_SIZE = 200
 LEASE_SECONDS = int(os.environ.get("FAULTS_LEASE_SECONDS", "120"))
-CALL_SECONDS = float(os.environ.get("FAULTS_CALL_SECONDS", "40"))
+CALL_SECONDS = float(os.environ.get("FAULTS_CALL_SECONDS", "10"))
 SILENT_TRANSACTION_SECONDS = 5
 UNKNOWN_HOST_BATCH_SECONDS = 2.0
 CALLS_IN_FLIGHT = 40
