@@ -32,7 +32,8 @@ from tests.faults.engines.engine import Engine
 from tests.faults.scale import patience
 
 PLATFORMS = ("web", "android", "ios")
-WORKERS = ("worker-plan", "worker-web", "worker-android", "worker-ios")
+DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
+WORKERS = ("worker-plan", *DELIVERING)
 EVERYTHING = ("web", *WORKERS, "beat")
 CONCURRENCY = 2
 _CHANNELS_AT_ONCE = 60
