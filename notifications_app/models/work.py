@@ -240,6 +240,8 @@ class Delivery(models.Model):
         default=0, db_default=0, help_text="Calls begun alone and not known to have ended."
     )
     due_at = models.DateTimeField(null=True, help_text="Null: at once.")
+    # Of recipients that are called again. Others have none, so that a row with an outcome always
+    # fits into its page.
     first_attempt_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     received_at = models.DateTimeField(null=True)
