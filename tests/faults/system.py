@@ -368,7 +368,7 @@ class System:
             "GOOGLE_TOKEN_URI": sandboxes.fcm.token_uri,
             "APNS_SERVER": sandboxes.apns.server,
             "PROVIDER_CA_FILE": str(sandboxes.apns.ca_file),
-            "SSL_CERT_FILE": os.devnull,  # as in tests/plugin.py
+            "SSL_CERT_FILE": os.environ["SSL_CERT_FILE"],  # of tests/plugin.py
         }
 
 
