@@ -1,6 +1,6 @@
 """What a send whose texts differ by recipient costs beside a plain one.
 
-Both go to the same iPhones through one worker process, in turn in each round. iOS has the least
+Both go to the same devices through one worker process, in turn in each round. iOS has the least
 work for a message beside its texts, so that theirs shows most.
 """
 
@@ -16,7 +16,13 @@ from pushsvc.common.platforms import Platform
 
 
 def measure_beside_plain(
-    options: Options, prepare: Callable[[], None], what: str, aim: str, **fields: object
+    options: Options,
+    prepare: Callable[[], None],
+    what: str,
+    aim: str,
+    *,
+    platform: Platform = Platform.IOS,
+    **fields: object,
 ) -> Result:
     """`prepare` changes the subscriptions; `fields` are what the send has beside a plain one's."""
     with (
@@ -25,7 +31,7 @@ def measure_beside_plain(
     ):
         work = make_work(Path(folder), sink, options.messages)
         result = Result(remarks=[f"Sink: {sink.program}."])
-        with running_service(Platform.IOS, work, sink) as service:
+        with running_service(platform, work, sink) as service:
             prepare()
             service.spend()  # connections are made, statements prepared
             plain: list[Sent] = []

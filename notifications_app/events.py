@@ -108,7 +108,7 @@ def _own_url(click: Event) -> str:
     if device is None:
         return PersonalContent(content).filled(values).url if content.personalize else content.url
     messages = Messages(notification.pk, content, Platform(device.platform), expires_at=0.0)
-    return messages.filled(spoken_by(device), values).content.url
+    return messages.filled(spoken_by(device), values).whole.url
 
 
 def _record(events: Sequence[Event]) -> None:

@@ -23,6 +23,7 @@ MAX_IN_SEND: Final = (
 )
 MAX_TITLE: Final = 200  # characters, with values
 MAX_BODY: Final = 1_000
+_LONGEST: Final = {"title": MAX_TITLE, "body": MAX_BODY}
 
 _TEXTS: Final = ("title", "body")
 _LINKS: Final = ("url", "icon", "image")
@@ -130,7 +131,10 @@ class PersonalContent:
         self._has_actions = any(self._actions)
         subtitle = Place("subtitle", content.ios.get("subtitle", ""))
         self._ios = _fills([subtitle])
-        self.is_same_for_all = not (self._texts or self._data or self._has_actions or self._ios)
+        holds_texts = bool(self._data or self._has_actions or self._ios)
+        self.is_same_for_all = not (self._texts or holds_texts)
+        # Whether values can make it too long for any push service. Title and body are cut.
+        self.can_be_long = holds_texts or not self._texts.keys() <= _LONGEST.keys()
         every = _placeholders([*_common_places(content), subtitle])
         self._required = [each for each in every if each.default is None]
 
@@ -139,12 +143,16 @@ class PersonalContent:
         return [each.path for each in self._required if each.is_missing(values)]
 
     def filled(self, values: Values) -> Content:
-        """With these values. A title and a body that became long are cut."""
+        """The content with these values."""
+        return self.content.with_texts(self.own(values))
+
+    def own(self, values: Values) -> dict[str, Any]:
+        """The fields that have placeholders, with these values. A title and a body that became long
+        are cut."""
         changed: dict[str, Any] = _filled(self._texts, values)
-        if "title" in changed:
-            changed["title"] = _cut(changed["title"], MAX_TITLE)
-        if "body" in changed:
-            changed["body"] = _cut(changed["body"], MAX_BODY)
+        for name, most in _LONGEST.items():
+            if name in changed and len(changed[name]) > most:
+                changed[name] = f"{changed[name][: most - 1]}…"
         if self._data:
             changed["data"] = {**self.content.data, **_filled(self._data, values)}
         if self._has_actions:
@@ -154,16 +162,13 @@ class PersonalContent:
             ]
         if self._ios:
             changed["ios"] = {**self.content.ios, **_filled(self._ios, values)}
-        return self.content.with_texts(changed)
+        return changed
 
-    def empty_text(self, filled: Content) -> str:
-        """Which text these values left empty, if it is the body, or the title of a content without
-        a body; else ""."""
-        if filled.body.strip():
-            return ""
-        if "body" in self._texts:
-            return "body"
-        return "title" if "title" in self._texts and not filled.title.strip() else ""
+    def empty_text(self, own: Mapping[str, Any]) -> str:
+        """Which text values left empty, if it is the body, or the title of a content without a
+        body; else ""."""
+        name = "body" if "body" in own or self.content.body.strip() else "title"
+        return "" if own.get(name, "filled").strip() else name
 
 
 def _fills(found: Iterable[Place]) -> _Fills:
@@ -182,10 +187,6 @@ def _action_fills(action: Mapping[str, str]) -> _Fills:
 
 def _filled(fills: _Fills, values: Values) -> dict[str, str]:
     return {name: fill(values) for name, fill in fills.items()}
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def values_asked(content: Content) -> frozenset[str]:

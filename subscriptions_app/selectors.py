@@ -1,16 +1,15 @@
 """Reads of subscriptions and segments."""
 
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from datetime import datetime
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import F, JSONField, Q, QuerySet, TextField, Value
-from django.db.models.expressions import Combinable
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Coalesce, NullIf
+from django.db.models import QuerySet
 
 from channels_app.models import VapidKey
 from pushsvc.common.errors import NotFound
@@ -44,29 +43,20 @@ class DeliveryTarget(NamedTuple):
     registered_at: datetime
     is_proven: bool
     language: str = ""
-    attributes: Mapping[str, Any] = MappingProxyType({})
     timezone: str = ""
     external_id: str = ""
+    attributes: Mapping[str, Any] = MappingProxyType({})
 
 
-ASKABLE: Final = ("language", "attributes", "timezone", "external_id")
-_ADDRESSED: Final = DeliveryTarget._fields[: -len(ASKABLE)]
-# The column, else the attribute of the same name.
-_SPOKEN: Final = Coalesce(
-    NullIf("language", Value("")),
-    KeyTextTransform("language", "attributes"),
-    Value(""),
-    output_field=TextField(),
-)
-_ASKED: Final[Mapping[str, Combinable]] = {
-    "language": _SPOKEN,
-    "attributes": F("attributes"),
-    "timezone": F("timezone"),
-    "external_id": Coalesce("person__external_id", Value("")),
+# A language is the column, else the attribute of the same name.
+ASKABLE: Final[Mapping[str, str]] = {
+    "language": "coalesce(nullif(language, ''), attributes ->> 'language', '')",
+    "timezone": "timezone",
+    "external_id": """coalesce((SELECT external_id FROM subscriptions_app_person
+                                WHERE id = subscription.person_id), '')""",
+    "attributes": "attributes",
 }
-_NOTHING: Final = Value("")
 _LAST_ID: Final = UUID(int=2**128 - 1)
-_NO_ATTRIBUTES: Final = Value({}, output_field=JSONField())
 
 
 def delivery_targets(
@@ -74,25 +64,25 @@ def delivery_targets(
 ) -> list[DeliveryTarget]:
     """In no particular order. Ids that no longer exist are left out. `asked`: names of ASKABLE.
     Only these columns are read."""
-    found = Subscription.objects.filter(id__in=subscription_ids).annotate(
-        active=Q(expired_at__isnull=True)
-    )
-    columns = _asked_columns(asked)
-    rows = found.annotate(**columns).values_list(*_ADDRESSED, *columns)
-    return [DeliveryTarget(*row) for row in rows]
+    ids = sql.array(each.hex for each in subscription_ids)
+    rows = sql.rows(_targets_statement(frozenset(asked)), {"ids": ids})
+    if "attributes" not in asked:
+        return [DeliveryTarget(*row) for row in rows]
+    # In one go, which takes half as long as one by one.
+    attributes = json.loads(f"[{','.join([row[-1] for row in rows])}]")
+    return [DeliveryTarget(*(*row[:-1], own)) for row, own in zip(rows, attributes, strict=True)]
 
 
-def _asked_columns(asked: Collection[str]) -> dict[str, Combinable]:
-    """In the order of DeliveryTarget, up to the last that is asked for. A constant stands in the
-    place of each other one."""
+@cache
+def _targets_statement(asked: Set[str]) -> str:
+    """With columns in the order of DeliveryTarget, up to the last that is asked for. An empty text
+    stands in the place of each other one."""
     most = max((place for place, name in enumerate(ASKABLE, start=1) if name in asked), default=0)
-    empty = {"attributes": _NO_ATTRIBUTES}
-    return {
-        f"asked_{name}" if name in asked else f"no_{name}": _ASKED[name]
-        if name in asked
-        else empty.get(name, _NOTHING)
-        for name in ASKABLE[:most]
-    }
+    columns = [
+        f"{column} AS asked_{name}" if name in asked else "''"
+        for name, column in list(ASKABLE.items())[:most]
+    ]
+    return _TARGETS.format(asked="".join(f", {each}" for each in columns))
 
 
 def unchanged_since(moment: datetime) -> QuerySet[Subscription]:
@@ -270,6 +260,15 @@ def _one(segments: QuerySet[Segment]) -> Segment:
         raise NotFound("There is no such segment.")
     return found
 
+
+# Raw, because the ORM takes more time to compile a statement with a thousand ids than PostgreSQL to
+# answer it.
+_TARGETS: Final = """
+SELECT id, expired_at IS NULL, address, p256dh, auth, vapid_key_id, registered_at,
+  is_proven{asked}
+FROM subscriptions_app_subscription AS subscription
+WHERE id = ANY(%(ids)s::uuid[])
+"""
 
 # Raw, because the ORM has no FOR KEY SHARE.
 _HOLD = """

@@ -85,7 +85,7 @@ def _texts(request: SendRequest, device: Subscription) -> dict[str, dict[str, An
     """By platform: what a device with the same values shows there."""
     values, language = sampled_values(request, device), spoken_by(device)
     return {
-        platform: _shown(_messages(request, platform).filled(language, values).content)
+        platform: _shown(_messages(request, platform).filled(language, values).whole)
         for platform in Platform
     }
 

@@ -73,7 +73,8 @@ class Messages:
         personal = self._personal.get(common)
         if personal is None or personal.is_same_for_all:
             return common
-        return Message(self._notification_id, personal.filled(values), self._expires_at, common)
+        own = personal.own(values)
+        return Message(self._notification_id, common.content, self._expires_at, common, own)
 
     def for_recipient(self, language: str, values: Values) -> Message | Unsendable:
         """The same, if it can be sent. The content is personal."""
@@ -81,9 +82,9 @@ class Messages:
         if self._bounces and (missing := personal.missing(values)):
             return Unsendable(NOT_PERSONALIZABLE, missing[0])
         message = self.filled(language, values)
-        if empty := personal.empty_text(message.content):
+        if empty := personal.empty_text(message.own):
             return Unsendable(NOT_PERSONALIZABLE, empty)
-        if _characters(message.content) > _MOST_CHARACTERS:
+        if personal.can_be_long and _characters(message.whole) > _MOST_CHARACTERS:
             return Unsendable(PAYLOAD_TOO_LARGE, f"more than {_MOST_CHARACTERS} bytes")
         return message
 

@@ -2,11 +2,11 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from notifications_app.content import Content
@@ -75,14 +75,22 @@ class Message:
     """One notification for all its recipients, or for one of them.
 
     `expires_at` is its deadline on this process's monotonic clock. Messages compare by identity, so
-    that transports can cache what they make of one for all recipients of a batch. `common`: of a
-    message for one recipient, that for all, which differs in texts alone.
+    that transports can cache what they make of one for all recipients of a batch. `content`: what
+    all recipients get. `common`: of a message for one recipient, that for all. `own`: those fields
+    of the content that this recipient gets with texts of their own.
     """
 
     notification_id: UUID
     content: Content
     expires_at: float
     common: "Message | None" = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> Content:
+        """What this recipient gets. A copy for each would take more time than all else that makes
+        a message personal, so transports put `own` into what they made of the content."""
+        return self.content.with_texts(self.own)
 
     def time_to_live(self, now: float) -> int:
         """Whole seconds that are left, at least one; 0 if the content's ttl is 0. `now` is on the

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -31,8 +31,7 @@ from subscriptions_app.consent import refusing
 from subscriptions_app.selectors import DeliveryTarget
 
 
-@dataclass(frozen=True, slots=True)
-class Recipient:
+class Recipient(NamedTuple):
     """One to serve now, whose subscription is active. `unsendable`: why it cannot get its message,
     if it cannot; then `message` is not its own."""
 
@@ -103,15 +102,16 @@ def read(leases: Sequence[Lease]) -> PassRead:
     recipients, withdrawn = [], []
     for delivery in due:
         own, device = terms[delivery.batch_id], reachable.devices.get(delivery.subscription_id)
-        pair = own.notification_id, delivery.subscription_id
+        pair = (own.notification_id, delivery.subscription_id) if own.has_targets else None
         if device is None:
             withdrawn.append((delivery, UNSUBSCRIBED))
-        elif pair in strangers or (own.has_own_values and pair not in named):
+        elif pair and (pair in strangers or (own.has_own_values and pair not in named)):
             withdrawn.append((delivery, PERSON_CHANGED))
-        elif delivery.subscription_id in refused[own.category]:
+        elif own.category and delivery.subscription_id in refused[own.category]:
             withdrawn.append((delivery, OPTED_OUT))
         else:
-            recipients.append(_recipient(platform, own, delivery, device, named.get(pair)))
+            now = named.get(pair) if pair else None
+            recipients.append(_recipient(platform, own, delivery, device, now))
     return PassRead(
         recipients,
         withdrawn,
@@ -160,11 +160,9 @@ def _refused(
     planned."""
     asked = defaultdict(list)
     for delivery in due:
-        asked[terms[delivery.batch_id].category].append(delivery.subscription_id)
-    return {
-        category: refusing(channel_id, category, ids) if category else frozenset()
-        for category, ids in asked.items()
-    }
+        if category := terms[delivery.batch_id].category:
+            asked[category].append(delivery.subscription_id)
+    return {category: refusing(channel_id, category, ids) for category, ids in asked.items()}
 
 
 def _strangers(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:

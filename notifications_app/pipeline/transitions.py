@@ -4,7 +4,7 @@ import math
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import NamedTuple, assert_never
 from uuid import UUID
 
 from notifications_app.delivery.content import NOT_PERSONALIZABLE, PAYLOAD_TOO_LARGE
@@ -43,8 +43,7 @@ _FIRST_WAIT = 5.0
 _LONGEST_BACKOFF = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class DueDelivery:
+class DueDelivery(NamedTuple):
     """A delivery row, as it was when its batch was read. `wanted_at`: since when the recipient was
     to get it, pauses left out."""
 
@@ -65,8 +64,7 @@ class Limits:
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """What to write into a delivery row. `attempts`: how many to add. `expires_as_of`: the
     subscription expires unless it has registered since. `proves`: it took its first message.
     `outcome`: of the call; None if there was none."""

@@ -53,7 +53,6 @@ def receipt_json(receipt: Receipt) -> dict[str, object]:
         "status": receipt.status,
         "taken": receipt.taken,
         "complete": receipt.complete,
-        "unread": receipt.unread,
         "accepted": receipt.accepted,
     }
 

@@ -87,7 +87,7 @@ def test_only_a_translated_send_reads_languages(sandbox, channel, extras, reads)
         support.deliver()
 
     statements = [
-        each["sql"] for each in captured if '"subscriptions_app_subscription"' in each["sql"]
+        each["sql"] for each in captured if "subscriptions_app_subscription" in each["sql"]
     ]
     assert len([each for each in statements if "p256dh" in each]) == 1
-    assert len([each for each in statements if '"language"' in each]) == reads
+    assert len([each for each in statements if "asked_language" in each]) == reads

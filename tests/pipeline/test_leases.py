@@ -196,7 +196,7 @@ def test_no_call_begins_after_a_deadline_that_passes_while_the_batch_is_served(s
     lease = support.claim()
     work = reading.read([lease])
     over = replace(work.recipients[0].message, expires_at=time.monotonic())
-    late = [replace(recipient, message=over) for recipient in work.recipients]
+    late = [recipient._replace(message=over) for recipient in work.recipients]
 
     dispatch._Pass(HeldLeases([lease]), replace(work, recipients=late)).run()
 

@@ -1,11 +1,12 @@
 """What an iOS app gets."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
+from uuid import UUID
 
 from notifications_app.content import Content
-from notifications_app.delivery.client import CACHED_MESSAGES, compact_json, without_empty
+from notifications_app.delivery.client import with_token, without_empty
+from notifications_app.delivery.forms import encoded_once
 from notifications_app.delivery.types import Message
 
 MAX_PAYLOAD: Final = 4_096
@@ -22,31 +23,15 @@ _KEYS: Final = {
 
 def payload(message: Message, token: str) -> bytes:
     """What the app gets, as JSON."""
-    return compact_json(content(message, token))
+    return with_token(_encoded(message), token)
 
 
-def content(message: Message, token: str) -> dict[str, Any]:
-    """The same as an object."""
-    made = _common(message) if message.common is None else _own(message, message.common)
-    return made | without_empty({"token": token})
-
-
-@lru_cache(maxsize=CACHED_MESSAGES)
-def _common(message: Message) -> dict[str, Any]:
-    """What all recipients get."""
-    return {"aps": _aps(message.content)} | _fields(message.content, str(message.notification_id))
-
-
-def _own(message: Message, common: Message) -> dict[str, Any]:
-    """What one recipient gets: the same with other texts."""
-    shared = _common(common)
-    aps = shared["aps"] | {"alert": _alert(message.content)}
-    return {"aps": aps} | _fields(message.content, shared["notification_id"])
-
-
-def _fields(content: Content, notification_id: str) -> dict[str, Any]:
+@encoded_once
+def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
+    """The same without a token."""
     fields = {
-        "notification_id": notification_id,
+        "aps": _aps(content),
+        "notification_id": str(notification_id),
         "url": content.url,
         "icon": content.icon,
         "image": content.image,

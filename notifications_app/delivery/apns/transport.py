@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import uuid5
 
 from aioapns import NotificationRequest, PushType
@@ -24,7 +24,7 @@ from notifications_app.delivery.apns.connection import (
     NotProcessedError,
     StreamResetError,
 )
-from notifications_app.delivery.apns.payload import MAX_PAYLOAD, content, payload
+from notifications_app.delivery.apns.payload import MAX_PAYLOAD, payload
 from notifications_app.delivery.apns.pool import NoConnectionError, Pool
 from notifications_app.delivery.apns.provider_token import (
     ApnsKey,
@@ -36,7 +36,6 @@ from notifications_app.delivery.client import (
     CACHED_MESSAGES,
     Connecting,
     PayloadTooLargeError,
-    compact_json,
 )
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
@@ -101,7 +100,8 @@ class MalformedFieldError(ValueError):
 def build_request(
     message: Message, target: Target, app_key: AppKey, now: float
 ) -> NotificationRequest:
-    """The notification for `target`. `now` is on the clock of `message.expires_at`.
+    """The notification for `target`, whose message is JSON already, as aioapns would encode it.
+    `now` is on the clock of `message.expires_at`.
 
     Its id depends only on message and device, so every attempt has the same id. Raises
     MalformedTokenError or MalformedFieldError.
@@ -111,9 +111,10 @@ def build_request(
     collapse_id = message.content.topic or str(message.notification_id)
     if not (_FIELD.fullmatch(collapse_id) and _FIELD.fullmatch(app_key.topic)):
         raise MalformedFieldError
+    encoded: Any = payload(message, target.token)
     return NotificationRequest(
         target.address,
-        content(message, target.token),
+        encoded,
         notification_id=str(uuid5(message.notification_id, str(target.subscription_id))),
         time_to_live=message.time_to_live(now),
         priority=PRIORITIES[message.content.urgency],
@@ -131,7 +132,7 @@ def encode(
     A time to live of 0 becomes the expiration "0": APNs then tries once and stores nothing. aioapns
     would write the present second. Raises PayloadTooLargeError.
     """
-    body = compact_json(request.message)
+    body: Any = request.message
     if len(body) > MAX_PAYLOAD:
         raise PayloadTooLargeError(MAX_PAYLOAD)
     expiration = int(now) + request.time_to_live if request.time_to_live else 0

@@ -1,42 +1,56 @@
-"""The message of FCM's HTTP v1, built by firebase-admin.
+"""The message of FCM's HTTP v1, built by firebase-admin and encoded once for all recipients.
 
 The library's encoder is private. This module alone uses it, and tests/api/test_private_apis.py
 names the version that was read.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
+from uuid import UUID
 
 from firebase_admin import messaging
 from firebase_admin._messaging_encoder import MessageEncoder
 
-from notifications_app.delivery.client import CACHED_MESSAGES, without_empty
+from notifications_app.content import Content
+from notifications_app.delivery.client import CACHED_MESSAGES, compact_json, without_empty
 from notifications_app.delivery.fcm.payload import (
     android_fields,
     common_data,
     is_data_only,
     notification,
 )
+from notifications_app.delivery.forms import Form, can_fill, gap, with_gaps
 from notifications_app.delivery.types import Message, Target
 
 _ENCODER: Final = MessageEncoder()
 
 
-def encoded(message: Message, target: Target, ttl: int) -> dict[str, Any]:
-    """The JSON object for `target`. `ttl` is in seconds."""
-    common = _common(message.common or message, ttl) | _own(message)
-    data = common["data"] | without_empty({"token": target.token})
-    return common | {"data": data, "token": target.address}
+def request_body(message: Message, target: Target, ttl: int) -> bytes:
+    """The request's body for `target`. `ttl` is in seconds."""
+    common = message.common or message
+    if can_fill(message.own) and target.token:
+        form = _form(common, tuple(message.own), ttl)
+        return form.filled({**message.own, "token": target.token, "address": target.address})
+    own = _own(message.notification_id, message.whole) if message.own else {}
+    return compact_json(_addressed(_common(common, ttl) | own, target.token, target.address))
 
 
-def _own(message: Message) -> dict[str, Any]:
-    """What holds the texts of a message for one recipient. The library need not check texts."""
-    if message.common is None:
-        return {}
-    data = {"data": common_data(message)}
-    if is_data_only(message.content):
-        return data
-    return {"notification": notification(message.content), **data}
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _form(common: Message, names: tuple[str, ...], ttl: int) -> Form:
+    own = _own(common.notification_id, with_gaps(common.content, names))
+    return Form(_addressed(_common(common, ttl) | own, gap("token"), gap("address")))
+
+
+def _addressed(message: Mapping[str, Any], token: str, address: str) -> dict[str, Any]:
+    data = message["data"] | without_empty({"token": token})
+    return {"message": {**message, "data": data, "token": address}}
+
+
+def _own(notification_id: UUID, content: Content) -> dict[str, Any]:
+    """What holds texts. The library need not check those of each recipient."""
+    data = {"data": common_data(notification_id, content)}
+    return data if is_data_only(content) else {"notification": notification(content), **data}
 
 
 @lru_cache(maxsize=CACHED_MESSAGES)
@@ -46,7 +60,7 @@ def _common(message: Message, ttl: int) -> dict[str, Any]:
     shown = None if is_data_only(content) else messaging.Notification(**notification(content))
     built = messaging.Message(
         notification=shown,
-        data=common_data(message),
+        data=common_data(message.notification_id, content),
         android=messaging.AndroidConfig(
             collapse_key=content.topic or None,
             priority="high" if content.urgency in {"normal", "high"} else "normal",

@@ -1,6 +1,7 @@
 """What an Android app gets: a notification and data."""
 
 from typing import Any, Final
+from uuid import UUID
 
 from notifications_app.content import Content
 from notifications_app.delivery.client import compact_json, without_empty
@@ -45,10 +46,11 @@ def payload(message: Message, token: str) -> bytes:
 
     Google does not document what its limit counts. This is more than all names and values.
     """
+    content = message.whole
     parts = {
-        "notification": notification(message.content),
-        "data": common_data(message) | without_empty({"token": token}),
-        "android": android_fields(message.content),
+        "notification": notification(content),
+        "data": common_data(message.notification_id, content) | without_empty({"token": token}),
+        "android": android_fields(content),
     }
     return compact_json(without_empty(parts))
 
@@ -72,11 +74,10 @@ def android_fields(content: Content) -> dict[str, Any]:
     return {fcm_name: own[name] for name, fcm_name in _FIELDS.items() if name in own}
 
 
-def common_data(message: Message) -> dict[str, str]:
-    """The data that all recipients get. Our own names replace the sender's."""
-    content = message.content
+def common_data(notification_id: UUID, content: Content) -> dict[str, str]:
+    """The data without a token. Our own names replace the sender's."""
     own = {
-        "notification_id": str(message.notification_id),
+        "notification_id": str(notification_id),
         "url": content.url,
         "icon": content.icon,
         "actions": compact_json(content.actions).decode() if content.actions else "",

@@ -18,7 +18,6 @@ from notifications_app.delivery.client import (
     Connecting,
     PayloadTooLargeError,
     Request,
-    compact_json,
 )
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.fcm.access_token import (
@@ -26,7 +25,7 @@ from notifications_app.delivery.fcm.access_token import (
     AccessTokens,
 )
 from notifications_app.delivery.fcm.answers import CODES, UNAUTHENTICATED, WAITS, classify
-from notifications_app.delivery.fcm.message import encoded
+from notifications_app.delivery.fcm.message import request_body
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
 from notifications_app.delivery.types import Message, Misconfigured, Outcome, Target
@@ -55,8 +54,7 @@ def build_request(
 ) -> Request:
     """The request for `target`. `project_url` is the project's URL, without a method. `now` is on
     the clock of `message.expires_at`. Raises PayloadTooLargeError."""
-    whole = encoded(message, target, min(message.time_to_live(now), MAX_TTL))
-    body = compact_json({"message": whole})
+    body = request_body(message, target, min(message.time_to_live(now), MAX_TTL))
     if len(body) > MAX_PAYLOAD and len(payload(message, target.token)) > MAX_PAYLOAD:
         raise PayloadTooLargeError(MAX_PAYLOAD)
     headers = {

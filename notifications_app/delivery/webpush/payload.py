@@ -1,15 +1,12 @@
 """What a browser's service worker gets."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
+from uuid import UUID
 
-from notifications_app.delivery.client import (
-    CACHED_MESSAGES,
-    compact_json,
-    with_token,
-    without_empty,
-)
+from notifications_app.content import Content
+from notifications_app.delivery.client import with_token, without_empty
+from notifications_app.delivery.forms import encoded_once
 from notifications_app.delivery.types import Message
 
 # RFC 8291 section 4: 4,096 bytes less header (86), delimiter (1) and tag (16).
@@ -28,28 +25,24 @@ _OPTIONS: Final = {
 
 def payload(message: Message, token: str) -> bytes:
     """What the service worker gets, before encryption, as JSON without absent fields."""
-    made = _fields(message) if message.common is None else _made(message)
-    return with_token(made, token)
+    return with_token(_encoded(message), token)
 
 
-def _made(message: Message) -> bytes:
+@encoded_once
+def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
     """The same without a token."""
     fields = {
-        "notification_id": str(message.notification_id),
-        "title": message.content.title,
-        "body": message.content.body,
-        "icon": message.content.icon,
-        "url": message.content.url,
-        "image": message.content.image,
-        "data": dict(message.content.data),
-        "actions": message.content.actions,
-        "options": _options(message.content.web),
+        "notification_id": str(notification_id),
+        "title": content.title,
+        "body": content.body,
+        "icon": content.icon,
+        "url": content.url,
+        "image": content.image,
+        "data": dict(content.data),
+        "actions": content.actions,
+        "options": _options(content.web),
     }
-    return compact_json(without_empty(fields))
-
-
-# What all recipients get.
-_fields: Final = lru_cache(maxsize=CACHED_MESSAGES)(_made)
+    return without_empty(fields)
 
 
 def _options(web: Mapping[str, Any]) -> dict[str, Any]:
