@@ -1,20 +1,20 @@
 """What the users of `make load` do. Locust runs this file, in an environment of its own.
 
-Each user makes a request at its own pace, from an address of its own. Answers that refuse for the
-moment (429 and 503 with Retry-After) are counted by themselves. Every other answer that is not
-expected is a failure.
+Each user makes requests at random moments, at its own pace and from an address of its own. Answers
+that refuse for the moment (429 and 503 with Retry-After) are counted by themselves. Every other
+answer that is not expected is a failure.
 """
 
 import json
 import os
 import random
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gevent
-from locust import FastHttpUser, constant_throughput, task
+from locust import FastHttpUser, task
 
 _GIVEN = json.loads(Path(os.environ["LOAD_DATA"]).read_text(encoding="utf-8"))
 _PACE = float(os.environ["LOAD_PACE"])  # a user's requests a second
@@ -22,17 +22,21 @@ _FOR_THE_MOMENT = (429, 503)
 
 
 class User(FastHttpUser):
-    wait_time = constant_throughput(_PACE)
+    def wait_time(self) -> float:
+        """Seconds until the next request. Its moment does not depend on how long answers take. With
+        Locust's constant_throughput, all users fall into step after their first request."""
+        self.next_at += random.expovariate(_PACE)
+        return max(0.0, self.next_at - time.monotonic())
 
     def on_start(self) -> None:
-        """Like a visitor behind the proxy: see TRUSTED_PROXIES. The first request comes at any
-        moment of the user's pace, or all users would ask at the same moments for ever."""
+        """Like a visitor behind the proxy: see TRUSTED_PROXIES."""
         self.own = {
             "X-Forwarded-For": f"198.18.{random.randrange(256)}.{random.randrange(256)}",
             "X-Channel-ID": _GIVEN["channel_id"],
         }
         self.program = {"Authorization": f"Key {_GIVEN['api_key']}"}
-        gevent.sleep(random.uniform(0.0, 1.0 / _PACE))
+        self.next_at = time.monotonic()
+        self.wait()
 
     @task(8)
     def subscribe_known(self) -> None:

@@ -33,9 +33,9 @@ ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
 
 INSTALLED_APPS = [
-    "unfold",  # before the admin, whose templates it replaces
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
     "unfold.contrib.filters",
-    "django.contrib.admin",
+    "pushsvc.common.console.apps.ConsoleConfig",  # the admin
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

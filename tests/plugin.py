@@ -37,10 +37,11 @@ ENVIRONMENT = {
     "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
-    # No test asks a server whose certificate a public authority signed, and each TLS context would
-    # read all of these authorities, for 20 ms.
-    "SSL_CERT_FILE": os.devnull,
 }
+# No test asks a server whose certificate a public authority signed, and each TLS context would read
+# all of these authorities, for 20 ms. It reads this one, whose key nobody has.
+_AUTHORITY = Path(__file__).parent / "authority.pem"
+_GIVEN_AUTHORITIES = "TESTS_GIVEN_SSL_CERT_FILE"
 # One service runs for all of a folder's tests, or one browser. The fault tests are two groups, so
 # that they run side by side.
 TOGETHER = (
@@ -86,6 +87,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     gc.set_threshold(*_GARBAGE)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    os.environ.setdefault(_GIVEN_AUTHORITIES, os.environ.get("SSL_CERT_FILE", ""))
+    os.environ["SSL_CERT_FILE"] = str(_AUTHORITY)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
     if worker and embedded.is_given("REDIS_URL"):
         redis = urlsplit(os.environ["REDIS_URL"])
@@ -96,6 +99,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     _start_servers(early_config, with_redis=not only_has_workers)
     if only_has_workers:
         forked.share_nursery(early_config.stash[_HOME][0])
+
+
+def environment_for_downloads() -> dict[str, str]:
+    """For a program that asks servers of others, and so needs the authorities that it would have
+    without us."""
+    others = {name: value for name, value in os.environ.items() if name != "SSL_CERT_FILE"}
+    given = os.environ[_GIVEN_AUTHORITIES]
+    return others | ({"SSL_CERT_FILE": given} if given else {})
 
 
 def _write_bytecode() -> None:

@@ -4,6 +4,7 @@ does not say it (pushsvc/common/console/theme.py names these)."""
 from typing import Final
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from channels_app.console.access import is_superuser, may_anywhere
 from channels_app.models import Role
@@ -29,6 +30,11 @@ def shows_channels(request: HttpRequest) -> bool:
 
 def shows_installation(request: HttpRequest) -> bool:
     return is_superuser(request.user)
+
+
+def is_dashboard(request: HttpRequest) -> bool:
+    """All pages are below it."""
+    return request.path == reverse("admin:index")
 
 
 def is_notifications(request: HttpRequest) -> bool:

@@ -32,7 +32,9 @@ class Notification(models.Model):
     """`recipient_count` = `delivered_count` + `bounced_count` once it is sent or failed."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="notifications")
+    channel = models.ForeignKey(
+        Channel, on_delete=models.PROTECT, related_name="notifications", db_index=False
+    )
     title = models.TextField(blank=True, default="")
     body = models.TextField()
     icon = models.TextField(blank=True, default="")
@@ -240,7 +242,7 @@ class IdempotencyRecord(models.Model):
     """The answer that a channel's Idempotency-Key got, to be given again for 24 hours."""
 
     id = models.BigAutoField(primary_key=True)
-    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=255)
     body_sha256 = models.CharField(max_length=64)
     response = models.TextField()

@@ -32,7 +32,9 @@ class Plan(models.Model):
     it."""
 
     id = models.BigAutoField(primary_key=True)
-    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="plans")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="plans", db_index=False
+    )
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     # Not a PositiveSmallIntegerField, whose check would read the whole table when it is added.
@@ -126,9 +128,9 @@ class Batch(models.Model):
     """About a thousand recipients of one push service: what one worker claims at a time."""
 
     id = models.BigAutoField(primary_key=True)
-    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="batches")
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="batches", db_index=False)
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="batches")
-    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+", db_index=False)
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     push_service = models.CharField(max_length=100)
     status = models.CharField(
@@ -238,6 +240,8 @@ class Delivery(models.Model):
         default=0, db_default=0, help_text="Calls begun alone and not known to have ended."
     )
     due_at = models.DateTimeField(null=True, help_text="Null: at once.")
+    # Of recipients that are called again. Others have none, so that a row with an outcome always
+    # fits into its page.
     first_attempt_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     received_at = models.DateTimeField(null=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from pushsvc.sandbox.leaving import watch_sender
 from pushsvc.sandbox.receipts import Receipt
 
 
@@ -39,12 +40,14 @@ async def write_answer(request: web.Request, receipt: Receipt, answer: Answer) -
         await response.prepare(request)
         receipt.taken = answer.taken
         receipt.complete = True
+        watch_sender(request, receipt)
         await response.write_eof()
     except asyncio.CancelledError:
         receipt.complete = False
         raise
     except ConnectionError:
         receipt.complete = False
+        receipt.unread = True
     return response
 
 

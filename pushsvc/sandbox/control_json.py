@@ -53,6 +53,7 @@ def receipt_json(receipt: Receipt) -> dict[str, object]:
         "status": receipt.status,
         "taken": receipt.taken,
         "complete": receipt.complete,
+        "unread": receipt.unread,
         "accepted": receipt.accepted,
     }
 

@@ -10,7 +10,9 @@ class Receipt:
     """One request to a device.
 
     `at` is Unix time in seconds. `status` is None if there was no HTTP answer. `taken` means that
-    the service took the message for the device, `complete` that the whole answer was written.
+    the service took the message for the device, and `complete` that the whole answer was written.
+    `unread` means that the sender left before it read the answer, or over HTTP/2 before it said so.
+    That is known a moment later.
     """
 
     at: float
@@ -18,10 +20,11 @@ class Receipt:
     status: int | None = None
     taken: bool = False
     complete: bool = False
+    unread: bool = False
 
     @property
     def accepted(self) -> bool:
-        """Whether the sender can know that the message was taken: it got a whole 2xx answer."""
+        """Whether the sender could know that the message was taken, by a whole 2xx answer."""
         return self.taken and self.complete
 
 

@@ -126,7 +126,9 @@ class Subscription(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="subscriptions")
+    channel = models.ForeignKey(
+        Channel, on_delete=models.CASCADE, related_name="subscriptions", db_index=False
+    )
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     address = models.TextField(help_text="The push endpoint (web) or the provider's token.")
     address_sha256 = models.BinaryField(max_length=32, editable=False)

@@ -11,7 +11,7 @@ import pytest
 
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.faults.engines.engine import asked
-from tests.faults.system import System
+from tests.faults.system import DELIVERING, System
 
 # `make test-engines`, `make test-previous` and `make cluster` run these.
 collect_ignore = [
@@ -74,3 +74,22 @@ def system(_system, seed, request):
 @pytest.fixture
 def channel(system):
     return system.channel()
+
+
+@pytest.fixture
+def stopped(system):
+    """No delivering worker runs. Workers that the test starts, with waits of its own, end with
+    it."""
+    yield from _stopped(system, DELIVERING)
+
+
+@pytest.fixture
+def web_stopped(system):
+    """The same for the web worker alone."""
+    yield from _stopped(system, ["worker-web"])
+
+
+def _stopped(system, names):
+    assert set(system.tell_to_stop(*names)) == {0}
+    yield system
+    system.kill(*names)

@@ -49,15 +49,16 @@ def assert_exact(channel, notification_ids, *, zombies=False):
     unwritten when a worker was killed, and only once more for each kill (`system.unclean_ends`). No
     recipient gets a message after its outcome was written, except from a worker that was paused in
     the middle of the call (`zombies`). A cut connection is no excuse: the sandboxes cut it only
-    after their answers have arrived.
+    after their answers have arrived. An answer that its sender left without reading proves that the
+    push service has the message, and allows another attempt.
     """
     ids = list(notification_ids)
     wait_ended(channel, ids)
     _assert_sums(channel)
-    received = got(channel)
+    answers = _answers(channel)
     for notification_id in ids:
         _assert_counts_of(channel, notification_id)
-        _assert_received(channel, notification_id, received[notification_id], zombies)
+        _assert_received(channel, notification_id, answers[notification_id], zombies)
     assert channel.system.logged("counts.corrected") == []
 
 
@@ -86,13 +87,44 @@ def codes(channel, notification_id):
 
 
 def got(channel):
-    """{notification id: {subscription id: times of its complete 2xx answers}}"""
+    """{notification id: {subscription id: times of its complete 2xx answers, those that were left
+    unread only if there is no other}}"""
+    return {
+        notification_id: {
+            subscription_id: _times(_read(receipts) or receipts[-1:])
+            for subscription_id, receipts in of_each.items()
+        }
+        for notification_id, of_each in _answers(channel).items()
+    }
+
+
+def unread(channel, notification_id):
+    """How many complete 2xx answers were left unread, by platform."""
+    answers = _answers(channel)[notification_id]
+    return Counter(
+        channel.platform_of[subscription_id]
+        for subscription_id, receipts in answers.items()
+        for receipt in receipts
+        if receipt.unread
+    )
+
+
+def _answers(channel):
+    """{notification id: {subscription id: receipts with a complete 2xx answer}}"""
     received = defaultdict(lambda: defaultdict(list))
     for subscription_id, device in channel.devices.items():
         for receipt in list(device.receipts):
             if receipt.accepted:
-                received[notification_of(receipt)][subscription_id].append(receipt.at)
+                received[notification_of(receipt)][subscription_id].append(receipt)
     return received
+
+
+def _read(receipts):
+    return [receipt for receipt in receipts if not receipt.unread]
+
+
+def _times(receipts):
+    return [receipt.at for receipt in receipts]
 
 
 def notification_of(receipt):
@@ -179,24 +211,28 @@ def _assert_sums(channel):
     assert hourly == [(recipients, delivered, bounced)]
 
 
-def _assert_received(channel, notification_id, received, zombies):
+def _assert_received(channel, notification_id, answers, zombies):
     rows = outcomes(channel, notification_id)
     repeats = Counter()
     for subscription_id, platform in channel.platform_of.items():
-        times = received[subscription_id]
+        received = answers[subscription_id]
+        read = _times(_read(received))
         status, _, _, written_at = rows.get(subscription_id, (None, "", 0, 0.0))
-        case = (platform, channel.devices[subscription_id].behaviour.mode, times, written_at)
-        assert status is not None or not times, f"sent to somebody who was no recipient: {case}"
+        mode = channel.devices[subscription_id].behaviour.mode
+        case = (platform, mode, _times(received), read, written_at)
+        assert status is not None or not received, f"sent to somebody who was no recipient: {case}"
         wanted = 1 if status == DELIVERED else 0
-        assert len(times) >= wanted, f"delivered, they say, but it never came: {case}"
-        repeats[platform] += len(times) - wanted
-        assert len(times) <= wanted + _kills(channel, platform), f"got it too often: {case}"
-        late = [at for at in times if at > written_at]
+        assert len(received) >= wanted, f"delivered, they say, but it never came: {case}"
+        repeats[platform] += max(0, len(read) - wanted)
+        assert len(read) <= wanted + _kills(channel, platform), f"got it too often: {case}"
+        late = [at for at in read if at > written_at]
         assert zombies or not late, f"got it after its outcome was written: {case}"
     for platform in PLATFORMS:
         assert repeats[platform] <= most_repeats(_kills(channel, platform))
     if repeats.total():
         print(f"sent once more: {dict(repeats)}")  # noqa: T201 (a figure for who reads the run)
+    if left := unread(channel, notification_id):
+        print(f"answers left unread: {dict(left)}")  # noqa: T201 (the same)
 
 
 def _kills(channel, platform):

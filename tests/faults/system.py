@@ -32,7 +32,8 @@ from tests.faults.engines.engine import Engine
 from tests.faults.scale import patience
 
 PLATFORMS = ("web", "android", "ios")
-WORKERS = ("worker-plan", "worker-web", "worker-android", "worker-ios")
+DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
+WORKERS = ("worker-plan", *DELIVERING)
 EVERYTHING = ("web", *WORKERS, "beat")
 CONCURRENCY = 2
 _CHANNELS_AT_ONCE = 60
@@ -367,7 +368,7 @@ class System:
             "GOOGLE_TOKEN_URI": sandboxes.fcm.token_uri,
             "APNS_SERVER": sandboxes.apns.server,
             "PROVIDER_CA_FILE": str(sandboxes.apns.ca_file),
-            "SSL_CERT_FILE": os.devnull,  # as in tests/plugin.py
+            "SSL_CERT_FILE": os.environ["SSL_CERT_FILE"],  # of tests/plugin.py
         }
 
 

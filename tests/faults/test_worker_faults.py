@@ -11,29 +11,9 @@ import pytest
 
 from tests.faults.exactness import assert_exact, got, outcomes, wait_ended
 from tests.faults.support import audience, await_part, each_in_the_middle, many
-from tests.faults.system import PLATFORMS, most_repeats, until
+from tests.faults.system import DELIVERING, PLATFORMS, most_repeats, until
 
-DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
 QUICK = {"FAULTS_LEASE_SECONDS": "8", "FAULTS_CALL_SECONDS": "3"}
-
-
-@pytest.fixture
-def stopped(system):
-    """No delivering worker runs. Workers that the test starts, with waits of its own, end with
-    it."""
-    yield from _stopped(system, DELIVERING)
-
-
-@pytest.fixture
-def web_stopped(system):
-    """The same for the web worker alone."""
-    yield from _stopped(system, ["worker-web"])
-
-
-def _stopped(system, names):
-    assert set(system.tell_to_stop(*names)) == {0}
-    yield system
-    system.kill(*names)
 
 
 def test_workers_killed_repeatedly_repeat_only_unwritten_outcomes(system, channel):

@@ -30,6 +30,7 @@ from tests.forked import procfile
 from tests.ops.helpers import CHECKOUT, eventually
 from tests.ops.tls_front import tls_front
 from tests.pipeline.processes import Processes
+from tests.plugin import environment_for_downloads
 from tests.proxy.nginx import make_certificate
 
 HOST = "push.example.org"
@@ -52,7 +53,7 @@ def slug(tmp_path_factory):
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
     python = root / "python" / "bin" / "python"
     into = ["--python", str(python), "-r", "requirements.txt"]
-    subprocess.run([*install, *into], cwd=app, check=True)
+    subprocess.run([*install, *into], cwd=app, env=environment_for_downloads(), check=True)
     built = SimpleNamespace(
         app=app, python=python, path=f"{python.parent}:/usr/bin:/bin", home=root
     )

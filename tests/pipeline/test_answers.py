@@ -67,6 +67,15 @@ def test_a_rejected_message_bounces_and_the_device_stays_active(
     assert len(device.receipts) == 1
 
 
+def test_a_first_attempt_is_kept_only_for_further_ones(sandbox, channel):
+    ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
+
+    row = support.delivery(support.send(channel), subscription)
+
+    assert (row.status, row.attempts) == (DeliveryStatus.DELIVERED, 1)
+    assert row.first_attempt_at is None  # it would make the row too large for its page
+
+
 @pytest.mark.parametrize("mode", ["gone", "not_found"])
 def test_a_dead_endpoint_bounces_and_its_subscription_expires(sandbox, channel, mode):
     (device, subscription), (_, other) = factories.subscribe_browsers(sandbox, channel, 2)

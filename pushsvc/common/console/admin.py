@@ -1,4 +1,4 @@
-"""Base classes of the console's pages. Only this module imports the theme."""
+"""Base classes of the console's pages. Only this module and site.py import the theme."""
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +12,7 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import SimpleLazyObject, cached_property
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from typing_extensions import override
 
@@ -40,8 +40,7 @@ __all__ = [
     "site",
 ]
 
-# Looked up at first use, because the theme replaces the site while Django starts.
-site: admin.AdminSite = SimpleLazyObject(lambda: admin.site)  # type: ignore[assignment] # stands in
+site = admin.site
 
 
 class BoundedPaginator(AnyPaginator):

@@ -10,7 +10,7 @@ import socket
 import struct
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -21,6 +21,7 @@ from h2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
+    PingAckReceived,
     RequestReceived,
     StreamEnded,
     StreamReset,
@@ -32,6 +33,7 @@ from typing_extensions import override
 
 from pushsvc.sandbox.apns.behaviours import ApnsMode
 from pushsvc.sandbox.apns.checks import MAX_PAYLOAD, ApnsRequest
+from pushsvc.sandbox.apns.confirming import Resets, Unconfirmed
 from pushsvc.sandbox.apns.send import ApnsResource, PreparedAnswer
 from pushsvc.sandbox.apns.tokens import Identity
 
@@ -43,6 +45,7 @@ STREAMS: Final = 1_000
 _LINGER_SECONDS: Final = 0.3
 _GARBAGE: Final = b"HTTP/1.1 400 Bad Request\r\nServer: no APNs\r\n\r\n"
 _LOOK_AGAIN_SECONDS: Final = 0.002
+_PING: Final = b"sandbox?"
 # struct linger: on, for zero seconds, which makes close() send RST
 _LINGER_NOT: Final = struct.pack("ii", 1, 0)
 
@@ -77,6 +80,8 @@ class ApnsConnection(asyncio.Protocol):
         self._incoming: dict[int, _Incoming] = {}
         self._open: set[int] = set()
         self._unsent: dict[int, _Outgoing] = {}
+        self._unconfirmed = Unconfirmed(self._ping)
+        self._resets = Resets()
         self._timers: set[asyncio.TimerHandle] = set()
         self._ended = asyncio.Event()
         self._highest_taken = 0
@@ -117,13 +122,16 @@ class ApnsConnection(asyncio.Protocol):
         if self._is_cut:
             return
         try:
-            for event in self._h2.receive_data(data):
-                self._take(event)
+            events = self._h2.receive_data(data)
+            given_up = set(self._resets.feed(data))
+            self._unconfirmed.give_up(given_up)
+            for event in events:
+                self._take(event, given_up)
             self._send_bodies()
         except H2Error as error:
             logger.warning("sandbox.apns_protocol_error", extra={"error": type(error).__name__})
             self._flush()
-            self._transport.close()
+            self._close()
             return
         self._flush()
         self._end_if_drained()
@@ -132,16 +140,18 @@ class ApnsConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in self._timers:
             timer.cancel()
+        self._unconfirmed.lose()
         self._open.clear()
         self._living.discard(self)
         self._ended.set()
 
     # Requests
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event, given_up: Set[int]) -> None:
+        """`given_up`: what the client resets in the same data. That gets no answer."""
         stream_id = getattr(event, "stream_id", None) or 0
         match event:
-            case RequestReceived() if self._is_wanted(stream_id):
+            case RequestReceived() if self._is_wanted(stream_id) and stream_id not in given_up:
                 fields = event.headers or ()
                 self._incoming[stream_id] = _Incoming([(_text(n), _text(v)) for n, v in fields])
                 self._open.add(stream_id)
@@ -152,8 +162,10 @@ class ApnsConnection(asyncio.Protocol):
                 self._act_on(stream_id, self._incoming.pop(stream_id))
             case StreamReset():
                 self._forget(stream_id)
+            case PingAckReceived():
+                self._unconfirmed.confirm()
             case ConnectionTerminated():
-                self._transport.close()
+                self._close()
 
     def _is_wanted(self, stream_id: int) -> bool:
         return self._last_stream is None or stream_id <= self._last_stream
@@ -222,9 +234,15 @@ class ApnsConnection(asyncio.Protocol):
         """Noted before the last byte, so that a client that has read the answer finds it."""
         self._open.discard(stream_id)
         if prepared.receipt:
+            self._unconfirmed.add(stream_id, prepared.receipt)
             prepared.receipt.status = prepared.answer.status
             prepared.receipt.taken = prepared.answer.taken
             prepared.receipt.complete = True
+
+    def _ping(self) -> None:
+        if not self._is_ending:
+            self._h2.ping(_PING)
+            self._flush()
 
     # Misbehaviour
 
@@ -244,7 +262,7 @@ class ApnsConnection(asyncio.Protocol):
         self._h2.send_headers(stream_id, [(":status", str(prepared.answer.status))])
         self._complete(stream_id, prepared)
         self._flush()
-        self._cut_with(self._transport.close)
+        self._cut_with(self._close)
 
     def _reset(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
         connection = self._transport.get_extra_info("socket")
@@ -254,14 +272,14 @@ class ApnsConnection(asyncio.Protocol):
     def _close_after_accept(self, _stream_id: int, prepared: PreparedAnswer) -> None:
         if prepared.receipt and not self._is_ending:
             prepared.receipt.taken = True
-        self._cut_with(self._transport.close)
+        self._cut_with(self._close)
 
     def _write_garbage(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
         self._cut_with(self._write_garbage_and_close)
 
     def _write_garbage_and_close(self) -> None:
         self._transport.write(_GARBAGE)
-        self._transport.close()
+        self._close()
 
     def _cut_with(self, act: Callable[[], None]) -> None:
         """Stops answering, and acts once all earlier answers have arrived. A reset would discard
@@ -325,7 +343,12 @@ class ApnsConnection(asyncio.Protocol):
         sending would make TCP reset the connection, and the client might not read GOAWAY."""
         if self._last_stream is not None and not self._open:
             loop = asyncio.get_running_loop()
-            self._timers.add(loop.call_later(_LINGER_SECONDS, self._transport.close))
+            self._timers.add(loop.call_later(_LINGER_SECONDS, self._close))
+
+    def _close(self) -> None:
+        """The client can read what was written."""
+        self._unconfirmed.forget()
+        self._transport.close()
 
     def _flush(self) -> None:
         data = self._h2.data_to_send()

@@ -10,9 +10,11 @@ from uuid import uuid4
 import jwt
 from h2.config import H2Configuration
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
+    PingReceived,
     RemoteSettingsChanged,
     ResponseReceived,
     StreamEnded,
@@ -82,6 +84,7 @@ class Provider:
         self.answers = {}
         self.streams = []
         self.goaways = []
+        self.pings = 0
         self._flush()
 
     def __enter__(self):
@@ -99,6 +102,14 @@ class Provider:
         self.h2.end_stream(stream_id)
         self._flush()
         return stream_id
+
+    def reset(self, stream_id):
+        self.h2.reset_stream(stream_id, ErrorCodes.CANCEL)
+        self._flush()
+
+    def say_goodbye(self):
+        self.h2.close_connection()
+        self._flush()
 
     def read(self, stream_id):
         answer = self.answers[stream_id]
@@ -130,6 +141,8 @@ class Provider:
                 self.streams += [limit.new_value] if limit else []
             case ConnectionTerminated():
                 self.goaways.append(event.last_stream_id)
+            case PingReceived():
+                self.pings += 1
             case ResponseReceived():
                 answer.headers = dict(event.headers)
                 answer.status = int(answer.headers[":status"])
