@@ -13,7 +13,7 @@ from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
 from notifications_app.personal import values_of
-from notifications_app.tracking import make_token
+from notifications_app.tracking import TOKEN_LENGTH
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -21,7 +21,9 @@ from subscriptions_app.consent import is_category
 from subscriptions_app.errors import CategoryUnknown, PlatformNotEnabled
 from subscriptions_app.selectors import check_notifications, segment_hold
 
-ANY_ID: Final = UUID(int=0)  # a payload has the same size with any id
+# A payload has the same size with any id and with any token.
+ANY_ID: Final = UUID(int=0)
+_ANY_TOKEN: Final = "x" * TOKEN_LENGTH
 
 
 def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
@@ -130,4 +132,4 @@ def _checked_size(platform: Platform, message: Message, attr: str) -> int:
 
 def payload_size(platform: Platform, message: Message) -> int:
     """In bytes, with a tracking token."""
-    return len(TRANSPORTS[platform].payload(message, make_token(ANY_ID, ANY_ID)))
+    return len(TRANSPORTS[platform].payload(message, _ANY_TOKEN))

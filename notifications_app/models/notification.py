@@ -35,11 +35,11 @@ class Notification(models.Model):
     channel = models.ForeignKey(
         Channel, on_delete=models.PROTECT, related_name="notifications", db_index=False
     )
-    title = models.TextField(blank=True, default="")
+    title = models.TextField(blank=True, default="", db_default="")
     body = models.TextField()
-    icon = models.TextField(blank=True, default="")
-    url = models.TextField(blank=True, default="")
-    image = models.TextField(blank=True, default="")
+    icon = models.TextField(blank=True, default="", db_default="")
+    url = models.TextField(blank=True, default="", db_default="")
+    image = models.TextField(blank=True, default="", db_default="")
     data: Any = models.JSONField(default=dict, blank=True)
     data_names: Any = models.JSONField(
         null=True,
@@ -53,8 +53,10 @@ class Notification(models.Model):
         null=True, blank=True, help_text="The send's values for its placeholders."
     )
     ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver at once or drop.")
-    urgency = models.CharField(max_length=8, choices=Urgency.choices, default=Urgency.NORMAL)
-    topic = models.CharField(max_length=32, blank=True, default="")
+    urgency = models.CharField(
+        max_length=8, choices=Urgency.choices, default=Urgency.NORMAL, db_default=Urgency.NORMAL
+    )
+    topic = models.CharField(max_length=32, blank=True, default="", db_default="")
     target_platforms: Any = models.JSONField()
     segment_id = models.UUIDField(null=True, blank=True)
     category = models.CharField(
@@ -79,7 +81,10 @@ class Notification(models.Model):
         help_text="Its content was copied from it. The template may be deleted since.",
     )
     status = models.CharField(
-        max_length=10, choices=NotificationStatus.choices, default=NotificationStatus.PENDING
+        max_length=10,
+        choices=NotificationStatus.choices,
+        default=NotificationStatus.PENDING,
+        db_default=NotificationStatus.PENDING,
     )
     request_id = models.CharField(  # noqa: DJ001 - older rows have none
         max_length=MOST_REQUEST_ID, null=True, editable=False, help_text="Of the send's request."
@@ -102,11 +107,11 @@ class Notification(models.Model):
         default=0, db_default=0, help_text="By which earlier pauses prolong the attempts."
     )
     stopped_at = models.DateTimeField(null=True, blank=True)
-    recipient_count = models.PositiveBigIntegerField(default=0)
-    delivered_count = models.PositiveBigIntegerField(default=0)
-    bounced_count = models.PositiveBigIntegerField(default=0)
+    recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
+    delivered_count = models.PositiveBigIntegerField(default=0, db_default=0)
+    bounced_count = models.PositiveBigIntegerField(default=0, db_default=0)
     received_count = models.PositiveBigIntegerField(default=0, db_default=0)
-    clicked_count = models.PositiveBigIntegerField(default=0)
+    clicked_count = models.PositiveBigIntegerField(default=0, db_default=0)
     dismissed_count = models.PositiveBigIntegerField(default=0, db_default=0)
 
     objects = NotificationQuerySet.as_manager()
@@ -203,7 +208,7 @@ class Notification(models.Model):
     def values_of(content: Content) -> dict[str, Any]:
         """What the columns hold of the content."""
         values = {name: getattr(content, name) for name in COLUMN_FIELDS}
-        own = {"data_names": list(content.data), "vars": content.vars or None}
+        own = {"data_names": list(content.data) or None, "vars": content.vars or None}
         return values | own | {"extras": content.extras}
 
     @property
@@ -212,7 +217,8 @@ class Notification(models.Model):
 
     @property
     def ordered_data(self) -> dict[str, str]:
-        """`data` in the sender's order. Without `data_names` (older rows) it is jsonb's order."""
+        """`data` in the sender's order. Without `data_names` (no data, older rows) it is jsonb's
+        order."""
         return {name: self.data[name] for name in self.data_names or self.data}
 
 

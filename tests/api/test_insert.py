@@ -1,9 +1,11 @@
 """`sql.insert` leaves out what the database stores by itself, and writes the same row as `save`."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django.test.utils import CaptureQueriesContext
 
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
@@ -47,6 +49,16 @@ def test_a_row_is_stored_as_save_stores_it(fields):
     saved.save(force_insert=True)
 
     assert stored(inserted) == stored(saved)
+
+
+def test_what_most_sends_leave_as_it_is_is_left_to_the_database():
+    row = Notification(channel=make_channel(), title="", urgency="normal", **USUAL)
+
+    with CaptureQueriesContext(connection) as captured:
+        sql.insert(row)
+
+    named = re.search(r"notification \((.*?)\) VALUES", captured[0]["sql"])[1].split(", ")
+    assert set(named) == {"id", "channel_id", "body", "data", "ttl", "target_platforms"}
 
 
 def test_what_the_database_adds_is_read():

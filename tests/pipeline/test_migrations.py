@@ -18,6 +18,7 @@ APP = "notifications_app"
         "0017_plan_parts",
         "0019_plan_part_once",
         "0026_notification_template",
+        "0034_notification_defaults",
     ],
 )
 def test_a_migration_locks_one_table_and_does_not_read_it(name, db):
