@@ -11,7 +11,8 @@ import pytest
 
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.faults.engines.engine import asked
-from tests.faults.system import DELIVERING, System
+from tests.faults.processes import DELIVERING
+from tests.faults.system import System
 
 # `make test-engines`, `make test-previous` and `make cluster` run these.
 collect_ignore = [

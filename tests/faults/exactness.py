@@ -4,7 +4,8 @@ import json
 from collections import Counter, defaultdict
 from uuid import UUID
 
-from tests.faults.system import PLATFORMS, most_repeats, until
+from tests.faults.processes import PLATFORMS, until
+from tests.faults.system import most_repeats
 
 WAITING, DELIVERED, BOUNCED = 0, 1, 2
 ENDED = ("sent", "failed")

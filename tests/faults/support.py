@@ -8,8 +8,8 @@ from datetime import UTC
 from functools import partial
 
 from tests.calls import standing_still, when_called
+from tests.faults.processes import PLATFORMS, until
 from tests.faults.scale import SCALE
-from tests.faults.system import PLATFORMS, until
 
 
 def many(count):

@@ -4,14 +4,12 @@ The test's process serves the sandboxes, so it sees what devices received. Every
 separate process, started as in production, and may be killed, paused or told to stop.
 """
 
-import contextlib
 import json
 import os
 import random
 import shlex
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,49 +20,32 @@ import psycopg
 import redis
 from cryptography.fernet import Fernet
 
-from pushsvc.local.embedded.processes import ProcessRecord
 from pushsvc.local.embedded.server import free_port
-from pushsvc.local.supervisor.http import Origin, UnreachableError
+from pushsvc.local.supervisor.http import Origin
 from tests import forked, leftovers
 from tests.faults import settings as shortened
 from tests.faults.channels import Channel
 from tests.faults.engines.engine import Engine
+from tests.faults.processes import CONCURRENCY, EVERYTHING, PLATFORMS, Processes, until
 from tests.faults.scale import patience
 
-PLATFORMS = ("web", "android", "ios")
-DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
-WORKERS = ("worker-plan", *DELIVERING)
-EVERYTHING = ("web", *WORKERS, "beat")
-CONCURRENCY = 2
 _CHANNELS_AT_ONCE = 60
 _TOO_LONG = 50.0
-_STOP_SECONDS = 60.0
-_HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
 
 
-class System:
-    """`unclean_ends`: the names of processes that were killed or lost their lease since
-    `begin_test`, once for each time. They bound the duplicates that a test may see."""
-
+class System(Processes):
     def __init__(self, home, sandboxes):
         self.home = home
         self.sandboxes = sandboxes
         leftovers.end_home_with_us(home)
         self.engine = self._make_engine(home)
         self.port = free_port()
-        self.service: Any = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
-        self.environment = self._environment()
+        service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
+        super().__init__(home, self._environment(), service)
         self.random = random.Random()  # noqa: S311 (chance, to be had again)
-        self.unclean_ends = []
-        self._log_path = home / "log" / "processes.log"
-        self._log = self._log_path.open("ab")
-        self._log_begins = 0
-        self._started_at = {}
-        self._running = {name: [] for name in EVERYTHING}
         self._database = None
         self._database_name = ""  # as the engine has it
         self._channels = []
-        self._one_stop_at_a_time = threading.Lock()
         self.redis: Any = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
 
     def _make_engine(self, home):
@@ -75,9 +56,7 @@ class System:
     def begin_test(self, seed):
         """All processes run, and nothing of earlier tests is left."""
         self.random.seed(seed)
-        self.unclean_ends = []
-        self._log.flush()
-        self._log_begins = self._log_path.stat().st_size
+        self.begin_log()
         self.engine.revive()
         self.run_all()
         until(self.is_up, "the service is up")
@@ -94,109 +73,11 @@ class System:
         if has_failed:
             print("\n".join(self.logged("")[-60:]))  # noqa: T201 (for who reads why)
 
-    def logged(self, event):
-        """The lines of all processes about the event since the test began."""
-        with self._log_path.open("rb") as log:
-            log.seek(self._log_begins)
-            text = log.read().decode(errors="replace")
-        return [line for line in text.splitlines() if event in line]
-
-    def fields(self, event):
-        """Those of each of these lines that is whole."""
-        return [json.loads(line)["fields"] for line in self.logged(event) if line.endswith("}")]
-
     def channel(self):
         """A new channel with a key that has all scopes."""
         if not self._channels:
             self._channels = json.loads(self._command("make_channels", _CHANNELS_AT_ONCE))
         return Channel(self, **self._channels.pop())
-
-    # Processes
-
-    def run_all(self):
-        for name in EVERYTHING:
-            if not self.alive(name):
-                self.start(name)
-
-    def start(self, name, checkout=forked.CHECKOUT, **changed):
-        """One more process of this name; `changed`: variables of its environment."""
-        command = forked.procfile(checkout)[name]
-        # Nodes of one kind on one host need different names.
-        if self._running[name] and name in WORKERS:
-            command += f" --name {name}-{len(self._running[name]) + 1}"
-        process = forked.start(command, self.environment | changed, self._log, checkout)
-        self._running[name].append(process)
-        self._started_at[name] = time.time()
-        return process
-
-    def alive(self, name):
-        self._running[name] = [each for each in self._running[name] if each.poll() is None]
-        return list(self._running[name])
-
-    def kill(self, *names):
-        """SIGKILL to all processes of these names and to their children."""
-        for name in names:
-            for process in self.alive(name):
-                self.unclean_ends.append(name)
-                self._signal(process, signal.SIGKILL)
-                process.wait()
-
-    def tell_to_stop(self, *names):
-        """SIGTERM to the processes themselves, as at a deploy; their exit codes."""
-        processes = [process for name in names for process in self.alive(name)]
-        for process in processes:
-            self._terminate(process)
-        return self.exit_codes(processes)
-
-    def begin_to_stop(self, name):
-        """SIGTERM to a worker. On return it has received it and has not ended."""
-        (process,) = self.alive(name)
-        with self._one_stop_at_a_time:
-            before = len(self.logged(_HEARD_SIGTERM))
-            self._terminate(process)
-            until(lambda: len(self.logged(_HEARD_SIGTERM)) > before, f"{name} heard SIGTERM")
-        return process
-
-    @staticmethod
-    def exit_codes(processes):
-        return [process.wait(timeout=patience(_STOP_SECONDS)) for process in processes]
-
-    def pause(self, name):
-        """Stops the processes; on return no thread of theirs runs."""
-        for process in self.alive(name):
-            self._signal(process, signal.SIGSTOP)
-            until(lambda pid=process.pid: _is_stopped(pid), f"{name} has stopped")
-
-    def wake(self, name):
-        for process in self.alive(name):
-            self._signal(process, signal.SIGCONT)
-
-    def replace(self, *names, checkout=forked.CHECKOUT):
-        """A deploy: old processes finish while new ones start, which run the checkout's code."""
-        for name in names:
-            old = self.alive(name)
-            if name != "web":  # its port is in use for as long as it runs
-                self.start(name, checkout)
-            for process in old:
-                self._terminate(process)
-            for process in old:
-                assert process.wait(timeout=patience(_STOP_SECONDS)) == 0, (
-                    f"{name} did not end well"
-                )
-            if name == "web":
-                self.start(name, checkout)
-                until(self.is_up, "the service is up again")
-
-    @staticmethod
-    def _terminate(process):
-        """SIGTERM. A process that is still being loaded would die of it, so this waits."""
-        until(lambda: process.poll() is not None or _catches_sigterm(process.pid), "it has begun")
-        process.send_signal(signal.SIGTERM)
-
-    @staticmethod
-    def _signal(process, number):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
 
     # Servers
 
@@ -284,15 +165,10 @@ class System:
         self._command("migrate")
 
     def stop(self):
-        processes = [process for name in EVERYTHING for process in self.alive(name)]
-        for process in processes:
-            self._signal(process, signal.SIGCONT)
-            self._signal(process, signal.SIGKILL)
-            process.wait()
+        self.end_all()
         if self._database is not None:
             self._database.close()
         self.redis.close()
-        self._log.close()
         self.engine.stop()
 
     def _do_workers_hear(self):
@@ -329,12 +205,6 @@ class System:
             )
             for beat in self.alive("beat")
         )
-
-    def is_up(self):
-        try:
-            return self.service.request("GET", "/readyz").status == 200
-        except UnreachableError:
-            return False
 
     def _command(self, *arguments):
         """The last line that `tests.faults.commands` wrote, run over this system's database."""
@@ -376,29 +246,7 @@ def _with_path(url, name):
     return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
-def until(is_so, what, *, seconds=_TOO_LONG):
-    """Waits for what other processes do; the limit is for what never happens."""
-    end = time.monotonic() + patience(seconds)
-    while not (value := is_so()):
-        assert time.monotonic() < end, f"it did not happen: {what}"
-        time.sleep(0.03)
-    return value
-
-
 def most_repeats(kills):
     """How many messages may be sent again when a worker's processes die: those in flight or with
     unwritten outcomes."""
     return kills * CONCURRENCY * shortened.UNWRITTEN_OUTCOMES
-
-
-def _catches_sigterm(pid):
-    status = Path(f"/proc/{pid}/status").read_text()  # proc_pid_status(5)
-    (caught,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
-    return int(caught, 16) >> (signal.SIGTERM - 1) & 1
-
-
-def _is_stopped(leader):
-    """Whether every thread of the process group is stopped; proc_pid_stat(5)."""
-    members = ProcessRecord.of(leader).group()
-    stats = [each for m in members for each in Path(f"/proc/{m.pid}/task").glob("*/stat")]
-    return all(each.read_text().rpartition(") ")[2].startswith("T") for each in stats)

@@ -3,8 +3,8 @@
 import time
 
 from tests.faults.exactness import active, assert_exact, outcomes
+from tests.faults.processes import PLATFORMS, until
 from tests.faults.support import audience, await_part, many
-from tests.faults.system import PLATFORMS, until
 
 
 def test_a_device_that_unsubscribes_during_a_send_is_counted_once(system, channel):

@@ -2,6 +2,7 @@
 
 from tests.faults import broker
 from tests.faults.exactness import assert_exact
+from tests.faults.processes import PLATFORMS, WORKERS, until
 from tests.faults.support import (
     audience,
     await_part,
@@ -11,7 +12,6 @@ from tests.faults.support import (
     meanwhile,
     wait_at_random,
 )
-from tests.faults.system import PLATFORMS, WORKERS, until
 
 
 def test_a_broker_that_is_emptied_and_killed_repeatedly_loses_nothing(system, channel):

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.faults.exactness import active, assert_exact, codes
+from tests.faults.processes import until
 from tests.faults.support import audience, each_in_the_middle, end_time, many, requests
-from tests.faults.system import until
 
 PHONES = ("android", "ios")
 

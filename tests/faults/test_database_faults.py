@@ -4,8 +4,8 @@ import pytest
 
 from tests.faults import database
 from tests.faults.exactness import assert_exact
+from tests.faults.processes import PLATFORMS
 from tests.faults.support import audience, await_part, lasting, many, meanwhile, wait_at_random
-from tests.faults.system import PLATFORMS
 
 
 @pytest.mark.parametrize("act", [database.restart, database.crash])

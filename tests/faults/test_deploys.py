@@ -4,6 +4,7 @@ import signal
 import time
 
 from tests.faults.exactness import assert_exact, stored
+from tests.faults.processes import EVERYTHING, PLATFORMS, until
 from tests.faults.support import (
     audience,
     await_part,
@@ -12,7 +13,6 @@ from tests.faults.support import (
     requests,
     under_load,
 )
-from tests.faults.system import EVERYTHING, PLATFORMS, until
 
 
 def test_a_deploy_under_load_loses_and_doubles_nothing(system, channel):

@@ -1,8 +1,8 @@
 """A small send behind a very large one."""
 
 from tests.faults.exactness import assert_exact
+from tests.faults.processes import until
 from tests.faults.support import each_in_the_middle, is_planned, many, seconds_taken, status
-from tests.faults.system import until
 
 
 def test_a_small_send_waits_for_one_batch_of_a_large_send_and_not_for_all(system, channel):

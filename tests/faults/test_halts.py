@@ -15,6 +15,7 @@ from tests.faults.exactness import (
     outcomes,
     text_of,
 )
+from tests.faults.processes import PLATFORMS, until
 from tests.faults.support import (
     audience,
     await_part,
@@ -23,7 +24,6 @@ from tests.faults.support import (
     standing_still_early,
     wait_at_random,
 )
-from tests.faults.system import PLATFORMS, until
 
 PROMISED = 10.0  # seconds after the answer in which calls may still begin
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.exactness import assert_exact, called_again, unread
+from tests.faults.processes import DELIVERING, PLATFORMS, until
 from tests.faults.support import audience, standing_still_early
-from tests.faults.system import DELIVERING, PLATFORMS, until
 
 
 def test_a_message_comes_again_only_after_an_answer_that_came_too_late(stopped, channel):

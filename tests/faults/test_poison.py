@@ -4,8 +4,8 @@ import pytest
 
 from tests.faults import poison
 from tests.faults.exactness import ENDED, WAITING, assert_exact, codes, outcomes, wait_ended
+from tests.faults.processes import until
 from tests.faults.support import many, pass_waits, status
-from tests.faults.system import until
 
 UNWRITABLE = "cannot be stored"
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from tests.faults.exactness import assert_exact, stored
+from tests.faults.processes import EVERYTHING
 from tests.faults.support import await_part, requests, under_load
-from tests.faults.system import EVERYTHING
 
 
 def test_two_versions_beside_one_another_lose_and_double_nothing(system, channel):

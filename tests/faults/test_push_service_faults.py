@@ -4,8 +4,8 @@ import time
 
 from notifications_app.pipeline import breakers
 from tests.faults.exactness import assert_exact, called_again, codes, outcomes
+from tests.faults.processes import PLATFORMS, until
 from tests.faults.support import audience, end_time, many, meanwhile, seconds_taken, status
-from tests.faults.system import PLATFORMS, until
 
 OPEN = "pushsvc:breaker:open"
 # Each fault happens once, then the push service works again: (mode, options) by sandbox.

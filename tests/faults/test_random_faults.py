@@ -5,8 +5,8 @@ import signal
 
 from tests.faults import broker, database
 from tests.faults.exactness import assert_exact
+from tests.faults.processes import EVERYTHING, PLATFORMS, until
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
-from tests.faults.system import EVERYTHING, PLATFORMS, until
 
 PERSONAL = {"body": "{{ platform }}, {{ name | default: 'you' }}", "personalize": True}
 

@@ -9,8 +9,8 @@ from uuid import uuid4
 from django.conf import settings
 
 from tests.faults.exactness import assert_exact, codes, wait_ended
+from tests.faults.processes import EVERYTHING, PLATFORMS, until
 from tests.faults.support import audience, is_planned, many, requests, send_later, status
-from tests.faults.system import EVERYTHING, PLATFORMS, until
 
 
 def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, tmp_path):

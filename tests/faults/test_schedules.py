@@ -6,6 +6,7 @@ import pytest
 
 from tests.faults import broker
 from tests.faults.exactness import assert_exact, wait_ended
+from tests.faults.processes import PLATFORMS, until
 from tests.faults.support import (
     audience,
     fall_due,
@@ -15,7 +16,6 @@ from tests.faults.support import (
     send_later,
     wait_at_random,
 )
-from tests.faults.system import PLATFORMS, until
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 from tests.faults import settings as shortened
 from tests.faults.exactness import assert_exact, called_again, codes, outcomes, wait_ended
+from tests.faults.processes import until
 from tests.faults.support import end_time, many, seconds_taken, status
-from tests.faults.system import until
 
 YEAR = 365 * 24 * 3600
 ANSWERS = [

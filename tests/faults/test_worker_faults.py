@@ -10,8 +10,9 @@ import psutil
 import pytest
 
 from tests.faults.exactness import assert_exact, got, outcomes, wait_ended
+from tests.faults.processes import DELIVERING, PLATFORMS, until
 from tests.faults.support import audience, await_part, each_in_the_middle, many
-from tests.faults.system import DELIVERING, PLATFORMS, most_repeats, until
+from tests.faults.system import most_repeats
 
 QUICK = {"FAULTS_LEASE_SECONDS": "8", "FAULTS_CALL_SECONDS": "3"}
 

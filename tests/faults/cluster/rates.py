@@ -19,7 +19,7 @@ from bench.sink import find_nginx, running_sink
 from bench.work import make_work
 from tests.faults.cluster import network
 from tests.faults.cluster.system import HOSTS, WORKERS, Cluster, make_network
-from tests.faults.system import until
+from tests.faults.processes import until
 
 _COUNTS = (1, 2, 4)
 _FEW = 400

@@ -19,7 +19,8 @@ from pushsvc.local.supervisor.http import Origin, UnreachableError
 from tests import forked, leftovers
 from tests.faults.cluster.network import SUBNET, Network
 from tests.faults.engines.engine import Engine
-from tests.faults.system import EVERYTHING, System
+from tests.faults.processes import EVERYTHING
+from tests.faults.system import System
 
 WEBS = ("web1", "web2")
 PLANNERS = ("plan1", "plan2")

@@ -6,6 +6,7 @@ from datetime import UTC
 import pytest
 
 from tests.faults.exactness import assert_exact
+from tests.faults.processes import PLATFORMS, until
 from tests.faults.support import (
     audience,
     await_part,
@@ -14,7 +15,6 @@ from tests.faults.support import (
     requests,
     under_load,
 )
-from tests.faults.system import PLATFORMS, until
 
 _CUT_SECONDS = 4.0  # less than a call may take
 _LOST = ("w1", "w2")  # others serve each platform, too

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from tests import forked
 from tests.faults.exactness import assert_exact
-from tests.faults.system import WORKERS
+from tests.faults.processes import WORKERS
 
 _PATIENCE = 60  # seconds, of a client: half of what PgBouncer lets a request wait by default
 
