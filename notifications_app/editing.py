@@ -17,7 +17,7 @@ from notifications_app.content import (
     SendRequest,
     TargetId,
 )
-from notifications_app.errors import NotCombinable, NotEditable, Outdated, StillSending
+from notifications_app.errors import NotCombinable, NotEditable, StillSending
 from notifications_app.models import Batch, Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.pipeline.halting import time_to_live
@@ -31,7 +31,7 @@ from notifications_app.send_schema import read_edit
 from notifications_app.services import targets_store
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
-from pushsvc.common.errors import NotFound
+from pushsvc.common.errors import NotFound, Outdated
 from pushsvc.common.store import sql
 
 # What of a notification that is being sent can be changed while it is paused.

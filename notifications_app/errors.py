@@ -36,16 +36,6 @@ class TemplateNameTaken(Conflict):
     detail = "Another template of the channel has this name."
 
 
-class Outdated(Conflict):
-    """What a page of the console shows in a form became another one meanwhile."""
-
-    def __init__(self, how: str = "changed") -> None:
-        super().__init__(
-            f"It was {how} after you opened this page. The form shows what you wrote: saving it"
-            " again replaces what was changed."
-        )
-
-
 class CategoryRequired(Invalid):
     """The channel's sends to everybody or to a rule must name a category."""
 

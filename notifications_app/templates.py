@@ -12,9 +12,9 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content import REMOVABLE_FIELDS
-from notifications_app.errors import Outdated, TemplateNameTaken, TemplateNotFound
+from notifications_app.errors import TemplateNameTaken, TemplateNotFound
 from notifications_app.models import MAX_TEMPLATE_NAME, Template
-from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.errors import Fault, Invalid, NotFound, Outdated
 from pushsvc.common.http.fields import Id, StrictSerializer
 from pushsvc.common.store import sql
 

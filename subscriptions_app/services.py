@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import Fault, Invalid, Outdated
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
@@ -128,16 +128,21 @@ def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
     return segment
 
 
-def segment_update(*, channel_id: UUID, segment_id: UUID, name: str, rule: object) -> Segment:
+def segment_update(
+    *, channel_id: UUID, segment_id: UUID, name: str, rule: object, seen: str | None = None
+) -> Segment:
     """Changes the segment, also for pending notifications. Those in progress do not change.
 
-    Safe to repeat. Raises NotFound, Invalid, NotificationNotFound and SegmentNameTaken.
+    Safe to repeat. Raises NotFound, Invalid, NotificationNotFound and SegmentNameTaken, and
+    Outdated if `seen`, a version, is not the segment's.
     """
     fields = _segment_fields(channel_id, name, rule)
     with sql.unless_taken(SegmentNameTaken):
         segment = selectors.segment_locked(
             channel_id=channel_id, segment_id=segment_id, to_edit=True
         )
+        if seen is not None and seen != segment.version:
+            raise Outdated
         before = audit.fields_of(segment)
         Segment.objects.filter(pk=segment.pk).update(**fields, updated_at=Now())
         segment.refresh_from_db()

@@ -9,6 +9,7 @@ from django.urls import reverse
 from rest_framework.exceptions import ValidationError
 from typing_extensions import override
 
+from channels_app.console.pages import own_or_404
 from channels_app.models import Role
 from notifications_app.admin.compose_audience import audiences_of, rule_faults_of
 from notifications_app.admin.compose_choices import choices_of, segments_for
@@ -19,8 +20,9 @@ from notifications_app.admin.compose_personal import personal_context
 from notifications_app.admin.compose_sections import sections_of
 from notifications_app.admin.page import OneNotification
 from notifications_app.editing import edit_version, notification_edit
-from notifications_app.errors import NotEditable, Outdated, StillSending
-from pushsvc.common.errors import Fault, Invalid
+from notifications_app.errors import NotEditable, StillSending
+from notifications_app.models import Notification
+from pushsvc.common.errors import Fault, Invalid, Outdated
 from pushsvc.common.http.drf import faults_of
 from subscriptions_app.admin.conditions import builder_context
 
@@ -53,7 +55,7 @@ class EditPage(OneNotification):
         except StillSending as error:
             return self._shown(form, [Fault("", error.code, error.detail)])
         except Outdated as error:
-            self.notification.refresh_from_db()
+            self.notification = own_or_404(Notification, request, self.notification.pk)
             self.version = edit_version(self.notification)
             if self._is_editable():
                 return self._shown(form, [Fault("", error.code, error.detail)])

@@ -22,7 +22,7 @@ from notifications_app.admin.sender import compose_url
 from notifications_app.admin.template_form import content_of, form_of, read_template
 from notifications_app.content import SendRequest
 from notifications_app.drafts import draft_create
-from notifications_app.errors import Outdated, TemplateNameTaken
+from notifications_app.errors import TemplateNameTaken
 from notifications_app.models import MAX_TEMPLATE_NAME, Notification, Template
 from notifications_app.templates import (
     template_create,
@@ -30,7 +30,7 @@ from notifications_app.templates import (
     template_page,
     template_update,
 )
-from pushsvc.common.errors import Fault, Invalid, PushsvcError
+from pushsvc.common.errors import Fault, Invalid, Outdated, PushsvcError
 from pushsvc.common.ids import parse_number
 from subscriptions_app.sizes import attribute_names
 
@@ -172,7 +172,7 @@ class TemplatePage(_OfTemplate, _WritingPage):
         try:
             return template_update(**self.named, name=name, content=content, seen=self.version)
         except Outdated:
-            self.template.refresh_from_db()
+            self.template = own_or_404(Template, self.request, self.template.pk)
             self.version = self.template.version
             raise
 

@@ -147,6 +147,16 @@ class Conflict(PushsvcError):
     detail = "The present state does not allow this."
 
 
+class Outdated(Conflict):
+    """What a page of the console shows in a form became another one meanwhile."""
+
+    def __init__(self, how: str = "changed") -> None:
+        super().__init__(
+            f"It was {how} after you opened this page. The form shows what you wrote: saving it"
+            " again replaces what was changed."
+        )
+
+
 class BodyTooLarge(PushsvcError):
     status = 413
     code = "body_too_large"

@@ -14,7 +14,7 @@ from channels_app.console.lists import ChannelFilter, ScopedAdmin
 from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
-from pushsvc.common.errors import Fault, Invalid, PushsvcError
+from pushsvc.common.errors import Fault, Invalid, Outdated, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import Platform
 from subscriptions_app.admin.conditions import builder_context
@@ -140,23 +140,31 @@ class NewSegmentPage(BuilderPage):
 class SegmentPage(BuilderPage):
     title = "Segment"
     segment: Segment
+    version: str  # that the user sees or saw
 
     @override
     def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
         self.segment = own_or_404(Segment, request, kwargs["segment_id"])
+        self.version = self.segment.version
         return self.segment.channel
 
     @override
     def save(self, name: str, rule: object) -> Segment:
-        return segment_update(
-            channel_id=self.channel.pk, segment_id=self.segment.pk, name=name, rule=rule
-        )
+        self.version = self.request.POST.get("version", "")
+        own = {"channel_id": self.channel.pk, "segment_id": self.segment.pk}
+        try:
+            return segment_update(**own, name=name, rule=rule, seen=self.version)
+        except Outdated:
+            self.segment = own_or_404(Segment, self.request, self.segment.pk)
+            self.version = self.segment.version
+            raise
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs.setdefault("name", self.segment.name)
         kwargs.setdefault("rule", self.segment.rule)
-        return super().get_context_data(segment=self.segment, heading=self.segment.name, **kwargs)
+        own = {"segment": self.segment, "heading": self.segment.name, "version": self.version}
+        return super().get_context_data(**own, **kwargs)
 
 
 class PreviewPage(ChannelPage):

@@ -33,6 +33,11 @@ class Segment(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def version(self) -> str:
+        """Another one after each change."""
+        return self.updated_at.isoformat()
+
 
 class TestDevice(models.Model):
     """A device on which staff look at notifications before they send them, with a name for people.

@@ -2,11 +2,15 @@
 superuser."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
 
@@ -49,6 +53,26 @@ def said(answer):
     """The text of the page, without what differs between two requests."""
     page = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", answer.content.decode())
     return answer.status_code, re.sub(r'value="[\w-]*"', "", page), sorted(answer.headers)
+
+
+@contextmanager
+def deleted_after_its_lock(row: Model) -> Iterator[None]:
+    """Somebody deletes the row after a request has locked and released it, and before the request
+    reads it again."""
+    table = f'FROM "{row._meta.db_table}"'
+    was_locked = is_deleted = False
+
+    def run(execute, statement, *arguments):
+        nonlocal was_locked, is_deleted
+        if was_locked and not is_deleted and statement.startswith("SELECT") and table in statement:
+            is_deleted = True
+            type(row)._default_manager.filter(pk=row.pk).delete()
+        was_locked |= table in statement and "UPDATE" in statement
+        return execute(statement, *arguments)
+
+    with connection.execute_wrapper(run):
+        yield
+    assert is_deleted
 
 
 def make_root() -> User:

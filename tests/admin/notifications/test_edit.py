@@ -12,7 +12,7 @@ from notifications_app.models import Notification
 from subscriptions_app.services import segment_create
 from tests.admin.notifications.composing import shown_in
 from tests.admin.notifications.test_actions import running, scheduled
-from tests.admin.support import signed_in
+from tests.admin.support import deleted_after_its_lock, signed_in
 
 TEXTS = {"title": "Bakery", "body": "Fresh\r\nbread", "url": "https://shop.example/"}
 DUE = datetime(2031, 3, 14, 9, 30, 17, 250_000, tzinfo=UTC)
@@ -73,6 +73,13 @@ def test_nobody_replaces_a_colleagues_edit_unseen(sender, alice):
     assert (again["title"], again["body"]) == ("Old", "Mine")
     assert sender.post(path_of(notification), again).status_code == 302
     assert Notification.objects.get(pk=notification.pk).body == "Mine"
+
+
+def test_what_is_deleted_while_its_form_is_refused_is_not_found(sender, alice):
+    notification = scheduled(alice.channel)
+    form = form_of(sender, notification) | {"version": "another"}
+    with deleted_after_its_lock(notification):
+        assert sender.post(path_of(notification), form).status_code == 404
 
 
 def test_a_form_to_which_a_language_was_added_is_as_old_as_before(sender, alice):

@@ -12,7 +12,7 @@ from notifications_app import drafts
 from notifications_app.admin import templates
 from notifications_app.models import Draft, Notification, Template
 from tests.admin.notifications.composing import COMPOSE, send, shown_in, written
-from tests.admin.support import signed_in
+from tests.admin.support import deleted_after_its_lock, signed_in
 from tests.api.support import NOWHERE
 from tests.factories import make_sent_notification, make_template
 
@@ -204,6 +204,13 @@ def test_a_template_that_was_deleted_meanwhile_is_not_found(alice, editor):
     path, form = at("edit", template), opened(editor, template)
     template.delete()
     assert editor.post(path, form).status_code == 404
+
+
+def test_a_template_that_is_deleted_while_its_form_is_refused_is_not_found(alice, editor):
+    template = make_template(alice.channel)
+    form = opened(editor, template) | {"version": "another"}
+    with deleted_after_its_lock(template):
+        assert editor.post(at("edit", template), form).status_code == 404
 
 
 # --- the list -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from subscriptions_app.models import Segment
 from subscriptions_app.services import segment_create
-from tests.admin.support import signed_in
+from tests.admin.support import deleted_after_its_lock, signed_in
 from tests.factories import add_crowd, make_sent_notification
 
 PRO = {"all": [{"attribute": "plan", "operator": "eq", "value": "pro"}]}
@@ -29,6 +29,14 @@ def preview(client, house, rule):
     return client.post(address, {"rule": json.dumps(rule)})
 
 
+def opened(client, segment):
+    """The version that the segment's form has."""
+    page = client.get(page_of(segment))
+    version = page.context["version"]
+    assert f'name="version" value="{version}"' in page.content.decode()
+    return {"version": version}
+
+
 @pytest.fixture
 def pro(alice):
     return segment_create(channel=alice.channel, name="Pro", rule=PRO)
@@ -39,11 +47,40 @@ def test_a_manager_builds_a_segment_and_changes_it(alice):
 
     answer = client.post(new(alice), {"name": "Pro", "rule": json.dumps(PRO)})
     made = Segment.objects.get()
-    client.post(page_of(made), {"name": "Older", "rule": json.dumps(OVER_30)})
+    client.post(
+        page_of(made), opened(client, made) | {"name": "Older", "rule": json.dumps(OVER_30)}
+    )
 
     assert answer.url == page_of(made)
     made.refresh_from_db()
     assert (made.channel, made.name, made.rule) == (alice.channel, "Older", OVER_30)
+
+
+def test_a_change_that_somebody_else_made_meanwhile_is_told_and_then_replaced(alice, pro):
+    one, other = (signed_in(alice.members[role]) for role in ("manager", "editor"))
+    seen = opened(one, pro)
+    theirs = opened(other, pro) | {"name": "Theirs", "rule": json.dumps(OVER_30)}
+    assert other.post(page_of(pro), theirs).status_code == 302
+
+    mine = {"name": "Mine", "rule": json.dumps(PRO)}
+    refused = one.post(page_of(pro), mine | seen)
+
+    assert refused.status_code == 400
+    assert "It was changed after you opened this page." in refused.content.decode()
+    assert (refused.context["name"], refused.context["known"]["rule"]) == ("Mine", PRO)
+    pro.refresh_from_db()
+    assert (pro.name, pro.rule) == ("Theirs", OVER_30)
+    again = one.post(page_of(pro), mine | {"version": refused.context["version"]})
+    assert again.status_code == 302
+    pro.refresh_from_db()
+    assert (pro.name, pro.rule) == ("Mine", PRO)
+
+
+def test_a_segment_that_is_deleted_while_its_form_is_refused_is_not_found(alice, pro):
+    client = signed_in(alice.members["manager"])
+    form = {"name": "Mine", "rule": json.dumps(PRO), "version": "another"}
+    with deleted_after_its_lock(pro):
+        assert client.post(page_of(pro), form).status_code == 404
 
 
 @pytest.mark.parametrize("rule", [json.dumps(BAD), "", "no json", "[" * 5_000])
@@ -155,7 +192,8 @@ def test_an_editor_creates_and_edits_segments_but_cannot_delete_them(alice, pro)
     client = signed_in(alice.members["editor"])
 
     client.post(new(alice), {"name": "Mine", "rule": json.dumps(PRO)})
-    client.post(page_of(pro), {"name": "Paid", "rule": json.dumps(PRO)})
+    paid = {"name": "Paid", "rule": json.dumps(PRO)}
+    client.post(page_of(pro), opened(client, pro) | paid)
     assert set(Segment.objects.values_list("name", flat=True)) == {"Mine", "Paid"}
 
     page = client.get(page_of(pro)).content.decode()
