@@ -34,7 +34,6 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
 
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
-    "unfold.contrib.filters",
     "pushsvc.common.console.apps.ConsoleConfig",  # the admin
     "django.contrib.auth",
     "django.contrib.contenttypes",

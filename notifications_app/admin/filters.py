@@ -4,7 +4,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
@@ -102,23 +101,14 @@ class OutcomeFilter(DropdownFilter):
         )
 
 
-class _DateForm(forms.Form):
-    """The form that the theme shows for a filter: here a field for a date."""
-
-    def __init__(self, *, name: str, label: str, data: Any, **_: Any) -> None:
-        super().__init__(data)
-        widget = forms.DateInput(attrs={"type": "date", "class": "ps-input"})
-        self.fields[name] = forms.CharField(label=label, widget=widget, required=False)
-
-
 class _DateFilter(DropdownFilter):
     """By the UTC day on which notifications are or were due."""
 
-    form_class = _DateForm
+    template = "console/parts/filter_day.html"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "Any day")]  # the theme shows no filter without choices
+        return [("", "Any day")]  # the admin shows no filter without choices
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -1,5 +1,6 @@
-"""Base classes of the console's pages. Only this module and site.py import the theme."""
+"""Base classes of the console's pages. Only this module, rows.py and site.py import the theme."""
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
@@ -14,18 +15,20 @@ from django.forms import Media
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from typing_extensions import override
+from unfold.templatetags.unfold_list import result_headers
+
+from pushsvc.common.console.rows import rows_of
 
 if TYPE_CHECKING:  # the theme has no types, so the classes that it extends stand for its own
     ThemedModelAdmin = admin.ModelAdmin[Any]
-    DropdownFilter = admin.SimpleListFilter
     SignInForm = AdminAuthenticationForm
     AnyPaginator = Paginator[Any]
     ThemedChangeList = ChangeList
 else:
     AnyPaginator = Paginator
     from unfold.admin import ModelAdmin as ThemedModelAdmin
-    from unfold.contrib.filters.admin import DropdownFilter
     from unfold.forms import AuthenticationForm as SignInForm
     from unfold.views import ChangeList as ThemedChangeList
 
@@ -61,9 +64,28 @@ class BoundedPaginator(AnyPaginator):
         return self.count >= self.most_rows
 
 
+class DropdownFilter(admin.SimpleListFilter):
+    """A filter with choices, as `lookups` names them."""
+
+    template = "console/parts/filter.html"
+
+    @override
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        chosen = self.value() or ""
+        for value, title in [("", "All"), *self.lookup_choices]:
+            yield {"value": value, "display": title, "selected": value == chosen}
+
+
 class _List(ThemedChangeList):
     model_admin: "ModelAdmin"
     missing_role = ""
+
+    @cached_property
+    def headers(self) -> list[dict[str, Any]]:
+        return list(result_headers(self))
+
+    def rows(self) -> Iterator[SafeString]:
+        return rows_of(self, [header["text"] for header in self.headers])
 
     @property
     def is_narrowed(self) -> bool:
