@@ -137,6 +137,10 @@ class OwnPasswordPage(OwnPage, FormPage):
     form_class = OwnPasswordForm
 
     @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(offers_links=mails.is_on(), **kwargs)
+
+    @override
     def accept(self, form: OwnPasswordForm) -> HttpResponseBase:
         try:
             # One transaction, so that a code is used up only if the password is changed.

@@ -12,6 +12,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from channels_app.models import Account
 from channels_app.sign_in import two_step
 from channels_app.sign_in.passwords import set_password_path
+from pushsvc.common.mail_server import MailServer
 from tests.admin.sign_in.test_otp import code_of, sign_in, turned_on
 from tests.admin.support import PASSWORD, signed_in
 
@@ -117,6 +118,26 @@ def test_changing_the_password_ends_the_users_other_sessions(alice):
     assert User.objects.get(pk=viewer.pk).check_password(NEW_PASSWORD)
     assert here.get("/admin/").status_code == 200
     assert elsewhere.get("/admin/").status_code == 302
+
+
+def test_only_users_who_have_a_password_are_asked_for_it(alice, settings):
+    viewer = alice.members["viewer"]
+    client = signed_in(viewer)
+    assert "Current password" in client.get("/admin/password_change/").content.decode()
+    viewer.set_unusable_password()
+    viewer.save()
+    client = signed_in(viewer)
+
+    for server, way in (
+        (None, "ask an owner"),
+        (MailServer.parse("smtp://127.0.0.1?tls=off"), "Forgot your password?"),
+    ):
+        settings.MAIL_SERVER = server
+        page = client.get("/admin/password_change/").content.decode()
+        assert "You have no password" in page
+        assert way in page
+        assert "Current password" not in page
+    assert own_password(client).status_code == 400
 
 
 @pytest.mark.parametrize(
