@@ -315,13 +315,9 @@ def test_a_device_that_takes_one_message_and_is_gone_for_another_expires(channel
         expires_as_of=subscription.registered_at,
     )
 
-    outcomes.record([first, second], [Transition(**_fields(taken, proves=True)), gone])
+    outcomes.record([first, second], [taken._replace(proves=True), gone])
 
     assert not support.is_active(subscription)
-
-
-def _fields(transition, **changed):
-    return {name: getattr(transition, name) for name in transition.__slots__} | changed
 
 
 class Killed(BaseException):
