@@ -157,11 +157,6 @@ class BatchQuerySet(StateQuerySet[Row]):
         """Those whose notification is neither paused nor stopped."""
         return self.filter(plan__halted_at__isnull=True)
 
-    def with_halt(self) -> Self:
-        """Each has `is_halted`: whether its notification is paused or stopped."""
-        is_paused = Q(notification__paused_at__isnull=False)
-        return self.annotate(is_halted=is_paused | Q(notification__stopped_at__isnull=False))
-
     def idle(self) -> Self:
         """Those that wait and that no worker holds."""
         return self.filter(status__in=IDLE)

@@ -7,9 +7,9 @@ and hours, subscriptions, counters, hourly rows.
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 import structlog
@@ -37,16 +37,6 @@ class RowsRefused(Exception):
     def __init__(self, batch_ids: Set[int]) -> None:
         super().__init__(batch_ids)
         self.batch_ids = batch_ids
-
-
-class _Changed(NamedTuple):
-    """A delivery row as an UPDATE left it. `attempts`: how many it added."""
-
-    batch_id: int
-    subscription_id: UUID
-    status: int
-    code: str
-    attempts: int
 
 
 def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewal:
@@ -93,8 +83,7 @@ class _Flush:
     def write(self, transitions: Sequence[Transition]) -> None:
         began = time.monotonic()
         with sql.brief_transaction():
-            held = Batch.objects.leased_by(*self._open.values()).with_halt().all_locked()
-            batches: dict[int, Any] = {batch.pk: batch for batch in held}
+            batches = {batch.pk: batch for batch in _locked(self._open.values())}
             if not batches and not self.renewal.done:
                 raise LeaseLost
             done, written = _record(batches, transitions)
@@ -175,6 +164,12 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     transaction.on_commit(partial(metering.bounced, batch, bounced))
 
 
+def _locked(leases: Collection[Lease]) -> Iterable[Any]:
+    """The batches that these leases still hold, locked in the order of their ids."""
+    ids, attempts = ([getattr(each, name) for each in leases] for name in ("batch_id", "attempt"))
+    return Batch.objects.raw(_LOCK, STATES | {"ids": ids, "attempts": attempts})
+
+
 def _record(
     batches: Mapping[int, Batch], transitions: Sequence[Transition]
 ) -> tuple[Set[int], Sequence[Transition]]:
@@ -184,10 +179,8 @@ def _record(
         return frozenset(), ()
     own = [each for each in transitions if each.delivery.batch_id in batches]
     ordered = sorted(own, key=_key)
-    parameters = STATES | _columns(batches, ordered)
-    changed = [_Changed(*row) for row in sql.rows(_UPDATE_DELIVERIES, parameters)]
-    written = {(row.batch_id, row.subscription_id) for row in changed}
-    ours = [each for each in ordered if _key(each) in written]
+    changed = sql.rows(_UPDATE_DELIVERIES, STATES | _columns(batches, ordered))
+    ours = [ordered[place - 1] for (place,) in sorted(changed)]
     gone = [
         GoneSubscription(each.subscription_id, each.expires_as_of, each.code)
         for each in ours
@@ -195,47 +188,62 @@ def _record(
     ]
     # A device that took one message may have refused another.
     proven = {each.subscription_id for each in ours if each.proves} - {each.id for each in gone}
-    done = count(_changes(batches, changed, ours), gone=gone, proven=sorted(proven))
+    done = count(_changes(batches, ours), gone=gone, proven=sorted(proven))
     return done, ours
 
 
-def _changes(
-    batches: Mapping[int, Batch], changed: Sequence[_Changed], written: Sequence[Transition]
-) -> list[BatchChanges]:
+def _changes(batches: Mapping[int, Batch], written: Sequence[Transition]) -> list[BatchChanges]:
     """Of every batch, because also those without a change are to be renewed."""
     ended: dict[int, Counter[tuple[int, str]]] = {pk: Counter() for pk in batches}
     deferred: Counter[int] = Counter()
-    for row in changed:
-        if row.status == DeliveryStatus.WAITING:
-            deferred[row.batch_id] += row.attempts > 0
+    for each in written:
+        if each.status == DeliveryStatus.WAITING:
+            deferred[each.delivery.batch_id] += each.attempts > 0
         else:
-            ended[row.batch_id][row.status, row.code] += 1
+            ended[each.delivery.batch_id][each.status, each.code] += 1
     suspects = Counter(each.delivery.batch_id for each in written if each.is_suspect)
     return [
         BatchChanges(batch, ended[pk], deferred[pk], suspects[pk]) for pk, batch in batches.items()
     ]
 
 
-def _key(transition: Transition) -> tuple[int, UUID]:
-    return transition.delivery.batch_id, transition.subscription_id
+def _key(transition: Transition) -> tuple[int, int]:
+    """In the order of the database. Python compares numbers ten times as fast as ids."""
+    return transition.delivery.batch_id, transition.delivery.subscription_id.int
 
 
 def _columns(batches: Mapping[int, Batch], transitions: Sequence[Transition]) -> dict[str, object]:
     batch_ids = [each.delivery.batch_id for each in transitions]
+    notification_ids = {pk: batch.notification_id.hex for pk, batch in batches.items()}
     return {
-        "notifications": [batches[pk].notification_id for pk in batch_ids],
-        "batches": batch_ids,
+        "notifications": sql.array(notification_ids[pk] for pk in batch_ids),
+        "batches": sql.array(map(str, batch_ids)),
         "batch_ids": sorted(set(batch_ids)),
-        "ids": [each.subscription_id for each in transitions],
-        "statuses": [int(each.status) for each in transitions],
+        "ids": sql.array(each.subscription_id.hex for each in transitions),
+        "statuses": sql.array(str(int(each.status)) for each in transitions),
         # NULL for most: psycopg quotes empty texts one by one.
         "codes": [each.code or None for each in transitions],
         "details": [each.detail[:200] or None for each in transitions],
         "due": [each.due_at for each in transitions],
-        "attempts": [each.attempts for each in transitions],
-        "seen_attempts": [each.delivery.attempts for each in transitions],
+        "attempts": sql.array(str(each.attempts) for each in transitions),
+        "seen_attempts": sql.array(str(each.delivery.attempts) for each in transitions),
     }
 
+
+# In SQL, because the ORM takes as long to compile it as the database to lock. `is_halted`: whether
+# the notification is paused or stopped.
+_LOCK = """
+SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.push_service,
+  batch.recipient_count, batch.delivered_count, batch.bounced_count,
+  notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted
+FROM notifications_app_batch batch
+JOIN unnest(%(ids)s::bigint[], %(attempts)s::int[]) AS lease (batch_id, attempt)
+  ON lease.batch_id = batch.id AND lease.attempt = batch.attempt
+JOIN notifications_app_notification notification ON notification.id = batch.notification_id
+WHERE batch.status = %(batch_leased)s
+ORDER BY batch.id
+FOR NO KEY UPDATE OF batch
+"""
 
 # In SQL, because the ORM can neither join an update with values nor return rows from it. A row is
 # changed only if its attempts are those that were read: a deferral is counted once, even if it is
@@ -256,13 +264,13 @@ SET status = transition.status, code = coalesce(transition.code, ''),
 FROM unnest(%(notifications)s::uuid[], %(batches)s::bigint[], %(ids)s::uuid[],
             %(statuses)s::smallint[], %(codes)s::text[], %(details)s::text[],
             %(due)s::timestamptz[], %(attempts)s::smallint[], %(seen_attempts)s::smallint[])
+  WITH ORDINALITY
   AS transition (notification_id, batch_id, subscription_id, status, code, detail, due_at, attempts,
-                 seen_attempts)
+                 seen_attempts, place)
 WHERE delivery.batch_id = ANY(%(batch_ids)s::bigint[]) AND delivery.status = %(delivery_waiting)s
   AND delivery.notification_id = transition.notification_id
   AND delivery.subscription_id = transition.subscription_id
   AND delivery.batch_id = transition.batch_id
   AND delivery.attempts = transition.seen_attempts
-RETURNING delivery.batch_id, delivery.subscription_id, delivery.status, delivery.code,
-  transition.attempts
+RETURNING transition.place
 """

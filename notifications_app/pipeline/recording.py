@@ -181,5 +181,6 @@ class Recorder:
 def _counts(changes: Sequence[Transition]) -> dict[str, object]:
     """How many recipients were delivered, bounced and left waiting, and the codes of the latter
     two."""
-    statuses = Counter(change.status.name.lower() for change in changes)
-    return {**statuses, "codes": dict(Counter(change.code for change in changes if change.code))}
+    statuses = Counter(change.status for change in changes)
+    counted = {status.name.lower(): count for status, count in statuses.items()}
+    return {**counted, "codes": dict(Counter(change.code for change in changes if change.code))}

@@ -10,8 +10,9 @@ import time
 from collections import OrderedDict
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from hashlib import sha1
 from typing import Any, Final, NamedTuple, Self
-from uuid import uuid5
+from uuid import UUID
 
 from aioapns import NotificationRequest, PushType
 from hpack import HeaderTuple, NeverIndexedHeaderTuple
@@ -108,20 +109,41 @@ def build_request(
     """
     if not _DEVICE_TOKEN.fullmatch(target.address):
         raise MalformedTokenError
-    collapse_id = message.content.topic or str(message.notification_id)
-    if not (_FIELD.fullmatch(collapse_id) and _FIELD.fullmatch(app_key.topic)):
+    collapse_id = _collapse_id(message.common or message)
+    if not _is_field(app_key.topic):
         raise MalformedFieldError
     encoded: Any = payload(message, target.token)
     return NotificationRequest(
         target.address,
         encoded,
-        notification_id=str(uuid5(message.notification_id, str(target.subscription_id))),
+        notification_id=_request_id(message.notification_id, target.subscription_id),
         time_to_live=message.time_to_live(now),
         priority=PRIORITIES[message.content.urgency],
         collapse_key=collapse_id,
         push_type=PushType.ALERT,
         apns_topic=app_key.topic,
     )
+
+
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _collapse_id(message: Message) -> str:
+    collapse_id = message.content.topic or str(message.notification_id)
+    if not _is_field(collapse_id):
+        raise MalformedFieldError
+    return collapse_id
+
+
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _is_field(text: str) -> bool:
+    return bool(_FIELD.fullmatch(text))
+
+
+def _request_id(notification_id: UUID, subscription_id: UUID) -> str:
+    """As `str(uuid5(notification_id, str(subscription_id)))`, which takes four times as long."""
+    named = notification_id.bytes + str(subscription_id).encode()
+    digits = sha1(named, usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
 def encode(

@@ -1,7 +1,7 @@
 import json
 import time
 from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 from aioapns import PushType
@@ -184,6 +184,14 @@ def test_the_apns_id_is_the_same_in_every_attempt_and_differs_between_deliveries
     assert sent(other)[0]["apns-id"] != first
     assert sent(message, target(subscription_id=uuid4()))[0]["apns-id"] != first
     assert str(UUID(first)) == first
+
+
+@given(st.uuids(), st.uuids())
+def test_the_apns_id_is_a_uuid_of_version_5(notification_id, subscription_id):
+    """Versions before sent it, and an attempt may follow one of theirs."""
+    message = make_message(notification_id=notification_id)
+    headers, _ = sent(message, target(subscription_id=subscription_id))
+    assert headers["apns-id"] == str(uuid5(notification_id, str(subscription_id)))
 
 
 @pytest.mark.parametrize("text", ["", "xyz", "a1/../../secret", "a1 ", "a1\n", "ä1", "a" * 201])
