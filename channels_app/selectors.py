@@ -227,8 +227,8 @@ def installation_totals() -> ChannelTotals:
 
 def _added_up(shares: QuerySet[ChannelCounter]) -> ChannelTotals:
     names = list(ChannelTotals.__dataclass_fields__)
-    sums = shares.aggregate(**{name: Sum(name, default=0) for name in names})
-    return ChannelTotals(**{name: int(total) for name, total in sums.items()})
+    sums = shares.aggregate(**{name: Sum(name) for name in names})
+    return ChannelTotals(**{name: int(total or 0) for name, total in sums.items()})
 
 
 def stored_subscriptions(channel_id: UUID) -> StoredSubscriptions:

@@ -1,7 +1,7 @@
 """Charts: what one is made of, and those of the dashboard. Independent of requests."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -37,6 +37,11 @@ class Chart:
         """A rate of 0 is data, a sum of 0 is not."""
         values = [value for line in self.lines for value in line.values]
         return any(value is not None for value in values) if self.unit else any(values)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As a value of JSON. The numbers are not copied, as `asdict` would."""
+        return {**vars(self), "lines": [vars(line) for line in self.lines]}
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:
@@ -83,7 +88,7 @@ class Charts:
     @property
     def for_script(self) -> dict[str, Any]:
         starts = [each if isinstance(each, int) else each.isoformat() for each in self.starts]
-        return {"unit": self.unit, "starts": starts, "charts": [asdict(c) for c in self.charts]}
+        return {"unit": self.unit, "starts": starts, "charts": [each.plain for each in self.charts]}
 
 
 def charts_of(statistics: Statistics) -> Charts:

@@ -1,7 +1,7 @@
 """Statistics of channels: sums of hourly rows and counters, never counts of large tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -34,7 +34,12 @@ class Outcomes:
     clicked: int = 0
 
     def __add__(self, other: "Outcomes") -> "Outcomes":
-        return Outcomes(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        return Outcomes(
+            self.recipients + other.recipients,
+            self.delivered + other.delivered,
+            self.bounced + other.bounced,
+            self.clicked + other.clicked,
+        )
 
     @property
     def delivered_share(self) -> float | None:
