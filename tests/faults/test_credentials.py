@@ -4,7 +4,13 @@ import pytest
 
 from tests.faults.exactness import active, assert_exact, codes
 from tests.faults.processes import until
-from tests.faults.support import audience, each_in_the_middle, end_time, many, requests
+from tests.faults.support import (
+    assert_called_once,
+    audience,
+    each_in_the_middle,
+    end_time,
+    many,
+)
 
 PHONES = ("android", "ios")
 
@@ -79,7 +85,7 @@ def test_an_audience_of_another_project_or_environment_stays_active(system, chan
     for platform in PHONES:  # staff see the reason
         told = [each for each in system.fields("expiry.withheld") if each["platform"] == platform]
         assert [each["devices"] for each in told] == [many(100)]
-    assert requests(channel) == 2 * many(120)
+    assert_called_once(channel, 2 * many(120))
 
 
 def _open(channel):

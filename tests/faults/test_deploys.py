@@ -6,6 +6,7 @@ import time
 from tests.faults.exactness import assert_exact, stored
 from tests.faults.processes import EVERYTHING, PLATFORMS, until
 from tests.faults.support import (
+    assert_called_once,
     audience,
     await_part,
     each_in_the_middle,
@@ -22,7 +23,7 @@ def test_a_deploy_under_load_loses_and_doubles_nothing(system, channel):
             system.replace(name)
     assert_exact(channel, notifications)
     assert stored(channel) == set(notifications)
-    assert requests(channel) == len(notifications) * len(channel.devices)
+    assert_called_once(channel, len(notifications) * len(channel.devices))
 
 
 def test_workers_that_are_told_to_stop_hand_back_unsent_recipients(system, channel):
@@ -41,7 +42,7 @@ def test_workers_that_are_told_to_stop_hand_back_unsent_recipients(system, chann
     assert 0 < requests(channel) < len(pairs)
     system.run_all()
     assert_exact(channel, [notification])
-    assert requests(channel) == len(pairs)
+    assert_called_once(channel, len(pairs))
 
 
 def test_a_beat_that_waits_for_the_database_ends_when_it_is_told_to(system):

@@ -5,7 +5,12 @@ from pathlib import Path
 
 from tests.faults.exactness import assert_exact, stored
 from tests.faults.processes import EVERYTHING
-from tests.faults.support import await_part, requests, under_load
+from tests.faults.support import (
+    assert_called_once,
+    await_part,
+    requests,
+    under_load,
+)
 
 
 def test_two_versions_beside_one_another_lose_and_double_nothing(system, channel):
@@ -18,4 +23,4 @@ def test_two_versions_beside_one_another_lose_and_double_nothing(system, channel
                 system.replace(name, **version)
     assert_exact(channel, notifications)
     assert stored(channel) == set(notifications)
-    assert requests(channel) == len(notifications) * len(channel.devices)
+    assert_called_once(channel, len(notifications) * len(channel.devices))

@@ -10,7 +10,15 @@ from django.conf import settings
 
 from tests.faults.exactness import assert_exact, codes, wait_ended
 from tests.faults.processes import EVERYTHING, PLATFORMS, until
-from tests.faults.support import audience, is_planned, many, requests, send_later, status
+from tests.faults.support import (
+    assert_called_once,
+    audience,
+    is_planned,
+    many,
+    requests,
+    send_later,
+    status,
+)
 
 
 def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, tmp_path):
@@ -37,7 +45,7 @@ def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, 
     assert_exact(channel, [ended, new])
     assert codes(channel, running) == Counter(expired=many(50))
     assert status(channel, ahead) == "pending"
-    assert requests(channel) == before + 3 * many(50)
+    assert_called_once(channel, before + 3 * many(50))
 
 
 def commands_of_the_docs():

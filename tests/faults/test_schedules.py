@@ -8,11 +8,11 @@ from tests.faults import broker
 from tests.faults.exactness import assert_exact, wait_ended
 from tests.faults.processes import PLATFORMS, until
 from tests.faults.support import (
+    assert_called_once,
     audience,
     fall_due,
     lasting,
     many,
-    requests,
     send_later,
     wait_at_random,
 )
@@ -63,7 +63,7 @@ def test_a_cancel_at_the_moment_of_the_tick_either_wins_or_loses(system, channel
     sent = [each for each in notifications if answers[each] == 409]
     wait_ended(channel, sent)
     assert_exact(channel, sent)
-    assert requests(channel) == len(sent) * len(channel.devices)
+    assert_called_once(channel, len(sent) * len(channel.devices))
     for notification in set(notifications) - set(sent):
         assert channel.read(notification)["status"] == "cancelled"
     print(f"{len(sent)} of {len(notifications)} were too late to cancel")  # noqa: T201 (a figure)
