@@ -33,7 +33,7 @@ def choices_of(channel: Channel) -> Mapping[str, Any]:
         "urgencies": _URGENCIES.items(),
         "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
         "limits": {"title": MAX_TITLE, "body": MAX_BODY},
-        "emoji": emoji.groups(),
+        "emoji": emoji.picker(),
         "pauses": pauses_of(
             channel.id, [name for name, enabled in channel.platforms.items() if enabled]
         ),

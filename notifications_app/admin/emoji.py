@@ -6,7 +6,11 @@ them from another host. Their names come from Unicode.
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 
 _GROUPS: Final[Mapping[str, str]] = {
     "Often used": "🎉 🔥 ✨ ⭐ ❤️ 👉 ⏰ 🎁 🛒 💥 📣 ✅ 🚀 👀 💡 🙌",
@@ -36,7 +40,13 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def groups() -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
+@cache
+def picker() -> SafeString:
+    """The buttons of all emoji. Every form has the same, and they are half of its work."""
+    return render_to_string("console/notifications/writing/emoji.html", {"groups": _groups()})
+
+
+def _groups() -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
     """Each group's heading, and its emoji with their names."""
     return [(title, [(one, _name(one)) for one in of.split()]) for title, of in _GROUPS.items()]
 

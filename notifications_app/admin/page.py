@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.functional import cached_property
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
@@ -85,16 +86,20 @@ class OneNotification(ChannelPage):
 class _WithProgress(OneNotification):
     """With its progress as of now."""
 
+    @cached_property
+    def now(self) -> datetime:
+        """By the database's clock: one moment for the whole page."""
+        return sql.now()
+
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        now = sql.now()
-        progress = progress_of(self.notification, now=now)
+        progress = progress_of(self.notification, now=self.now)
         events = events_of(self.notification)
         return super().get_context_data(
             notification=self.notification,
             progress=progress,
             targets=[(name, PLATFORM_NAMES[name]) for name in self.notification.target_platforms],
-            state=state_of(self.notification, now),
+            state=state_of(self.notification, self.now),
             seen=_seen(self.notification),
             shares=_shares(self.notification),
             ended=self.notification.delivered_count + self.notification.bounced_count,
@@ -143,7 +148,7 @@ class NotificationPage(_WithProgress):
             ),
             rule_words=rule_text(notification.rule) if notification.rule else "",
             **named_context(notification),
-            is_log_kept=_is_log_kept(notification, sql.now()),
+            is_log_kept=_is_log_kept(notification, self.now),
             log_days=settings.DELIVERY_RETENTION_DAYS,
             ttl=ttl_words(notification.ttl),
             platform_sections=platforms_of(ComposeForm(extras=flat(notification.extras))),
