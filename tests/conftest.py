@@ -22,6 +22,10 @@ def _fixture_teardown(_case):
 
 
 TransactionTestCase._fixture_teardown = _fixture_teardown  # type: ignore[attr-defined]
+# Django closes the connection after each test that commits, and the next test starts another
+# process of PostgreSQL, which reads the catalog again. So no test may leave settings in its
+# session: SET LOCAL ends with the transaction, and a connection of `in_threads` with its thread.
+TransactionTestCase._should_reload_connections = lambda _case: False  # type: ignore[attr-defined]
 
 
 # Each test client makes the middleware again. WhiteNoise's looks at every static file then, which
