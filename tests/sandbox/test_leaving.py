@@ -6,6 +6,7 @@ import struct
 import time
 
 import pytest
+from h2.exceptions import ProtocolError
 
 from pushsvc.sandbox import running_apns_sandbox, running_sandbox
 from tests.calls import standing_still
@@ -130,6 +131,22 @@ def test_an_answer_is_not_noted_if_the_client_says_goodbye():
         with Provider(apns) as provider:
             assert provider.send(headers_of(device, token_of(apns.key()))).status == 200
             provider.say_goodbye()
+    assert not device.receipts[0].unread
+
+
+@pytest.mark.parametrize("mode", ["reset", "close_after_accept", "garbage"])
+def test_a_connection_that_the_push_service_cuts_is_no_excuse(apns, token, mode):
+    """It cuts it after its answers have arrived, before it asks whether they were read."""
+    device, cutting = apns.register(), apns.register()
+    cutting.behave(mode)
+    with Provider(apns) as provider:
+        assert provider.send(headers_of(apns.register(), token)).status == 200
+        provider.post(headers_of(device, token))
+        until(lambda: is_answered(device))
+        provider.post(headers_of(cutting, token))
+        with pytest.raises((ConnectionError, ProtocolError)):
+            provider.read_to_the_end()
+    until(lambda: apns.open_connection_count == 0)
     assert not device.receipts[0].unread
 
 

@@ -262,7 +262,7 @@ class ApnsConnection(asyncio.Protocol):
         self._h2.send_headers(stream_id, [(":status", str(prepared.answer.status))])
         self._complete(stream_id, prepared)
         self._flush()
-        self._cut_with(self._close)
+        self._cut_with(self._transport.close)
 
     def _reset(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
         connection = self._transport.get_extra_info("socket")
@@ -272,14 +272,14 @@ class ApnsConnection(asyncio.Protocol):
     def _close_after_accept(self, _stream_id: int, prepared: PreparedAnswer) -> None:
         if prepared.receipt and not self._is_ending:
             prepared.receipt.taken = True
-        self._cut_with(self._close)
+        self._cut_with(self._transport.close)
 
     def _write_garbage(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
         self._cut_with(self._write_garbage_and_close)
 
     def _write_garbage_and_close(self) -> None:
         self._transport.write(_GARBAGE)
-        self._close()
+        self._transport.close()
 
     def _cut_with(self, act: Callable[[], None]) -> None:
         """Stops answering, and acts once all earlier answers have arrived. A reset would discard
@@ -293,6 +293,7 @@ class ApnsConnection(asyncio.Protocol):
             loop = asyncio.get_running_loop()
             self._timers.add(loop.call_later(_LOOK_AGAIN_SECONDS, self._cut_once_arrived, act))
         else:
+            self._unconfirmed.forget()
             act()
 
     @property
