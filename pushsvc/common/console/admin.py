@@ -72,7 +72,10 @@ class DropdownFilter(admin.SimpleListFilter):
     @override
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         chosen = self.value() or ""
-        for value, title in [("", "All"), *self.lookup_choices]:
+        offered = [("", "All"), *self.lookup_choices]
+        if chosen not in dict(offered):
+            offered.append((chosen, chosen))  # the list shows only its rows
+        for value, title in offered:
             yield {"value": value, "display": title, "selected": value == chosen}
 
 

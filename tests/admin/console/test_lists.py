@@ -8,8 +8,10 @@ from django.urls import reverse
 from channels_app.models import Membership
 from pushsvc.common.console.admin import BoundedPaginator
 from tests.admin.support import signed_in
+from tests.api.support import NOWHERE
 from tests.factories import add_crowd, make_channel, make_sent_notification
 
+CHANNELS = reverse("admin:channels_app_channel_changelist")
 SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")
 NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
 SEGMENTS = reverse("admin:subscriptions_app_segment_changelist")
@@ -114,6 +116,22 @@ def test_applying_a_filter_keeps_the_others(alice, address, asked):
     fields = Filters(text_of(alice.members["viewer"], address, **asked)).fields
 
     assert {name: value for name, value in fields.items() if value} == asked
+
+
+def test_a_filter_shows_and_keeps_a_value_that_it_does_not_offer(alice):
+    """Such as a channel beyond those that are offered."""
+    asked = {"channel__id__exact": NOWHERE, "show": "tests"}
+
+    fields = Filters(text_of(alice.members["viewer"], NOTIFICATIONS, **asked)).fields
+
+    assert {name: value for name, value in fields.items() if value} == asked
+
+
+def test_a_list_in_the_order_of_two_columns_says_which_is_the_first(alice):
+    owner = alice.members["owner"]
+
+    assert "Sorting priority: 2" in text_of(owner, CHANNELS, o="2.1")
+    assert "Sorting priority" not in text_of(owner, CHANNELS, o="2")
 
 
 @pytest.mark.parametrize(

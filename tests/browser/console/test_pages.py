@@ -220,6 +220,20 @@ def test_side_bar_and_user_menu_work_on_a_phone_with_the_keyboard(console, alice
     expect(link).to_be_hidden()
 
 
+def test_the_filters_of_a_list_open_with_the_keyboard(console, alice):
+    page = console.open("/admin/notifications_app/notification/", alice.members["viewer"])
+    first = page.get_by_label("By channel")
+    expect(first).to_be_hidden()
+
+    press_until(page, "Tab", "it.textContent.startsWith('Filters')")
+    page.keyboard.press("Enter")
+    expect(first).to_be_focused()
+    page.keyboard.press("Escape")
+
+    expect(first).to_be_hidden()
+    expect(page.get_by_role("button", name="Filters", expanded=False)).to_be_focused()
+
+
 def test_the_chosen_colours_stay_on_the_next_page(console, alice):
     user = alice.members["viewer"]
     page = console.open("/admin/", user, color_scheme="light")
