@@ -138,7 +138,7 @@ class OwnPasswordPage(OwnPage, FormPage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(offers_links=mails.is_on(), **kwargs)
+        return super().get_context_data(gets_mail=mails.is_on() and bool(self.user.email), **kwargs)
 
     @override
     def accept(self, form: OwnPasswordForm) -> HttpResponseBase:
