@@ -289,7 +289,7 @@
   $("select#channel")?.addEventListener("change", async (event) => {
     await drafts.save();
     const draft = $("[name=draft]").value;
-    const isSaved = $("#save-state").dataset.tone === "good";
+    const isSaved = $("#save-state").dataset.tone !== "bad";
     location.search = new URLSearchParams(isSaved ? { draft } : { channel: event.target.value });
   });
   // Back from the tab in which a test device was added, it is offered here.

@@ -26,6 +26,7 @@
 
     function saveSoon() {
       keep();
+      tell("Saving…");
       clearTimeout(saveTimer);
       saveTimer = setTimeout(save, 800);
     }
@@ -49,10 +50,11 @@
         history.replaceState(null, "", `?draft=${draft}`);
         const isNewer = sessionStorage.getItem(place) !== kept;
         sessionStorage.removeItem(place);
-        if (isNewer) keep(); // with its new address and version
-        saved("Saved");
+        // What is newer is saved soon, with the draft's new address and version.
+        if (isNewer) keep();
+        else tell("Saved", "good");
       } catch (error) {
-        saved(`Not saved: ${error.message}`, false);
+        tell(`Not saved: ${error.message}`, "bad");
       }
       isSaving = false;
     }
@@ -71,9 +73,9 @@
       return said;
     }
 
-    function saved(words, isGood = true) {
+    function tell(words, tone = "") {
       const place = $("#save-state");
-      place.dataset.tone = isGood ? "good" : "bad";
+      place.dataset.tone = tone;
       if (place.textContent !== words) place.textContent = words;
     }
 

@@ -37,6 +37,23 @@ def test_what_is_written_is_saved_as_a_draft_as_one_types(console, alice, sender
     expect(page.get_by_label("Title", exact=True)).to_have_value("A whole thought")
 
 
+def test_saved_is_said_of_the_newest_text_alone(console, alice, sender):
+    page = console.open(COMPOSE, sender)
+    held = []
+    page.route("**/draft/save/", lambda route: held.append(route))
+    with page.expect_request("**/draft/save/"):
+        write(page, title="Half of a thought")
+    page.get_by_label("Title", exact=True).fill("A whole thought")
+
+    with page.expect_request("**/draft/save/"):
+        held[0].continue_()  # it does not contain the newest text
+
+    expect(page.locator("#save-state")).to_have_text("Saving…")
+    held[1].continue_()
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    assert draft_of(alice).form["title"] == "A whole thought"
+
+
 def test_what_could_not_be_saved_is_said_and_outlives_a_reload(console, alice, sender):
     console.answers.add(503)
     page = console.open(COMPOSE, sender)
