@@ -35,7 +35,12 @@ class _Front:
             writer.close()
             return
         behind_reader, behind_writer = await asyncio.open_connection(*self._server)
-        await asyncio.gather(_copy(reader, behind_writer), _copy(behind_reader, writer))
+        try:
+            await asyncio.gather(_copy(reader, behind_writer), _copy(behind_reader, writer))
+        except asyncio.CancelledError:  # the front stops before its clients
+            writer.transport.abort()
+            behind_writer.transport.abort()
+            raise
 
     async def _agree(self, reader, writer):
         """Whether the client asks for TLS, which it then has."""
