@@ -4,6 +4,7 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
+from django.db import connections
 from playwright.sync_api import sync_playwright
 
 _PATH = shutil.which("chromium")
@@ -26,6 +27,7 @@ def running_chromium(*arguments, path=_PATH):
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         with _launched(playwright.chromium, path, *arguments) as browser:
             yield browser
+        connections.close_all()  # Django has some of their own for the loop, and loses them with it
 
 
 def beside(browser):
