@@ -37,10 +37,9 @@ class _Front:
         behind_reader, behind_writer = await asyncio.open_connection(*self._server)
         try:
             await asyncio.gather(_copy(reader, behind_writer), _copy(behind_reader, writer))
-        except asyncio.CancelledError:  # the front stops before its clients
+        except asyncio.CancelledError:  # the front stops before its clients, and this task ends
             writer.transport.abort()
             behind_writer.transport.abort()
-            raise
 
     async def _agree(self, reader, writer):
         """Whether the client asks for TLS, which it then has."""
