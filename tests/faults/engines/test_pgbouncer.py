@@ -19,10 +19,12 @@ def test_a_send_is_refused_long_before_its_client_gives_up_while_postgresql_is_a
     for name in (*WORKERS, "beat"):
         system.pause(name)  # they would come first
     system.stop_postgres()
-    first, next_ = _send(channel), _send(channel)
-    system.revive_servers()
-    for name in (*WORKERS, "beat"):
-        system.wake(name)
+    try:
+        first, next_ = _send(channel), _send(channel)
+    finally:
+        system.revive_servers()
+        for name in (*WORKERS, "beat"):
+            system.wake(name)
 
     assert first == next_ == (503, "database_unavailable")
     assert_exact(channel, [channel.send()])
