@@ -33,7 +33,8 @@ def measure_beside_plain(
         result = Result(remarks=[f"Sink: {sink.program}."])
         with running_service(platform, work, sink) as service:
             prepare()
-            service.spend()  # connections are made, statements prepared
+            service.spend()  # connections are made, statements of both kinds prepared
+            service.spend(**fields)
             plain: list[Sent] = []
             other: list[Sent] = []
             for _ in range(options.rounds):
