@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import own_sink
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from pushsvc.sandbox.certificate import server_chain
 
 HOST: Final = "127.0.0.1"
@@ -111,7 +111,7 @@ def find_nginx() -> str | None:
 def running_sink(nginx: str | None, *, host: str = HOST) -> Iterator[Sink]:
     """`nginx` is the program, None means the bench's own sink."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as name:
-        folder, port = Path(name), free_port()
+        folder, port = Path(name), own_port()
         sink = Sink(_version(nginx), host, port, folder / "authority.pem", folder / "messages")
         chain, authority = server_chain(host)
         (folder / "server.pem").write_bytes(chain)

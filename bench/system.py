@@ -19,9 +19,9 @@ from typing import Any
 import psycopg
 import redis
 
+from bench.ports import own_port
 from pushsvc.local import embedded
 from pushsvc.local.embedded import Home
-from pushsvc.local.embedded.server import free_port
 from pushsvc.local.supervisor.http import Origin
 
 _LAST_LINE = "Ctrl-C stops everything."
@@ -110,7 +110,7 @@ class System:
 def running_system() -> Iterator[System]:
     """Starts everything, waits until it is idle, and stops it at the end."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
-        port = free_port()
+        port = own_port()
         environment = {**os.environ, "PUSHSVC_HOME": folder, "PORT": str(port)}
         command = [sys.executable, "-m", "pushsvc.local.run"]
         with subprocess.Popen(

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from bench.ports import own_port
 from bench.processes import CHECKOUT
-from pushsvc.local.embedded.server import free_port
 
 # Method, path, body or None, headers.
 Request = tuple[str, str, object, dict[str, str]]
@@ -38,7 +38,7 @@ class Web:
 
 @contextmanager
 def running_web() -> Iterator[Web]:
-    port = free_port()
+    port = own_port()
     command = (
         f"{sys.executable} -m granian --interface asginl --port {port} --http 1 --no-ws"
         " --no-log bench.bare:application"

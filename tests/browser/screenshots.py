@@ -15,7 +15,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from bench.database import own_database
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PICTURES = CHECKOUT / "docs" / "screenshots"
@@ -41,7 +41,7 @@ def main():
 @contextmanager
 def _web():
     """Sets Django up on servers of its own; the port of a web process that uses them."""
-    port = free_port()
+    port = own_port()
     with (
         own_database(
             DJANGO_ALLOW_ASYNC_UNSAFE="true",

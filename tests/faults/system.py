@@ -20,7 +20,7 @@ import psycopg
 import redis
 from cryptography.fernet import Fernet
 
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from pushsvc.local.supervisor.http import Origin
 from tests import forked, leftovers
 from tests.faults import settings as shortened
@@ -39,7 +39,7 @@ class System(Processes):
         self.sandboxes = sandboxes
         leftovers.end_home_with_us(home)
         self.engine = self._make_engine(home)
-        self.port = free_port()
+        self.port = own_port()
         service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
         super().__init__(home, self._environment(), service)
         self.random = random.Random()  # noqa: S311 (chance, to be had again)

@@ -23,7 +23,7 @@ from cryptography.fernet import Fernet
 from psycopg import sql
 from typing_extensions import override
 
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from pushsvc.sandbox import running_sandbox
 from tests import leftovers
 from tests.forked import procfile
@@ -118,7 +118,7 @@ def config(database_url, redis_url, push_service):
     return {
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
-        "PORT": str(free_port()),
+        "PORT": str(own_port()),
         "SECRET_KEY": uuid4().hex * 2,
         "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
         "ALLOWED_HOSTS": HOST,

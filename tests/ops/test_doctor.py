@@ -18,9 +18,9 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
+from bench.ports import own_port
 from channels_app.models import Channel, IdentityKey, ProviderCredential
 from pushsvc.doctor import database
-from pushsvc.local.embedded.server import free_port
 from pushsvc.sandbox.certificate import server_chain
 from tests.admin.notifications.dashboards import everything_lives
 from tests.admin.sign_in import mail_server
@@ -101,7 +101,7 @@ def test_the_exit_status_is_nonzero_only_for_bad_findings(healthy, settings, mon
 
 def test_an_unreachable_database_is_the_only_finding_about_it():
     """In a process of its own, because this one's connection is the test's."""
-    environment = {**os.environ, "DATABASE_URL": f"postgresql://127.0.0.1:{free_port()}/away"}
+    environment = {**os.environ, "DATABASE_URL": f"postgresql://127.0.0.1:{own_port()}/away"}
     command = [sys.executable, "manage.py", "doctor", "--json"]
     ended = subprocess.run(
         command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
@@ -204,7 +204,7 @@ def test_few_remaining_connections_are_a_finding(healthy, settings):
 
 
 def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
-    port = free_port()
+    port = own_port()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
     found = faults()
     (title,) = found
@@ -212,12 +212,12 @@ def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings
     assert f"127.0.0.1:{port}/0 cannot be reached" in title
     assert "Check CELERY_BROKER_URL" in found[title]
 
-    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+    settings.REDIS_URL = f"redis://127.0.0.1:{own_port()}/0"
     assert "Redis cannot be reached" in faults()
 
 
 def test_no_password_is_printed(healthy, settings):
-    settings.CELERY_BROKER_URL = f"amqp://shop:hunter2@127.0.0.1:{free_port()}//"
+    settings.CELERY_BROKER_URL = f"amqp://shop:hunter2@127.0.0.1:{own_port()}//"
 
     found, _ = report()
     assert "hunter2" not in json.dumps(found)

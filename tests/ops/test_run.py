@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.ports import own_port
 from pushsvc.local.embedded import Home
-from pushsvc.local.embedded.server import free_port
 from pushsvc.local.supervisor.demo import Demo
 from pushsvc.local.supervisor.http import Origin
 from tests.ops.helpers import (
@@ -79,7 +79,7 @@ def read_demo(home):
 
 @contextmanager
 def make_run(home, **more):
-    port = free_port()
+    port = own_port()
     process = spawn(["-m", "pushsvc.local.run"], home, PORT=str(port), **more)
     try:
         screen = "\n".join(read_until(process, LAST_LINE))
@@ -246,7 +246,7 @@ def test_every_file_with_a_secret_is_private(run):
 
 
 def test_a_second_start_in_the_same_home_is_refused_in_one_line(run):
-    second = spawn(["-m", "pushsvc.local.run"], run.home, PORT=str(free_port()))
+    second = spawn(["-m", "pushsvc.local.run"], run.home, PORT=str(own_port()))
     said = finish(second)
     assert second.returncode == 1
     assert said.count("\n") == 1

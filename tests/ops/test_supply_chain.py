@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from tests.ops.helpers import CHECKOUT
 
 FILES = sorted((CHECKOUT / "requirements").iterdir())
@@ -115,7 +115,7 @@ def test_an_audit_that_finds_nothing_passes():
 
 @audited
 def test_an_audit_without_advisories_passes_and_says_so():
-    done = audit(f"http://127.0.0.1:{free_port()}/v1/query")
+    done = audit(f"http://127.0.0.1:{own_port()}/v1/query")
     assert done.returncode == 0, done
     assert done.stdout.count("the advisories cannot be reached, nothing was looked up") == 3
     assert "known vulnerability" not in done.stdout

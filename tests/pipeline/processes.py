@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from tests import forked
 
 _HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
@@ -52,7 +52,7 @@ def running_web(log_path, *others, **environment):
 
     Their log is printed in the end: pytest shows it where a test failed.
     """
-    port = free_port()
+    port = own_port()
     environment = {"WEB_WAIT_SECONDS": "600"} | environment  # for a busy machine
     environment |= {"PORT": str(port), "GRANIAN_HOST": "127.0.0.1"}
     with mock.patch.dict(os.environ, environment), log_path.open("w+") as log:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from tests import leftovers
 from tests.forked import CHECKOUT
 from tests.pipeline.processes import kill
@@ -30,7 +30,7 @@ class Nginx:
 
     def __init__(self, folder, certificate):
         self.folder = folder
-        self.port, self.plain_port = free_port(), free_port()
+        self.port, self.plain_port = own_port(), own_port()
         self.tls = ssl.create_default_context(cafile=certificate)
 
     def connect(self, address="127.0.0.1", host=HOST):

@@ -2,14 +2,14 @@
 
 from django.urls import reverse
 
-from pushsvc.local.embedded.server import free_port
+from bench.ports import own_port
 from tests.admin.notifications.dashboards import everything_lives
 from tests.admin.support import signed_in
 
 
 def test_superusers_see_the_findings_of_the_command(root, settings):
     everything_lives()
-    settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{free_port()}/0"
+    settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{own_port()}/0"
 
     page = signed_in(root).get(reverse("doctor"))
 

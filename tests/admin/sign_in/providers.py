@@ -21,8 +21,8 @@ from django.test import Client
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
+from bench.ports import own_port
 from channels_app.sign_in import provider
-from pushsvc.local.embedded.server import free_port
 from tests import leftovers
 from tests.ops.helpers import CHECKOUT
 from tests.pipeline.processes import kill
@@ -60,7 +60,7 @@ def certified_provider():
     """Its issuer. Skips the test where the npm package is not installed."""
     if not (_CLIENTS / "node_modules" / "oidc-provider").is_dir():
         pytest.skip("oidc-provider is not installed (make clients)")
-    port = free_port()
+    port = own_port()
     process = subprocess.Popen(
         [_CLIENTS / "bin" / "node", _SCRIPT, _CLIENTS, str(port), SECRET, PUBLIC + CALLBACK],
         stdout=subprocess.PIPE,
@@ -193,7 +193,7 @@ class Forger:
 
 @contextmanager
 def forging_provider():
-    port = free_port()
+    port = own_port()
     forger = Forger(f"http://127.0.0.1:{port}")
 
     class Handler(BaseHTTPRequestHandler):

