@@ -92,15 +92,26 @@ def faults_of(page):
     return page.evaluate(_FAULTS)
 
 
-def violations_of(page):
-    """What axe-core finds on the page, which must have loaded it as an init script."""
+def violations_of(page, *rules):
+    """What axe-core finds on the page, which must have loaded it as an init script. `rules`: those
+    that are asked; all if none is given."""
     return page.evaluate(
-        """async () => {
-          const { violations } = await axe.run({ resultTypes: ["violations"] });
+        """async (rules) => {
+          const asked = rules.length ? { runOnly: { type: "rule", values: rules } } : {};
+          const { violations } = await axe.run({ resultTypes: ["violations"], ...asked });
           return violations.flatMap(({ id, nodes }) => nodes.map(
             ({ target, html }) => `${id}: ${target} ${html.slice(0, 120)}`));
-        }"""
+        }""",
+        rules,
     )
+
+
+def choose_scheme(page, scheme):
+    """As the button of the side bar does. Colours that change gradually have changed at the end."""
+    menu = page.locator("#user-menu")
+    menu.get_by_role("button", name=scheme, include_hidden=True).dispatch_event("click")
+    page.locator(f"html.{scheme}").wait_for(state="attached")
+    page.evaluate("document.getAnimations().forEach((each) => each.finish())")
 
 
 # Contrast by WCAG 2.2 (success criterion 1.4.3). A canvas turns any notation of a colour into
