@@ -150,7 +150,7 @@ class IdentityKeyListView(_IdentityKeysView):
         given = IdentityKeyInput.checked(request.data)
         key, secret = identity_key_create(channel=channel, **given)
         shown = {**IdentityKeyOutput(key).data, "secret": secret or None}
-        return Response(shown, status=201, headers={"Cache-Control": "no-store"})
+        return Response(shown, status=201)
 
 
 class IdentityKeyView(_IdentityKeysView):

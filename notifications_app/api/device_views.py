@@ -120,11 +120,7 @@ class ClickView(ApiView):
     )
     def get(self, request: Request, token: str) -> HttpResponse:
         url = click_follow(_clicked(token), is_counted=_is_click(request))
-        headers = {
-            "Location": iri_to_uri(url),
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",
-        }
+        headers = {"Location": iri_to_uri(url), "Referrer-Policy": "no-referrer"}
         return HttpResponse(status=302, headers=headers)
 
 

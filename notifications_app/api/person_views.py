@@ -148,7 +148,7 @@ class PersonExportView(_PersonView):
         channel = own_channel(request, channel_id)
         person = person_get(channel_id=channel.pk, external_id=_external_id(request))
         person_exported(person)
-        return Response(person_known(person), headers={"Cache-Control": "no-store"})
+        return Response(person_known(person))
 
 
 def _external_id(request: Request) -> str:

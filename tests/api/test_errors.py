@@ -178,6 +178,20 @@ def test_another_content_type_is_refused(alice, content_type):
     assert code(put(alice, b"{}", content_type), 415) == "unsupported_media_type"
 
 
+def test_no_cache_keeps_an_answer_of_the_api(alice):
+    channel = {"X-Channel-ID": str(alice.channel.id)}
+    answers = [
+        Client().get("/web-push-key", headers=channel),
+        Client().get("/web-push-key"),
+        alice.call("GET", f"/channel/{alice.channel.id}"),
+        alice.call("GET", f"/notification/{UNKNOWN}"),
+        alice.send({"body": "x"}),
+    ]
+
+    assert [each.status_code for each in answers] == [200, 400, 200, 404, 202]
+    assert {each.headers["Cache-Control"] for each in answers} == {"no-store"}
+
+
 @pytest.mark.parametrize(
     "content_type",
     ["application/json; charset=utf-8", "Application/JSON", "application/json ; x=y"],
