@@ -1,5 +1,6 @@
 """Every error has one shape, whatever caused it."""
 
+import gzip
 import json
 import logging
 import socket
@@ -176,6 +177,31 @@ def test_a_body_that_is_not_an_object_is_refused(alice, body):
 )
 def test_another_content_type_is_refused(alice, content_type):
     assert code(put(alice, b"{}", content_type), 415) == "unsupported_media_type"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "identity, gzip", "utf-8"])
+def test_an_encoded_body_is_refused_whatever_it_holds(alice, encoding):
+    for body in (gzip.compress(b"{}"), b"{}"):
+        answer = put(alice, body, HTTP_CONTENT_ENCODING=encoding)
+
+        assert code(answer, 415) == "unsupported_media_type"
+        assert "Content-Encoding" in answer.json()["detail"]
+        assert answer.headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "Identity "])
+def test_a_body_that_says_that_it_is_not_encoded_is_read(alice, encoding):
+    answer = put(alice, b"{}", HTTP_CONTENT_ENCODING=encoding)
+
+    assert faults(answer) == [("providers_config", "required")]
+
+
+def test_beacons_may_not_be_encoded_either():
+    answer = Client().post(
+        "/events", b"{}", content_type="text/plain", headers={"Content-Encoding": "gzip"}
+    )
+
+    assert code(answer, 415) == "unsupported_media_type"
 
 
 def test_no_cache_keeps_an_answer_of_the_api(alice):

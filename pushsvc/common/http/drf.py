@@ -46,6 +46,7 @@ class ApiView(APIView):
         super().initial(request, *args, **kwargs)
         if self.has_body and method in {"post", "put", "patch"}:
             _refuse_empty(request)
+            _refuse_encoded(request)
 
     @override
     def check_throttles(self, request: Request) -> None:
@@ -68,6 +69,16 @@ def _refuse_empty(request: Request) -> None:
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) == 0:
         raise MalformedJSON("The body is empty.")
+
+
+def _refuse_encoded(request: Request) -> None:
+    """Refuses a compressed body, which would be called broken JSON otherwise."""
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in {"", "identity"}:
+        raise errors.UnsupportedMediaType(
+            "Send the body as it is, not compressed, and without Content-Encoding.",
+            headers={"Accept-Encoding": "identity"},
+        )
 
 
 def django_request(request: Request) -> HttpRequest:
