@@ -94,7 +94,10 @@ class IdempotencyKeyInFlight(Conflict):
 
     code = "idempotency_key_in_flight"
     title = "Idempotency key in flight"
-    detail = "A request with this key is still being processed."
+    detail = "A request with this key is still being processed. Repeat yours in a second."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "1"})
 
 
 class NotRunning(Conflict):

@@ -621,7 +621,7 @@ export interface paths {
         };
         /**
          * List the channel's notifications, newest first
-         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page. A notification that is accepted while you read page by page moves the others back, so the next page may repeat some; it leaves none out.
          */
         get: operations["notification_list"];
         put?: never;
@@ -2707,6 +2707,8 @@ export interface operations {
             /** @description Not cancellable */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3064,6 +3066,8 @@ export interface operations {
             /** @description Category key taken */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3457,6 +3461,8 @@ export interface operations {
             /** @description Too many identity keys */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3657,6 +3663,8 @@ export interface operations {
             /** @description Too many devices */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4453,6 +4461,8 @@ export interface operations {
             /** @description Segment name taken */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4657,6 +4667,8 @@ export interface operations {
             /** @description Segment name taken */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4764,6 +4776,8 @@ export interface operations {
             /** @description Segment in use */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5338,6 +5352,8 @@ export interface operations {
             /** @description Template name taken */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5551,6 +5567,8 @@ export interface operations {
             /** @description Template name taken */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5906,6 +5924,8 @@ export interface operations {
             /** @description Not editable */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6093,6 +6113,8 @@ export interface operations {
             /** @description Not running */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6262,6 +6284,8 @@ export interface operations {
             /** @description Not running */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6651,6 +6675,8 @@ export interface operations {
             /** @description Idempotency key in flight */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6797,6 +6823,8 @@ export interface operations {
             /** @description Too many devices */
             409: {
                 headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

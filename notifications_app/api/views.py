@@ -171,7 +171,8 @@ class NotificationListView(ReadingView):
     @extend_schema(
         operation_id="notification_list",
         summary="List the channel's notifications, newest first",
-        description=PAGE_DESCRIPTION,
+        description=f"{PAGE_DESCRIPTION} A notification that is accepted while you read page by"
+        " page moves the others back, so the next page may repeat some; it leaves none out.",
         tags=[_TAG],
         parameters=PAGE_PARAMETERS,
         extensions=follow_ups(

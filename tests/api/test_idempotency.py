@@ -131,6 +131,7 @@ def test_a_repeat_is_refused_while_the_first_request_runs(alice):
         answer_once(channel_id=alice.channel.id, key="order-4711", body={"body": "x"}, act=act)
 
     assert code(meanwhile[0], 409) == "idempotency_key_in_flight"
+    assert meanwhile[0].headers["Retry-After"] == "1"
     assert meanwhile[1].status_code == 202
     assert first.items() <= keyed(alice, {"body": "x"}).json().items()
 

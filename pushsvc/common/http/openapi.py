@@ -90,11 +90,13 @@ class Schema(AutoSchema):
             _header("RateLimit-Policy", told, _POLICY),
             _header("RateLimit", told, _LEFT),
             _header("Retry-After", [429, 503], "Seconds to wait.", OpenApiTypes.INT),
+            _header("Retry-After", [409], _WHERE_IT_HELPS, OpenApiTypes.INT),
         ]
 
 
 _POLICY: Final = 'The limit: `"sends";q=100;w=1` is 100 sends in one second.'
 _LEFT: Final = 'What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second.'
+_WHERE_IT_HELPS: Final = "Seconds to wait, where waiting helps."
 
 
 def _header(
