@@ -154,7 +154,7 @@ def own_channel(request: Request, channel_id: UUID) -> Channel:
     """The key's channel. ChannelNotFound for every other id, whether or not it exists."""
     channel = key_of(request).channel
     if channel.pk != channel_id:
-        raise ChannelNotFound
+        raise ChannelNotFound("This API key is not a key of a channel with this id.")
     return channel
 
 

@@ -15,7 +15,7 @@ from channels_app.selectors import vapid_private_keys
 from channels_app.services import channel_create, vapid_key_rotate
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store.crypto import SecretUnreadable
-from tests.api.support import NOWHERE, NOWHERE_BARE, code, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, anonymous, code, owner_of
 from tests.factories import browser, make_channel
 from tests.pipeline.support import in_threads
 
@@ -51,6 +51,14 @@ def test_a_channel_id_is_read_in_either_case_and_written_in_lower_case(alice):
     response = alice.call("GET", f"/channel/{str(alice.channel.id).upper()}")
 
     assert response.json()["channel_info"]["channel_id"] == str(alice.channel.id)
+
+
+def test_a_key_of_another_channel_is_told_so_and_not_whether_the_id_exists(alice, bob):
+    answers = [alice.call("GET", f"/channel/{each}") for each in (bob.channel.id, NOWHERE)]
+
+    assert [code(each, 404) for each in answers] == ["channel_not_found"] * 2
+    assert anonymous(answers[0]) == anonymous(answers[1])
+    assert "key" in anonymous(answers[0])["detail"]
 
 
 def test_totals_count_only_their_own_channel(alice, bob):
