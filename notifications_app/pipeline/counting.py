@@ -1,8 +1,7 @@
 """Adds up what became of recipients: on batches, notifications, channels and hours.
 
 Every function runs in the transaction that changed the recipients. It locks rows in the one order
-of all code: batch, notification with its minutes, subscriptions, counters, hourly rows. Several of
-one kind are locked in the order of their keys.
+of all code (docs/architecture.md, "Locks").
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,7 @@
 """The only writer of what became of a recipient.
 
 `record` is one transaction and safe to repeat, because it counts only what its own UPDATE changed.
-All code locks rows in one order: plan, batch, deliveries, targets, notification with its minutes
-and hours, subscriptions, counters, hourly rows.
+It locks batches, then deliveries; `counting` locks the rest, in the order of docs/architecture.md.
 """
 
 import time
