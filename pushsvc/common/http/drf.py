@@ -60,7 +60,7 @@ class ApiView(APIView):
         if self._standing is not None and self.is_limit_told:
             for name, value in self._standing.headers.items():
                 response.headers[name] = value
-        response.headers["Cache-Control"] = "no-store"  # it depends on headers that no cache knows
+        response.setdefault("Cache-Control", "no-store")  # it depends on headers no cache knows
         return super().finalize_response(request, response, *args, **kwargs)
 
 
