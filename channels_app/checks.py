@@ -66,11 +66,11 @@ def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage
         hint = "Browsers subscribe only from https, and the console's cookies need it."
         found.append(Warning("PUBLIC_BASE_URL is not https.", hint=hint, id="pushsvc.W002"))
     if any("ssl_cert_reqs=none" in url for url in (settings.REDIS_URL, settings.CELERY_BROKER_URL)):
-        hint = "Whoever can redirect the connection can read and change what is in Redis."
+        hint = "Anybody who can redirect the connection can read and change what is in Redis."
         message = "The certificate of Redis is not verified."
         found.append(Warning(message, hint=hint, id="pushsvc.W003"))
     if settings.MAIL_SERVER is not None and settings.MAIL_SERVER.security == Security.NONE:
-        hint = "Whoever reads the mails on their way can choose their readers' passwords."
+        hint = "Anybody who reads a mail on its way can choose the password of its reader."
         found.append(Warning("Mails are sent without TLS.", hint=hint, id="pushsvc.W004"))
     return found
 

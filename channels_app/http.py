@@ -159,7 +159,7 @@ def own_channel(request: Request, channel_id: UUID) -> Channel:
 
 
 def own_channel_now(request: Request, channel_id: UUID) -> Channel:
-    """As `own_channel`, read anew: another process may have changed it in the last second."""
+    """As `own_channel`, read again: another process may have changed it in the last second."""
     return channel_get(own_channel(request, channel_id).pk)
 
 

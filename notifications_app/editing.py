@@ -66,12 +66,7 @@ def notification_edit(
         before = found.was
         if seen is not None and seen != edit_version(before):
             raise Outdated("changed or started")
-        _refuse(before, changes)
-        request = with_platforms(channel, read_edit(before, changes))
-        if keeps_values:
-            request = _with_values(before, request)
-        _check_actions(before, request)
-        _check(channel, before, request, changes)
+        request = _edited(channel, before, changes, keeps_values=keeps_values)
         values = _values(before, request)
         changed = _changed(before, request, values)
         if request.targets and _replace_targets(before, request):
@@ -94,6 +89,19 @@ def edit_version(notification: Notification) -> str:
     """Another one after an edit, and after the start, which fixes audience and time."""
     moments = (notification.started_at, notification.edited_at)
     return " ".join(each.isoformat() if each else "-" for each in moments)
+
+
+def _edited(
+    channel: Channel, before: Notification, changes: Mapping[str, Any], *, keeps_values: bool
+) -> SendRequest:
+    """The send with the changes. Raises if it may not be changed so."""
+    _refuse(before, changes)
+    request = with_platforms(channel, read_edit(before, changes))
+    if keeps_values:
+        request = _with_values(before, request)
+    _check_actions(before, request)
+    _check(channel, before, request, changes)
+    return request
 
 
 def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:

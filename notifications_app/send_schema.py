@@ -134,7 +134,7 @@ class SendFields(ContentFields):
         min_length=1,
         max_length=MAX_CATEGORY_KEY,
         default=str,
-        help_text="The key of a category. Who refuses it does not get the notification.",
+        help_text="The key of a category. Devices that refuse it are left out.",
     )
     rule = RuleField(
         default=None, allow_null=True, help_text="A rule of this send alone, as docs/segments.md."

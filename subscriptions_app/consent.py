@@ -1,7 +1,7 @@
 """Whether somebody wants the notifications of a category, and the choices of devices and people.
 
-A choice is kept once: with the person if the device has one, otherwise with the device. Whoever has
-chosen nothing wants what the category says by default.
+A choice is kept once: with the person if the device has one, otherwise with the device. A
+person or device without a choice wants what the category says by default.
 """
 
 import json
@@ -168,8 +168,8 @@ def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> d
 
 
 def _check_proof(device: Subscription, auth: str) -> None:
-    """Endpoints and tokens are not secret (claims.py). Whoever knows one can end that device's
-    subscription, but must not read or change what holds for all devices of a person."""
+    """Endpoints and tokens are not secret (claims.py). Anybody who knows one can end that
+    device's subscription, but must not read or change what holds for all devices of a person."""
     if device.person_id is None:
         return
     if not device.auth or not compare_digest(device.auth.encode(), auth.encode()):

@@ -1,6 +1,6 @@
 """Stores a device of which nothing is known, in one round trip.
 
-Most registrations that are not visits take this way. services.py decides all others.
+Most registrations of devices that are not known take this way. registration.py decides all others.
 """
 
 import json

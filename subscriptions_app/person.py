@@ -213,8 +213,8 @@ def _opt(person: Person, *, out: bool | None) -> None:
 
 
 def _delete(person: Person) -> None:
-    """While the row is locked, nobody links a device to the person. Whoever waits for the lock
-    finds no person then."""
+    """While the row is locked, nobody links a device to the person. A transaction that waits for
+    the lock finds no person then."""
     own = Person.objects.filter(pk=person.pk)
     if own.select_for_update().first() is None or _devices_of(person).exists():
         raise PersonsChanged
@@ -229,8 +229,8 @@ def _record(
 
 
 def _note(external_id: str, words: str) -> str:
-    """An entry says who it was only to whoever knows the external id, because entries stay when
-    the person is erased."""
+    """Only somebody who knows the external id can tell whom an entry is about, because entries stay
+    when the person is erased."""
     return f"{words} SHA-256 of the id: {sha256(external_id.encode()).hexdigest()}."
 
 

@@ -2,7 +2,7 @@
 
 Most registrations end with one of two statements: the visit of a device that is known and active,
 or the insertion of one of which nothing is known (newcomers.py). All others take locks, in the
-order that services.py states.
+order that services.py states. claims.py decides which stored subscription is the device's.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1238,7 +1238,7 @@ export interface components {
              * @description Another segment only if the send is to a segment.
              */
             segment_id?: string | null;
-            /** @description The key of a category. Who refuses it does not get the notification. */
+            /** @description The key of a category. Devices that refuse it are left out. */
             category?: string | null;
             /** @description Another rule only if the send is to a rule. */
             rule?: components["schemas"]["AudienceRule"];
@@ -2111,7 +2111,7 @@ export interface components {
              * @description One segment only; null: the whole channel.
              */
             segment_id?: string | null;
-            /** @description The key of a category. Who refuses it does not get the notification. */
+            /** @description The key of a category. Devices that refuse it are left out. */
             category?: string;
             /** @description A rule of this send alone, as [segments](/docs/segments). */
             rule?: components["schemas"]["AudienceRule"];

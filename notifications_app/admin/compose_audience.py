@@ -43,7 +43,7 @@ def audience_texts(notification: Notification) -> dict[str, str]:
     """The fields of a form for the same audience.
 
     There are no ids if the notification names both people and subscriptions, or if somebody was
-    erased: then staff have to say anew whom they mean, and nobody else gets it.
+    erased: then staff have to enter the ids again, so that nobody else gets it.
     """
     match notification.rule:
         case {"tag": str(tag)}:

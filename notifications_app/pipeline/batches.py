@@ -248,7 +248,7 @@ RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, p
 # so that neither other plans nor the full batches of a large notification cost anything; a plan is
 # looked up for each batch, because a join might read all plans. Each is chosen before any is
 # locked, so that others can claim what is not chosen. ARRAY, because for a set PostgreSQL might
-# choose anew for each batch.
+# choose again for each batch.
 _CLAIM_COMPANIONS = f"""
 WITH small AS (
   SELECT id, sum(recipients) OVER (ORDER BY due_at, id) AS recipients FROM (

@@ -98,14 +98,14 @@ def read(leases: Sequence[Lease]) -> PassRead:
     asked = frozenset().union(*(own.messages.asks for own in terms.values()))
     reachable = read_targets(platform, channel_id, ids, asked=asked)
     refused = _refused(channel_id, terms, due)
-    strangers, named = _strangers(terms, due), _named(terms, due)
+    unnamed, named = _unnamed(terms, due), _named(terms, due)
     recipients, withdrawn = [], []
     for delivery in due:
         own, device = terms[delivery.batch_id], reachable.devices.get(delivery.subscription_id)
         pair = (own.notification_id, delivery.subscription_id) if own.has_targets else None
         if device is None:
             withdrawn.append((delivery, UNSUBSCRIBED))
-        elif pair and (pair in strangers or (own.has_own_values and pair not in named)):
+        elif pair and (pair in unnamed or (own.has_own_values and pair not in named)):
             withdrawn.append((delivery, PERSON_CHANGED))
         elif own.category and delivery.subscription_id in refused[own.category]:
             withdrawn.append((delivery, OPTED_OUT))
@@ -165,7 +165,7 @@ def _refused(
     return {category: refusing(channel_id, category, ids) for category, ids in asked.items()}
 
 
-def _strangers(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:
+def _unnamed(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:
     """The notifications to targets, each with a subscription whose person it does not name now. To
     be asked after the addresses were read, or somebody could sign in between."""
     of_targets = [
@@ -180,7 +180,7 @@ def _named(
     terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
 ) -> Mapping[tuple[UUID, UUID], NamedNow]:
     """How targets that decide what their devices get name them. Also to be asked after the
-    addresses were read. Who is missing is a stranger."""
+    addresses were read. The others are not named any more."""
     of_targets = [
         (terms[delivery.batch_id].notification_id, delivery.subscription_id)
         for delivery in due

@@ -254,8 +254,8 @@ class _Origin:
 def few(addresses: Sequence[AddrInfoType]) -> Sequence[AddrInfoType]:
     """The first ADDRESSES_OF_A_FAMILY for IPv6, and as many for IPv4.
 
-    Each that does not answer holds an open file for as long as a connection may take, and whoever
-    owns the name of a host says how many it has.
+    Each that does not answer holds an open file for as long as a connection may take, and the
+    owner of a host's name says how many it has.
     """
     seen: Counter[int] = Counter()
     found = []

@@ -1,8 +1,8 @@
 """What processes count for /metrics, and under which names.
 
 Counting adds to numbers in this process's memory, which `store.metric_reports` reports. So it never
-waits for anything, and does not fail. The values of labels come from closed sets: whoever counts
-replaces what a stranger can choose, such as a host or a path, by a known name or OTHER.
+waits for anything, and does not fail. The values of labels come from closed sets: the code
+that counts replaces what a client can choose, such as a host or a path, by a known name or OTHER.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""What goes on: workers, beat, queues, breakers, credentials, bounces. As the console's dashboard
-says it, for all channels."""
+"""What the installation is doing: workers, beat, queues, breakers, credentials, bounces.
+
+For all channels, as the console's dashboard says it."""
 
 from collections.abc import Iterator
 from typing import Final

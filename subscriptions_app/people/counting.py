@@ -1,7 +1,7 @@
 """The only writer of persons' `active_devices`, and of what a channel counts of its subscriptions.
 
-Whoever changes subscriptions notes each change in a `Changes`, and writes all of them at the end of
-the transaction. So persons are locked after subscriptions and before the channel's counters.
+Code that changes subscriptions notes each change in a `Changes`, and writes all of them at the end
+of the transaction. So persons are locked after subscriptions and before the channel's counters.
 """
 
 from collections import Counter
@@ -54,8 +54,8 @@ class Changes:
             self.hold(after.person_id)
 
     def hold(self, person_id: UUID) -> None:
-        """Whoever writes a person's row afterwards says so here. Otherwise the row would be locked
-        after the channel's counters, and two transactions could deadlock."""
+        """For a person whose row is written after `changes_count`. Otherwise the row would be
+        locked after the channel's counters, and two transactions could deadlock."""
         self.persons.setdefault(person_id, 0)
 
 

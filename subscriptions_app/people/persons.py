@@ -16,8 +16,8 @@ TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where a device can make people
 def persons_named(channel_id: UUID, external_ids: Collection[str]) -> dict[str, Person]:
     """The channel's persons with these ids, made if they are missing.
 
-    They are not locked. Whoever links a device to one counts that in the same transaction
-    (`changes_count`), so that nobody deletes it. Raises PersonsChanged.
+    They are not locked. The transaction that links a device to one also counts it
+    (`changes_count`), so that no other transaction deletes the person. Raises PersonsChanged.
     """
     found = _found(channel_id, external_ids)
     missing = sorted(set(external_ids) - found.keys())
@@ -32,7 +32,7 @@ def persons_named(channel_id: UUID, external_ids: Collection[str]) -> dict[str, 
 
 def people_purge(limit: int) -> int:
     """Deletes at most `limit` persons without devices and choices, whose last device ended or left
-    LEFT_DAYS ago, or TRUSTED_LEFT_DAYS. Whoever opted out is kept, or would get messages again."""
+    LEFT_DAYS ago, or TRUSTED_LEFT_DAYS. Persons who opted out stay, or would get messages again."""
     values = {"trust": Identity.TRUST, "days": LEFT_DAYS, "trusted_days": TRUSTED_LEFT_DAYS}
     return sql.execute(_PURGE, values | {"limit": limit})
 

@@ -1,7 +1,7 @@
 """The rows of the console's lists, as the theme draws them.
 
-The theme works out a column's label, class and link anew for each row, which takes longer than what
-the row says.
+The theme works out a column's label, class and link again for each row, which takes longer than
+what the row says.
 """
 
 from collections.abc import Callable, Iterator, Sequence

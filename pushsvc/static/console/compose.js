@@ -285,7 +285,7 @@
     if (name === "preview_as") return shown();
     if (name && name !== "channel" && !name.startsWith("test_")) changed(name);
   });
-  // The page is made anew for another channel. What was written goes there with the draft.
+  // The page is loaded again for another channel. What was written goes there with the draft.
   $("select#channel")?.addEventListener("change", async (event) => {
     await drafts.save();
     const draft = $("[name=draft]").value;

@@ -120,7 +120,7 @@
     return { field: subject, operator: "gte", value: { days_ago: 30 } };
   }
 
-  // `known`: the channel's attributes and platforms. `changed()`: for a condition that was drawn anew or
+  // `known`: the channel's attributes and platforms. `changed()`: for a condition that was drawn again or
   // removed.
   function conditionEditor(known, { changed }) {
     const kindsOf = new Map(known.attributes.map((one) => [one.name, one.kinds]));
@@ -287,7 +287,7 @@
       return made;
     }
 
-    // The condition drawn anew from what it says, for a choice that changes its other fields. The kind is
+    // The condition drawn again from what it says, for a choice that changes its other fields. The kind is
     // handed on, because a value that is still empty does not tell it.
     function again(node, { kind }) {
       const chosen = kind ?? node.querySelector("[data-part=kind]")?.value;
