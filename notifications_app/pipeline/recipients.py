@@ -126,7 +126,8 @@ def write_recipients(
 
 # In SQL, because the ORM has no INSERT … SELECT. A window counts the subscriptions that are read,
 # so a window without recipients costs no more than others. Ids of batches are drawn before the
-# batches are written, because each delivery row contains one.
+# batches are written, because each delivery row contains one. They follow the order of the
+# subscriptions, so that workers call all push services from the start.
 _PLACED: Final = """
 WITH plan AS MATERIALIZED (
   SELECT * FROM unnest(%(plans)s::bigint[], %(notifications)s::uuid[], %(channels)s::uuid[],
@@ -139,7 +140,7 @@ WITH plan AS MATERIALIZED (
 ), slots AS MATERIALIZED (
   SELECT plan_id, push_service, slot, count(*) AS recipient_count,
     nextval(pg_get_serial_sequence('notifications_app_batch', 'id')) AS batch_id
-  FROM placed GROUP BY plan_id, push_service, slot
+  FROM placed GROUP BY plan_id, push_service, slot ORDER BY plan_id, slot, push_service
 ), """
 
 _DELIVERIES: Final = """deliveries AS (

@@ -68,6 +68,25 @@ def test_no_batch_holds_recipients_of_two_push_services(channel):
     assert all(services[row.subscription_id] == batches[row.batch_id] for row in rows)
 
 
+def test_batches_follow_the_order_of_the_subscriptions_and_take_push_services_in_turn(
+    channel, settings
+):
+    settings.PLAN_WINDOW = 24
+    firsts = []
+    for service in ("fcm", "mozilla"):
+        rows = factories.add_subscriptions(channel, 12, push_service=service)
+        firsts.append(support.ids(rows)[::3])
+
+    factories.make_notification(channel)
+    support.plan()
+
+    begins = [
+        Delivery.objects.filter(batch_id=batch_id).earliest("subscription_id").subscription_id
+        for batch_id in Batch.objects.order_by("id").values_list("id", flat=True)
+    ]
+    assert begins == [each for pair in zip(*firsts, strict=True) for each in pair]
+
+
 def test_only_active_subscriptions_of_the_channel_and_platform_are_planned(channel, other_channel):
     wanted = factories.add_subscriptions(channel, 2)
     factories.add_subscriptions(channel, 2, platform="android")
