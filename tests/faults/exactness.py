@@ -8,21 +8,21 @@ from tests.faults.processes import PLATFORMS, until
 from tests.faults.system import most_repeats
 
 WAITING, DELIVERED, BOUNCED = 0, 1, 2
-ENDED = ("sent", "failed")
+ENDED = ("sent", "failed", "cancelled")
 
 
 def wait_ended(channel, notification_ids, *, seconds=90):
-    """Waits until these notifications are sent or failed, and their plans are done."""
+    """Waits until these notifications have ended, and their plans are done."""
     ids = list(notification_ids)
 
     def have_ended():
         open_ = channel.system.value(
             "SELECT count(*) FROM notifications_app_notification WHERE id = ANY(%s)"
-            " AND (status NOT IN ('sent', 'failed') OR EXISTS ("
+            " AND (status <> ALL(%s) OR EXISTS ("
             "   SELECT FROM notifications_app_plan plan"
             "   WHERE plan.notification_id = notifications_app_notification.id"
             "     AND plan.status <> 'done'))",
-            [ids],
+            [ids, list(ENDED)],
         )
         return open_ == 0
 
@@ -89,19 +89,20 @@ def codes(channel, notification_id):
 
 def got(channel):
     """{notification id: {subscription id: times of its complete 2xx answers, those that were left
-    unread only if there is no other}}"""
-    return {
-        notification_id: {
-            subscription_id: _times(_read(receipts) or receipts[-1:])
-            for subscription_id, receipts in of_each.items()
-        }
-        for notification_id, of_each in _answers(channel).items()
-    }
+    unread only if there is no other}}, and an empty one for a notification that nobody got"""
+    received = defaultdict(dict)
+    for notification_id, of_each in _answers(channel).items():
+        for subscription_id, receipts in of_each.items():
+            received[notification_id][subscription_id] = _times(_read(receipts) or receipts[-1:])
+    return received
 
 
 def unread(channel, notification_id):
     """How many complete 2xx answers were left unread, by platform."""
-    answers = _answers(channel)[notification_id]
+    return _unread(channel, _answers(channel)[notification_id])
+
+
+def _unread(channel, answers):
     return Counter(
         channel.platform_of[subscription_id]
         for subscription_id, receipts in answers.items()
@@ -173,6 +174,7 @@ def _assert_counts_of(channel, notification_id):
     counts = tuple(shown[f"{name}_count"] for name in ("recipient", "delivered", "bounced"))
     assert counts == expected
     assert shown["status"] in ENDED
+    assert not rows or shown["status"] != "cancelled"
     batches = channel.system.rows(
         "SELECT coalesce(sum(recipient_count), 0), coalesce(sum(delivered_count), 0),"
         " coalesce(sum(bounced_count), 0), count(*) FILTER (WHERE status <> 'done')"
@@ -232,7 +234,7 @@ def _assert_received(channel, notification_id, answers, zombies):
         assert repeats[platform] <= most_repeats(_kills(channel, platform))
     if repeats.total():
         print(f"sent once more: {dict(repeats)}")  # noqa: T201 (a figure for who reads the run)
-    if left := unread(channel, notification_id):
+    if left := _unread(channel, answers):
         print(f"answers left unread: {dict(left)}")  # noqa: T201 (the same)
 
 

@@ -95,6 +95,23 @@ def test_a_notification_that_is_stopped_reaches_nobody_else(system, channel):
     _print_lag(calls, stopped_at)
 
 
+def test_a_notification_that_is_stopped_before_its_workers_run_reaches_nobody(system, channel):
+    audience(channel, many(30))
+    for platform in PLATFORMS:
+        system.pause(f"worker-{platform}")
+    notification = channel.send(*PLATFORMS)
+    planned = len(channel.devices)
+    until(lambda: channel.read(notification)["recipient_count"] == planned, "it is planned")
+    change(channel, notification, "stop")
+    for platform in PLATFORMS:
+        system.wake(f"worker-{platform}")
+
+    assert_exact(channel, [notification])
+
+    assert codes(channel, notification) == {"stopped": planned}
+    assert got(channel)[notification] == {}
+
+
 def test_pauses_stops_edits_kills_and_new_credentials_in_any_order_leave_everything_exact(
     system, channel
 ):
@@ -119,8 +136,9 @@ def test_pauses_stops_edits_kills_and_new_credentials_in_any_order_leave_everyth
         rows = outcomes(channel, notification).values()
         assert {code for _, code, *_ in rows} <= {"", "stopped"}
         assert notification in told.stopped or {code for _, code, *_ in rows} == {""}
+    received = got(channel)
     for notification, at in told.stopped.items():
-        times = [each for times in got(channel)[notification].values() for each in times]
+        times = [each for times in received[notification].values() for each in times]
         assert not [each for each in times if each > at + PROMISED + 0.2]
     _assert_texts_are_those_of_the_last_edit(channel, notifications, told)
 
