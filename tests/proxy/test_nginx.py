@@ -14,7 +14,7 @@ from pushsvc.common.store.redis_client import redis_client
 from tests.api.sockets import unsent
 from tests.factories import browser
 from tests.pipeline.support import until
-from tests.proxy.nginx import HOST
+from tests.proxy.nginx import HOST, running_nginx
 from tests.proxy.wire import answer, ask, everything, message, post, send_notification
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the web process sees what is committed
@@ -172,6 +172,39 @@ def test_the_console_has_a_rate_limit_for_each_address(nginx):
 
     assert {302, 429} <= statuses <= {302, 429, Busy.status}
     assert ask(nginx.connect("127.0.0.6"), message("GET", "/admin/login/"))[0] == 200
+
+
+HOSTS = ("0:0:0:0", "0:0:0:1", "a:b:c:d", "a:0:0:d", "a:b:0:0", "a:0:0:0", "0:b:c:d", "0:0:c:d")
+NETWORKS = (
+    "2001:db8:1:2", "2001:db8:1:0", "2001:db8:0:2", "2001:db8:0:0", "2001:0:1:2", "2001:0:1:0",
+    "2001:0:0:2", "2001:0:0:0", "2001:10:0:20",
+)  # fmt: skip
+
+
+@pytest.fixture
+def counting(web, tmp_path, certificate):
+    """An nginx that believes `X-Client`, and says under which name it counts a client."""
+    believes = "server_tokens off; set_real_ip_from 127.0.0.1; real_ip_header X-Client;"
+    tells = 'location = /counted { return 200 "$customer"; } location / {'
+    changes = {"server_tokens off;": believes, "location / {": tells}
+    with running_nginx(tmp_path / "nginx", certificate, web, **changes) as running:
+        yield running
+
+
+def counted(nginx, address):
+    status, _, name = ask(nginx.connect(), message("GET", "/counted", f"X-Client: {address}"))
+    assert status == 200
+    return name
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_addresses_of_an_ipv6_network_count_as_one(counting, network):
+    """nginx writes some of them with `::` before the fourth part, and others not."""
+    names = {counted(counting, f"{network}:{host}") for host in HOSTS}
+
+    assert len(names) == 1, names
+    assert counted(counting, "2001:db8:1:7::1") not in names
+    assert counted(counting, "203.0.113.7") == b"203.0.113.7"
 
 
 def test_the_log_holds_no_query_and_no_token(nginx):
