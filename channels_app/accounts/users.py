@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from channels_app import audit
 from channels_app.models import Role
+from channels_app.sign_in.sessions import sessions_end
 from pushsvc.common.errors import Fault, Invalid
 
 _OWN_PASSWORD = "Change your own password under “Change password”."  # noqa: S105 - prose
@@ -43,7 +44,8 @@ def user_create(
 
 @transaction.atomic
 def user_change(*, user: User, by: User, email: str, is_active: bool, is_superuser: bool) -> None:
-    """Takes effect at the user's next request.
+    """Takes effect at the user's next request. A user who is activated again has no session of
+    before.
 
     Invalid if superusers would lock themselves out, and if `by` is no longer a superuser. So one
     superuser always remains.
@@ -57,6 +59,8 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
         field = "is_superuser" if is_active else "is_active"
         raise Invalid([Fault(field, "not_a_choice", "Another superuser must remove this.")])
     before = audit.fields_of(user)
+    if is_active and not user.is_active:
+        sessions_end(user)
     user.email, user.is_active, user.is_superuser = email, is_active, is_superuser
     user.save(update_fields=["email", "is_active", "is_superuser"])
     audit.record(user, audit.Action.UPDATE, before, audit.fields_of(user))

@@ -15,6 +15,7 @@ from channels_app import audit
 from channels_app.models import ProviderLink
 from channels_app.sign_in.addresses import users_with
 from channels_app.sign_in.provider import ProviderIdentity
+from channels_app.sign_in.sessions import sessions_end
 
 
 class NobodyFound(Exception):
@@ -62,10 +63,11 @@ def _link(user: User, identity: ProviderIdentity, ends: dict[str, Any]) -> None:
 
 @transaction.atomic
 def unlink(*, user: User) -> None:
-    """The next sign-in by the provider finds the user by the e-mail address again. Safe to
-    repeat."""
+    """The next sign-in by the provider finds the user by the e-mail address again. The user's
+    sessions end, because the linked person may be another one. Safe to repeat."""
     deleted, _ = ProviderLink.objects.filter(user=user).delete()
     if deleted:
+        sessions_end(user)
         note = "The link to the sign-in provider was removed."
         audit.record(user, audit.Action.UPDATE, note=note)
 

@@ -43,6 +43,18 @@ def test_a_superuser_deactivates_a_user_whose_session_ends_at_once(alice, root):
     assert "/admin/login/" in session.get("/admin/")["Location"]
 
 
+def test_a_user_who_is_activated_again_has_no_session_of_before(alice, root):
+    """Otherwise a stolen browser, for which the user was deactivated, is signed in again."""
+    viewer, superuser = alice.members["viewer"], signed_in(root)
+    stolen, others = signed_in(viewer), signed_in(alice.members["owner"])
+    for active in ({}, {"is_active": "on"}):
+        superuser.post(change_page(viewer), {"do": "change", "email": "", **active})
+
+    assert User.objects.get(pk=viewer.pk).is_active is True
+    assert stolen.get("/admin/").status_code == 302
+    assert [client.get("/admin/").status_code for client in (others, superuser)] == [200, 200]
+
+
 def test_a_superuser_makes_a_password_link_for_another_user(alice, root):
     answer = signed_in(root).post(change_page(alice.members["owner"]), {"do": "link"})
 

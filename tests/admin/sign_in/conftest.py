@@ -1,8 +1,9 @@
 import pytest
 
-from tests.admin.sign_in import mail_server
+from tests.admin.sign_in import mail_server, providers
 from tests.admin.sign_in.mail_orders import VIEWER
 from tests.admin.sign_in.mail_server import running_mail_server
+from tests.admin.sign_in.providers import forging_provider
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +29,17 @@ def viewer(alice):
     user.email = VIEWER
     user.save()
     return user
+
+
+@pytest.fixture(scope="module")
+def _forger():
+    with forging_provider() as forger:
+        yield forger
+
+
+@pytest.fixture
+def forger(_forger, settings, viewer):
+    """A provider for whom Alice's viewer is known. Its answers are honest until a test forges."""
+    _forger.reset()
+    providers.use(settings, _forger.issuer)
+    return _forger

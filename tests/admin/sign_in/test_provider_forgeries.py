@@ -10,27 +10,10 @@ from joserfc.jwk import RSAKey
 from channels_app.models import ProviderLink
 from channels_app.sign_in import provider
 from tests.admin.sign_in import providers
-from tests.admin.sign_in.providers import START, begin, come_back, forging_provider
+from tests.admin.sign_in.providers import START, begin, come_back
 from tests.admin.sign_in.test_provider import who
 
 OTHERS = RSAKey.generate_key(2048, {"kid": "one"})
-
-
-@pytest.fixture(scope="module")
-def _forger():
-    with forging_provider() as forger:
-        yield forger
-
-
-@pytest.fixture
-def forger(_forger, settings, alice):
-    """A provider for whom Alice's viewer is known."""
-    _forger.reset()
-    providers.use(settings, _forger.issuer)
-    user = alice.members["viewer"]
-    user.email = "viewer@example.com"
-    user.save()
-    return _forger
 
 
 def signed_in_as(forger, **changes):
