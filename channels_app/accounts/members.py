@@ -71,8 +71,6 @@ def member_add(
     is_new = user is None
     if user is None:
         user = user_create(username=username, email=email, account_id=account.pk)
-    if not user.is_active:
-        raise Invalid([Fault("username", "not_a_choice", "This user is deactivated.")])
     membership, was_added = Membership.objects.get_or_create(
         account=account, user=user, defaults={"role": role}
     )
@@ -80,6 +78,8 @@ def member_add(
         raise Invalid([Fault("username", "not_a_choice", "This user is a member already.")])
     if not (is_new or by.is_superuser):
         raise Invalid([Fault("username", "not_a_choice", _KNOWN_ELSEWHERE)])
+    if not user.is_active:
+        raise Invalid([Fault("username", "not_a_choice", "This user is deactivated.")])
     audit.record(membership, audit.Action.CREATE, after=audit.fields_of(membership))
     return membership, is_new
 

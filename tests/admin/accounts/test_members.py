@@ -9,7 +9,7 @@ from django.urls import reverse
 from channels_app.accounts.members import member_add
 from channels_app.models import Account, Membership, Role
 from channels_app.sign_in.passwords import set_password_path
-from tests.admin.support import PASSWORD, signed_in
+from tests.admin.support import PASSWORD, said, signed_in
 
 NEW_PASSWORD = "another-long-battery-staple"
 
@@ -103,6 +103,14 @@ def test_a_name_that_cannot_be_added_is_refused_beside_its_field(alice, name, sa
 
     assert answer.status_code == 400
     assert says in " ".join(answer.context["form"].errors["username"])
+
+
+def test_an_owner_does_not_learn_whether_a_user_of_others_is_deactivated(alice, bob):
+    client, others = signed_in(alice.members["owner"]), bob.members["viewer"]
+    before = said(act(client, alice, "add", username=others, role="viewer"))
+    User.objects.filter(pk=others.pk).update(is_active=False)
+
+    assert said(act(client, alice, "add", username=others, role="viewer")) == before
 
 
 def test_an_owner_changes_a_role_and_removes_a_member(alice):
