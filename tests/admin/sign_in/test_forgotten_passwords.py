@@ -5,7 +5,8 @@ from auditlog.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
-from channels_app.models import Mail
+from channels_app.accounts.members import member_add, member_remove
+from channels_app.models import Mail, Role
 from channels_app.sign_in import mails
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.accounts.test_members import choose_password
@@ -98,6 +99,29 @@ def test_deactivated_users_get_no_mail_and_each_of_an_addresss_users_gets_one(
     names = {"alice-viewer", "alice-sender", "alice-manager"}
     told = [{name for name in names if name in mail.get_content()} for mail in mailed(server)]
     assert told == [{"alice-viewer"}, {"alice-sender"}]
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_an_owner_who_gives_users_somebodys_address_keeps_no_mail_back(alice, bob, server, leaves):
+    """A mail goes to five users of an address. Bob's owner has made more before Alice's invites the
+    one whose address it is, and takes them out of the account again."""
+    address, owner = "carol@example.com", bob.members["owner"]
+    for number in range(6):
+        planted, _ = member_add(
+            account=bob.account, username=f"p{number}", role=Role.VIEWER, by=owner, email=address
+        )
+        if leaves:
+            member_remove(membership=planted)
+    member_add(
+        account=alice.account,
+        username="carol",
+        role=Role.VIEWER,
+        by=alice.members["owner"],
+        email=address,
+    )
+    ask(address)
+
+    assert any("user carol of" in mail.get_content() for mail in mailed(server))
 
 
 def test_users_without_an_address_are_found_by_none(alice, server):
