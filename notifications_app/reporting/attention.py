@@ -90,7 +90,8 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
     elif not alive.has_ticked:
         detail = (
             "There was no tick for 15 seconds, so schedules and retries are late. "
-            "Start beat. Nothing is lost."
+            "Start beat. If it runs, ticks wait for the database or the broker: the doctor says "
+            "for what. Nothing is lost."
         )
         yield Concern(Kind.BEAT_MISSING, "bad", "The scheduler (beat) is not running", detail)
     yield from _failing_services(used, channels)

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from django.db import transaction
+
 from channels_app.models import ProviderCredential
 from channels_app.services import secrets_unreadable
 from notifications_app.credential_check import credentials_check
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
+from pushsvc.doctor.database import limit_statements
 from pushsvc.doctor.finding import Finding, Tone
 
 _SUBJECT: Final = "credentials"
@@ -20,7 +23,10 @@ _MISSING: Final = "A key is missing from CREDENTIAL_KEYS. Put it back, or store 
 
 def secrets() -> Iterator[Finding]:
     """Reads the database alone. A VAPID key or an identity key has no provider to ask."""
-    if unreadable := secrets_unreadable():
+    with transaction.atomic():
+        limit_statements()
+        unreadable = secrets_unreadable()
+    if unreadable:
         title = f"{unreadable} stored secrets cannot be decrypted"
         yield Finding(_SUBJECT, Tone.BAD, title, _MISSING)
 

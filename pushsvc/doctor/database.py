@@ -1,4 +1,4 @@
-"""PostgreSQL: version, settings, schema, clock, old transactions and dead rows."""
+"""PostgreSQL: version, settings, schema, clock, and what holds statements up or fills the disk."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,13 +14,20 @@ from pushsvc.doctor.finding import Finding, Tone
 
 UNREACHABLE: Final = "PostgreSQL cannot be reached"
 OLD_TRANSACTION: Final = timedelta(minutes=5)
+LONG_WAIT: Final = timedelta(seconds=5)  # for a lock or a standby; usually it is milliseconds
+MUCH_WAL: Final = 10 * 1024**3  # bytes that a replication slot keeps
+OLD_ROWS: Final = 1_000_000_000  # transactions; PostgreSQL refuses writes at about two billion
+FEW_CONNECTIONS: Final = 0.1  # of all
 SLOW_CLOCK_SECONDS: Final = 2.0
 WRONG_CLOCK_SECONDS: Final = 60.0  # Google and Apple refuse tokens of such a clock
 _SUBJECT: Final = "database"
 _VERSIONS: Final = range(15, 19)
 _STATEMENT_SECONDS: Final = 3
+_SHORTEST_SECONDS: Final = 5  # of a limit that the role or the server sets to our statements
+_LIMITS: Final = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
 _THREADS: Final = 18  # of a web process; each may hold a connection
 _MANY_DEAD: Final = 100_000
+_MORE: Final = "Raise max_connections, or put PgBouncer in front."
 _HARMFUL: Final = {
     "fsync": "A crash of the machine can destroy the database.",
     "full_page_writes": "A crash of the machine can destroy the database.",
@@ -35,22 +42,38 @@ def examine() -> Iterator[Finding]:
     try:
         connection.ensure_connection()
     except Error as error:
-        remedy = f"{first_line(error)} Check DATABASE_URL, and that the server is running."
+        remedy = f"{first_line(error)} {_way_to_connect(str(error))}"
         yield Finding(_SUBJECT, Tone.BAD, UNREACHABLE, remedy)
         return
-    for part in (_version, _harmful_settings, _migrations, _indexes, _clock, *_STATISTICS):
+    for part in (*_SETTINGS, _migrations, _indexes, _clock, *_STATISTICS):
         yield from _examined(part)
+
+
+def _way_to_connect(said: str) -> str:
+    if "too many" in said or "connection slots" in said:
+        return (
+            "All connections are in use. Stop what needs none (SELECT * FROM pg_stat_activity), "
+            "raise max_connections or the role's CONNECTION LIMIT, or put PgBouncer in front."
+        )
+    if "FATAL:" in said:  # the server's own word
+        return "The server runs and refuses the connection. Check DATABASE_URL."
+    return "Check DATABASE_URL, and that the server is running."
 
 
 def _examined(part: Callable[[], Iterator[Finding]]) -> list[Finding]:
     """In a transaction of its own, so that a statement that fails ends only its own part."""
     try:
         with transaction.atomic():
-            _query(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
+            limit_statements()
             return list(part())
     except Error as error:
         title = f"{part.__name__.strip('_').replace('_', ' ').capitalize()} could not be read"
         return [Finding(_SUBJECT, Tone.WARN, title, first_line(error))]
+
+
+def limit_statements() -> None:
+    """In this transaction, so that one that waits for a lock does not hold up the report."""
+    _query(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
 
 
 def _version() -> Iterator[Finding]:
@@ -73,6 +96,50 @@ def _harmful_settings() -> Iterator[Finding]:
     for (name,) in off:
         remedy = f"{_HARMFUL[name]} Run ALTER SYSTEM SET {name} = on, and reload."
         yield Finding(_SUBJECT, Tone.BAD, f"The setting {name} is off", remedy)
+
+
+def _read_only() -> Iterator[Finding]:
+    ((is_standby, is_read_only),) = _query(
+        "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::bool"
+    )
+    if is_standby:
+        remedy = (
+            "Nothing can be stored or sent. Let DATABASE_URL name the primary, or both with "
+            "?target_session_attrs=read-write. If the primary is lost, run SELECT pg_promote()."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, "DATABASE_URL leads to a standby", remedy)
+    elif is_read_only:
+        remedy = (
+            "Nothing can be stored or sent. Hosters do that to a server whose disk is full: make "
+            "room first. Then set default_transaction_read_only to off, for the server (ALTER "
+            "SYSTEM), the database or the role, wherever it is on."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, "The database accepts no writes", remedy)
+
+
+def _encoding() -> Iterator[Finding]:
+    ((encoding,),) = _query("SELECT current_setting('server_encoding')")
+    if encoding != "UTF8":
+        remedy = (
+            "Texts with letters beyond ASCII fail. Make another one with ENCODING 'UTF8' and "
+            "TEMPLATE template0, and restore a pg_dump into it."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, f"The database's encoding is {encoding}", remedy)
+
+
+def _limits() -> Iterator[Finding]:
+    """As a new session has them: our own SET LOCAL does not show in `reset_val`."""
+    short = _query(
+        "SELECT name, reset_val || unit FROM pg_settings WHERE name = ANY(%s)"
+        " AND reset_val::bigint BETWEEN 1 AND %s ORDER BY name",
+        [list(_LIMITS), 1000 * _SHORTEST_SECONDS - 1],
+    )
+    for name, value in short:
+        remedy = (
+            "PostgreSQL ends statements of a large send, which are tried again and again. Run "
+            f"ALTER ROLE … RESET {name} for the role in DATABASE_URL, or raise it."
+        )
+        yield Finding(_SUBJECT, Tone.WARN, f"The limit {name} is only {value}", remedy)
 
 
 def _migrations() -> Iterator[Finding]:
@@ -109,17 +176,24 @@ def _clock() -> Iterator[Finding]:
 
 
 def _connections() -> Iterator[Finding]:
-    """Of what this process's settings ask for; other machines come on top. A pooler opens fewer to
-    PostgreSQL than are opened to it."""
+    """Those in use, and those that this process's settings ask for; other machines come on top. A
+    pooler opens fewer to PostgreSQL than are opened to it."""
+    ((most, used),) = _query(
+        "SELECT current_setting('max_connections')::int, (SELECT count(*) FROM pg_stat_activity"
+        " WHERE backend_type = 'client backend')"
+    )
+    if used > (1 - FEW_CONNECTIONS) * most:
+        ((role, number),) = _query(
+            "SELECT usename, count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            " GROUP BY usename ORDER BY count(*) DESC LIMIT 1"
+        )
+        title = f"{used} of {most} connections are in use, {number} of them by {role}"
+        yield Finding(_SUBJECT, Tone.WARN, title, f"Without one, requests get 503. {_MORE}")
     if _is_pooled():
         return
-    ((most,),) = _query("SELECT current_setting('max_connections')::int")
     wanted = settings.WEB_CONCURRENCY * _THREADS + 4 * settings.WORKER_CONCURRENCY + 1
     if wanted > most:
-        remedy = (
-            f"One web, four workers and beat with these settings open up to {wanted}. Raise "
-            "max_connections, or put PgBouncer in front."
-        )
+        remedy = f"One web, four workers and beat with these settings open up to {wanted}. {_MORE}"
         yield Finding(_SUBJECT, Tone.WARN, f"max_connections is {most}", remedy)
 
 
@@ -127,6 +201,83 @@ def _is_pooled() -> bool:
     """PgBouncer gives its client another number than that of PostgreSQL's process."""
     ((pid,),) = _query("SELECT pg_backend_pid()")
     return bool(pid != connection.connection.info.backend_pid)
+
+
+def _blocked() -> Iterator[Finding]:
+    """Who holds a lock that others wait for, and waits for none itself. A prepared transaction has
+    no process, and counts as pid 0."""
+    found = _query(
+        "SELECT blocker.pid, coalesce(nullif(holder.application_name, ''), holder.usename, ''),"
+        " count(*), max(extract(epoch FROM clock_timestamp() - waiting.query_start))::float8"
+        " FROM pg_stat_activity AS waiting"
+        " CROSS JOIN LATERAL unnest(pg_blocking_pids(waiting.pid)) AS blocker(pid)"
+        " LEFT JOIN pg_stat_activity AS holder ON holder.pid = blocker.pid"
+        " WHERE waiting.datname = current_database() AND waiting.wait_event_type = 'Lock'"
+        " AND waiting.query_start < clock_timestamp() - %s"
+        " AND holder.wait_event_type IS DISTINCT FROM 'Lock'"
+        " GROUP BY blocker.pid, 2 ORDER BY count(*) DESC LIMIT 5",
+        [LONG_WAIT],
+    )
+    for pid, name, number, age in found:
+        who = f"{name} (pid {pid})" if pid else "A prepared transaction"
+        end = (
+            f"SELECT pg_terminate_backend({pid})"
+            if pid
+            else "ROLLBACK PREPARED (pg_prepared_xacts)"
+        )
+        title = f"{who} blocks {grouped(number)} statements, the first for {duration(age)}"
+        remedy = (
+            "They wait for a lock that it holds, and what they belong to stands still: requests, "
+            f"ticks or batches. Find its program, or run {end}."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+
+
+def _standby_missing() -> Iterator[Finding]:
+    ((number, age),) = _query(
+        "SELECT count(*), max(extract(epoch FROM clock_timestamp() - query_start))::float8"
+        " FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'"
+        " AND query_start < clock_timestamp() - %s",
+        [LONG_WAIT],
+    )
+    if number:
+        title = f"{grouped(number)} commits wait for a standby, the first for {duration(age)}"
+        remedy = (
+            "No standby of synchronous_standby_names confirms them, so nothing can be stored. "
+            "Start it, or go on without it: ALTER SYSTEM SET synchronous_standby_names = '', and "
+            "reload."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+
+
+def _replication_slots() -> Iterator[Finding]:
+    """One that nobody reads keeps WAL until the disk is full, or up to max_slot_wal_keep_size."""
+    idle = _query(
+        "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint AS kept"
+        " FROM pg_replication_slots WHERE NOT active AND NOT pg_is_in_recovery()"
+        " AND pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) > %s ORDER BY kept DESC LIMIT 5",
+        [MUCH_WAL],
+    )
+    for name, kept in idle:
+        title = f"The replication slot {name} is not read and keeps {kept / 1024**3:.1f} GB of WAL"
+        remedy = (
+            "It fills PostgreSQL's disk, which ends the server. Start what reads it, or run SELECT "
+            f"pg_drop_replication_slot('{name}')."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+
+
+def _row_age() -> Iterator[Finding]:
+    ((age,),) = _query(
+        "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()"
+    )
+    if age > OLD_ROWS:
+        remedy = (
+            "At about two billion PostgreSQL refuses writes. Something keeps VACUUM from its work: "
+            "end old transactions, prepared ones and replication slots, then run VACUUM."
+        )
+        title = f"Rows were not frozen for {grouped(age)} transactions"
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
 
 
 def _old_transactions() -> Iterator[Finding]:
@@ -162,7 +313,16 @@ def _dead_rows() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.WARN, title, remedy)
 
 
-_STATISTICS: Final = (_connections, _old_transactions, _dead_rows)
+_SETTINGS: Final = (_version, _read_only, _encoding, _harmful_settings, _limits)
+_STATISTICS: Final = (
+    _blocked,
+    _standby_missing,
+    _connections,
+    _old_transactions,
+    _dead_rows,
+    _replication_slots,
+    _row_age,
+)
 
 
 def _query(statement: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:

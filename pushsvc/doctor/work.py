@@ -11,6 +11,7 @@ from channels_app.models import Channel
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern
 from pushsvc.common.store import sql
+from pushsvc.doctor.database import limit_statements
 from pushsvc.doctor.finding import Finding, Tone
 
 _SUBJECT: Final = "work"
@@ -19,6 +20,7 @@ _SUBJECT: Final = "work"
 def examine() -> Iterator[Finding]:
     channels = Channel.objects.all()
     with transaction.atomic():  # of its own, so that a statement that fails ends nothing else
+        limit_statements()
         found = concerns(channels, now=sql.now())
     for concern in found:
         yield Finding(_SUBJECT, Tone(concern.tone), _title(concern), _remedy(concern))

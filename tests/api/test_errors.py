@@ -278,6 +278,17 @@ def test_every_endpoint_answers_503_without_the_database_and_says_when_to_retry(
     assert Client().get("/healthz").status_code == 200
 
 
+def test_a_database_that_accepts_no_writes_is_one_that_is_away(alice):
+    """As a standby is, or a server whose hoster made it read-only because its disk is full."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL transaction_read_only = on")
+
+    response = alice.send({"body": "hello"})
+
+    assert code(response, 503) == "database_unavailable"
+    assert int(response.headers["Retry-After"]) > 0
+
+
 @pytest.mark.django_db(transaction=True)
 def test_an_unreachable_database_is_logged_once_and_without_its_address(request, caplog):
     token = make_token(uuid4(), uuid4())

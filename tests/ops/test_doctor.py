@@ -203,6 +203,35 @@ def test_few_remaining_connections_are_a_finding(healthy, settings):
     assert "PgBouncer" in remedy
 
 
+def test_connections_that_run_out_are_named_with_who_has_them(healthy, monkeypatch):
+    monkeypatch.setattr(database, "FEW_CONNECTIONS", 1.0)
+
+    (title,) = [title for title in faults() if "connections are in use" in title]
+    assert re.fullmatch(r"\d+ of \d+ connections are in use, \d+ of them by pushsvc", title)
+
+
+def test_a_replication_slot_that_nobody_reads_is_named(healthy, monkeypatch):
+    monkeypatch.setattr(database, "MUCH_WAL", -1)
+    slot = f"left_{os.getpid()}"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_create_physical_replication_slot(%s, true)", [slot])
+        try:
+            found = faults()
+        finally:
+            cursor.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+
+    (title,) = [title for title in found if slot in title]
+    assert title.startswith(f"The replication slot {slot} is not read and keeps 0.0 GB")
+    assert f"pg_drop_replication_slot('{slot}')" in found[title]
+
+
+def test_rows_that_are_not_frozen_are_named_before_writes_are_refused(healthy, monkeypatch):
+    monkeypatch.setattr(database, "OLD_ROWS", 0)
+
+    (title,) = [title for title in faults() if title.startswith("Rows were not frozen")]
+    assert "run VACUUM" in faults()[title]
+
+
 def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
     port = own_port()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"

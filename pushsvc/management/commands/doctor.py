@@ -46,5 +46,11 @@ class Command(BaseCommand):
         label = f"{finding.tone:<5} {finding.subject:<12} "
         for start, text in ((label, finding.title), (_INDENT, finding.remedy)):
             if text:
-                lines = textwrap.fill(text, _WIDTH, initial_indent=start, subsequent_indent=_INDENT)
-                self.stdout.write(lines)
+                self.stdout.write(_wrapped(text, start))
+
+
+def _wrapped(text: str, start: str) -> str:
+    """Names such as worker-web stay whole, so that they can be copied."""
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=start, subsequent_indent=_INDENT, break_on_hyphens=False
+    )

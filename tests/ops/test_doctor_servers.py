@@ -1,0 +1,207 @@
+"""`manage.py doctor` on servers of its own, which these tests break: settings of roles and of the
+server, locks, a standby that is missing, a Redis that takes no writes.
+
+It runs as a process, as an operator starts it."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import redis
+from cryptography.fernet import Fernet
+
+from pushsvc.local.embedded import start
+from tests.ops.helpers import CHECKOUT, eventually
+
+SECRETS = {
+    "SECRET_KEY": "k" * 50,
+    "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
+    "PUBLIC_BASE_URL": "https://push.example.com",
+    "ALLOWED_HOSTS": "push.example.com",
+    "VAPID_SUBJECT": "mailto:root@example.org",
+    "TRUSTED_PROXIES": "1",
+}
+
+
+class Installation:
+    """A migrated database and a Redis. `sql` and `redis` are the operator's own connections."""
+
+    def __init__(self, addresses):
+        self.environment = os.environ | SECRETS | addresses
+        self.environment.pop("CELERY_BROKER_URL", None)
+        self.url = addresses["DATABASE_URL"]
+        self.redis = redis.Redis.from_url(addresses["REDIS_URL"], decode_responses=True)
+
+    def run(self, *arguments, **environment):
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=CHECKOUT,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def connect(self, name="operator", **arguments):
+        return psycopg.connect(self.url, application_name=name, autocommit=True, **arguments)
+
+    def sql(self, *statements):
+        with self.connect() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def doctor(self, **environment):
+        """{title: (tone, remedy)} of what is not good, and the exit status."""
+        ended = self.run("doctor", "--json", **environment)
+        assert ended.stdout, ended.stderr
+        return {
+            each["title"]: (each["tone"], each["remedy"])
+            for each in json.loads(ended.stdout)["findings"]
+            if each["tone"] in {"warn", "bad"}
+        }, ended.returncode
+
+
+@pytest.fixture(scope="module")
+def installation():
+    with tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder:
+        servers = start(Path(folder) / "home", durable=False)
+        try:
+            made = Installation(servers.environment)
+            migrated = made.run("migrate", "--no-input")
+            assert migrated.returncode == 0, migrated.stderr
+            yield made
+        finally:
+            servers.stop()
+
+
+def as_role(installation, name):
+    """DATABASE_URL for another role."""
+    parts = urlsplit(installation.url)
+    return parts._replace(netloc=f"{name}:{name}@127.0.0.1:{parts.port}").geturl()
+
+
+@pytest.fixture
+def role(installation):
+    """A role to which a test gives settings."""
+    installation.sql("CREATE ROLE app LOGIN PASSWORD 'app'", "GRANT pg_read_all_data TO app")
+    yield as_role(installation, "app")
+    installation.sql("DROP OWNED BY app", "DROP ROLE app")
+
+
+def the(found, words):
+    ((title, finding),) = [each for each in found.items() if words in each[0]]
+    return title, *finding
+
+
+def test_a_role_that_may_not_write_is_named(installation, role):
+    installation.sql("ALTER ROLE app SET default_transaction_read_only = on")
+
+    found, status = installation.doctor(DATABASE_URL=role)
+
+    _, tone, remedy = the(found, "The database accepts no writes")
+    assert (tone, status) == ("bad", 1)
+    assert "default_transaction_read_only" in remedy
+
+
+def test_a_short_limit_of_the_role_is_named(installation, role):
+    installation.sql("ALTER ROLE app SET statement_timeout = '250ms'")
+
+    found, _ = installation.doctor(DATABASE_URL=role)
+
+    _, _, remedy = the(found, "The limit statement_timeout is only 250ms")
+    assert "RESET statement_timeout" in remedy
+
+
+def test_a_role_without_connections_left_is_not_told_to_start_the_server(installation, role):
+    installation.sql("ALTER ROLE app CONNECTION LIMIT 0")
+
+    found, status = installation.doctor(DATABASE_URL=role)
+
+    _, _, remedy = the(found, "PostgreSQL cannot be reached")
+    assert "All connections are in use" in remedy
+    assert "is running" not in remedy
+    assert status == 1
+
+
+def test_a_wrong_password_is_not_told_to_start_the_server(installation):
+    found, _ = installation.doctor(DATABASE_URL=as_role(installation, "nobody"))
+
+    _, _, remedy = the(found, "PostgreSQL cannot be reached")
+    assert remedy.endswith("The server runs and refuses the connection. Check DATABASE_URL.")
+
+
+def test_an_encoding_without_most_letters_is_named(installation):
+    installation.sql("CREATE DATABASE plain ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+
+    found, _ = installation.doctor(DATABASE_URL=installation.url.removesuffix("pushsvc") + "plain")
+
+    _, tone, remedy = the(found, "The database's encoding is SQL_ASCII")
+    assert tone == "bad"
+    assert "ENCODING 'UTF8'" in remedy
+
+
+@contextmanager
+def in_background(installation, statement, wait_event):
+    """Runs it until the end of the block, or until it is killed. It waits for what is named."""
+    waiting = installation.connect("ours")
+    thread = Thread(target=_run, args=(waiting, statement))
+    thread.start()
+    with installation.connect() as connection:
+        query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = %s"
+        eventually(
+            lambda: connection.execute(query, [waiting.info.backend_pid, wait_event]).fetchone()
+        )
+        try:
+            yield
+        finally:
+            connection.execute("SELECT pg_terminate_backend(%s)", [waiting.info.backend_pid])
+            thread.join()
+            waiting.close()
+
+
+def _run(connection, statement):
+    with suppress(psycopg.Error):
+        connection.execute(statement)
+
+
+def test_who_holds_a_lock_that_others_wait_for_is_named_while_it_holds_the_doctor_up(installation):
+    """The doctor itself reads the table that is locked."""
+    with ExitStack() as stack:
+        holder = stack.enter_context(installation.connect("backfill"))
+        stack.enter_context(holder.transaction(force_rollback=True))
+        holder.execute("LOCK TABLE channels_app_channel")
+        count = "SELECT count(*), pg_sleep(0) FROM channels_app_channel"
+        stack.enter_context(in_background(installation, count, "relation"))
+        holder.execute("SELECT pg_sleep(6)")
+
+        found, status = installation.doctor()
+
+        pid = holder.info.backend_pid
+        _, tone, remedy = the(found, f"backfill (pid {pid}) blocks 1 statements")
+        assert (tone, status) == ("bad", 1)
+        assert f"pg_terminate_backend({pid})" in remedy
+        _, _, said = the(found, "The work that goes on could not be read")
+        assert "statement timeout" in said
+
+
+def test_commits_that_wait_for_a_missing_standby_are_named(installation):
+    installation.sql("CREATE TABLE lonely (x int)")
+    installation.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+    try:
+        with in_background(installation, "INSERT INTO lonely VALUES (1)", "SyncRep"):
+            installation.sql("SELECT pg_sleep(6)")
+            found, status = installation.doctor()
+    finally:
+        installation.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+
+    _, tone, remedy = the(found, "1 commits wait for a standby")
+    assert (tone, status) == ("bad", 1)
+    assert "synchronous_standby_names" in remedy
