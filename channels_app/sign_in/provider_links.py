@@ -1,9 +1,10 @@
 """Which user of this service a user of the sign-in provider is.
 
-The first sign-in finds the user by the e-mail address that the provider verified. When it is
-complete, with the user's second step here, it stores the link. From then on only the link counts,
-so that an address that the provider gives to somebody else opens nothing. No user is created:
-members must be invited.
+The first sign-in finds the users by the e-mail address that the provider verified. If there are
+several, the person chooses one: owners choose the addresses of new users, so one owner could keep
+somebody from another's account otherwise. When the sign-in is complete, with the user's second step
+here, it stores the link. From then on only the link counts, so that an address that the provider
+gives to somebody else opens nothing. No user is created: members must be invited.
 """
 
 from typing import Any
@@ -29,18 +30,19 @@ class NobodyFound(Exception):
 _DEACTIVATED = "Your user of this service is deactivated."
 _NO_ADDRESS = "It did not confirm an e-mail address of yours."
 _UNKNOWN = "No user of this service has your e-mail address. Ask an owner to invite you with it."
-_SEVERAL = "Several users of this service have your e-mail address. Ask a superuser to change that."
 _TAKEN = "The user who has your e-mail address signs in as somebody else there. Ask a superuser."
 
 
-def user_of(identity: ProviderIdentity) -> User:
-    """Raises NobodyFound."""
+def users_of(identity: ProviderIdentity) -> list[User]:
+    """The user to whom the identity is linked, or all who have its address: one or more, of whom
+    the person may be any. Raises NobodyFound."""
     links = ProviderLink.objects.filter(issuer=identity.issuer, subject=identity.subject)
     link = links.select_related("user").first()
-    user = link.user if link else _user_with(identity.email)
-    if not (user.is_active and user.is_staff):
+    if link is None:
+        return _users_with(identity.email)
+    if not (link.user.is_active and link.user.is_staff):
         raise NobodyFound(_DEACTIVATED)
-    return user
+    return [link.user]
 
 
 def link(*, user: User, identity: ProviderIdentity) -> None:
@@ -72,10 +74,10 @@ def unlink(*, user: User) -> None:
         audit.record(user, audit.Action.UPDATE, note=note)
 
 
-def _user_with(address: str) -> User:
+def _users_with(address: str) -> list[User]:
     if not (address and address.isprintable()):
         raise NobodyFound(_NO_ADDRESS)
     users = users_with(address)
-    if len(users) != 1:
-        raise NobodyFound(_SEVERAL if users else _UNKNOWN)
-    return users[0]
+    if not users:
+        raise NobodyFound(_UNKNOWN)
+    return users

@@ -22,7 +22,7 @@ from channels_app.console.pages import ActsPage, FormPage, SuperuserPage, number
 from channels_app.sign_in import mails, two_step
 from channels_app.sign_in.admin.forgot import ForgotPasswordView
 from channels_app.sign_in.admin.own import SetPasswordView, TwoStepPage
-from channels_app.sign_in.admin.provider import CallbackView, CodeView, StartView
+from channels_app.sign_in.admin.provider import CallbackView, ChoiceView, CodeView, StartView
 from channels_app.sign_in.passwords import set_password_path
 from channels_app.sign_in.provider_links import unlink
 from pushsvc.common.console.admin import badge, site
@@ -196,6 +196,7 @@ class UserAdmin(SuperuserAdmin):
             path("forgot-password/", ForgotPasswordView.as_view(), name="forgot_password"),
             path("provider/", StartView.as_view(), name="provider_start"),
             path("provider/callback/", CallbackView.as_view(), name="provider_callback"),
+            path("provider/choice/", ChoiceView.as_view(), name="provider_choice"),
             path("provider/code/", CodeView.as_view(), name="provider_code"),
         ]
         return own + super().get_urls()

@@ -1,4 +1,5 @@
-"""Signing in by the provider: the way there, the way back, and this service's own second step."""
+"""Signing in by the provider: the way there, the way back, the choice among several users, and this
+service's own second step."""
 
 import time
 from dataclasses import asdict
@@ -6,6 +7,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -20,13 +22,14 @@ from channels_app.sign_in import provider
 from channels_app.sign_in.admin.own import ProvenCodeForm
 from channels_app.sign_in.console import needs_code, sign_in_provided
 from channels_app.sign_in.provider import ProviderIdentity
-from channels_app.sign_in.provider_links import NobodyFound, user_of
+from channels_app.sign_in.provider_links import NobodyFound, users_of
 from pushsvc.common.console.admin import site
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.ratelimit import Limit, enforce
 
 _WAITING: Final = "provider_user"
-_CODE_SECONDS: Final = 300
+_CHOOSING: Final = "provider_users"
+_STEP_SECONDS: Final = 300  # for the choice, and for the code
 _AWAY: Final = "It does not answer as it should. Try again later, or sign in with your password."
 _REFUSED: Final = "Its answer was not accepted. It may be old or used. Start again."
 _FAILED: Final = "Your user may not sign in now."
@@ -76,15 +79,47 @@ class CallbackView(ProviderView):
         self, request: HttpRequest, identity: ProviderIdentity, kept: dict[str, Any]
     ) -> HttpResponseBase:
         """Raises NobodyFound."""
-        user = user_of(identity)
-        if needs_code(user, is_provided=True):
-            until = time.time() + _CODE_SECONDS
-            waiting = {"user": user.pk, "identity": asdict(identity), "until": until}
-            request.session[_WAITING] = waiting | {"next": kept["next"]}
-            return HttpResponseRedirect(reverse("admin:provider_code"))
-        if not sign_in_provided(request, user, identity):
-            return _failed(request, _FAILED)
-        return HttpResponseRedirect(_safe(request, kept["next"]))
+        users = users_of(identity)
+        if len(users) == 1:
+            return _entered(request, users[0], identity, kept["next"])
+        request.session[_CHOOSING] = _step(identity, kept["next"])
+        return HttpResponseRedirect(reverse("admin:provider_choice"))
+
+
+class ChoiceView(ProviderView, TemplateView):
+    """Asks somebody whose verified address several users have, which of them to be."""
+
+    template_name = "console/own/provider_choice.html"
+
+    @override
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except NobodyFound as error:
+            return _failed(request, error.reason)
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        """Raises NobodyFound."""
+        choosing, users = self._offered()
+        chosen = [each for each in users if str(each.pk) == request.POST.get("user")]
+        if choosing is None or not chosen:
+            return self.render_to_response(self.get_context_data(), status=400)
+        del request.session[_CHOOSING]
+        identity = ProviderIdentity(**choosing["identity"])
+        return _entered(request, chosen[0], identity, choosing["next"])
+
+    def _offered(self) -> tuple[dict[str, Any] | None, list[User]]:
+        """What waits for the choice, and the users as they are now. Raises NobodyFound."""
+        choosing = _waiting(self.request, _CHOOSING)
+        return choosing, users_of(ProviderIdentity(**choosing["identity"])) if choosing else []
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Raises NobodyFound."""
+        _, users = self._offered()
+        prefetch_related_objects(users, "memberships__account")
+        own = {"title": "Choose your user", "users": users, "label": settings.OIDC_LABEL}
+        return site.each_context(self.request) | super().get_context_data(**kwargs) | own
 
 
 class CodeView(ProviderView, TemplateView):
@@ -93,7 +128,7 @@ class CodeView(ProviderView, TemplateView):
     template_name = "console/own/provider_code.html"
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
-        waiting = self._waiting()
+        waiting = _waiting(request, _WAITING)
         form = ProvenCodeForm(request.POST)
         if waiting is None or not form.is_valid():
             return self.render_to_response(self.get_context_data(form=form), status=400)
@@ -109,15 +144,36 @@ class CodeView(ProviderView, TemplateView):
         request.session.pop(_WAITING, None)
         return HttpResponseRedirect(_safe(request, waiting["next"]))
 
-    def _waiting(self) -> dict[str, Any] | None:
-        waiting: dict[str, Any] | None = self.request.session.get(_WAITING)
-        return waiting if waiting and waiting["until"] > time.time() else None
-
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs.setdefault("form", ProvenCodeForm())
-        own = {"title": "Enter your code", "is_waiting": self._waiting() is not None}
+        is_waiting = _waiting(self.request, _WAITING) is not None
+        own = {"title": "Enter your code", "is_waiting": is_waiting}
         return site.each_context(self.request) | super().get_context_data(**kwargs) | own
+
+
+def _entered(
+    request: HttpRequest, user: User, identity: ProviderIdentity, next_page: str
+) -> HttpResponseBase:
+    """Signs the user in, or asks for the code. Raises NobodyFound."""
+    if needs_code(user, is_provided=True):
+        request.session[_WAITING] = {"user": user.pk} | _step(identity, next_page)
+        return HttpResponseRedirect(reverse("admin:provider_code"))
+    if not sign_in_provided(request, user, identity):
+        return _failed(request, _FAILED)
+    return HttpResponseRedirect(_safe(request, next_page))
+
+
+def _step(identity: ProviderIdentity, next_page: str) -> dict[str, Any]:
+    """What the session keeps of somebody for whom the provider vouched."""
+    until = time.time() + _STEP_SECONDS
+    return {"identity": asdict(identity), "until": until, "next": next_page}
+
+
+def _waiting(request: HttpRequest, name: str) -> dict[str, Any] | None:
+    """What the session keeps under the name, if it is not too late."""
+    waiting: dict[str, Any] | None = request.session.get(name)
+    return waiting if waiting and waiting["until"] > time.time() else None
 
 
 def _safe(request: HttpRequest, address: str) -> str:

@@ -135,12 +135,6 @@ def test_a_superuser_removes_the_link(viewer, root, issuer):
     assert who(client) == "alice-viewer"
 
 
-def test_an_address_of_several_users_is_nobodys(alice, viewer, issuer):
-    User.objects.filter(username="alice-owner").update(email=EMAIL.upper())
-
-    assert "Several users" in refusal(providers.sign_in(Person("v", EMAIL)))
-
-
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}])
 def test_a_deactivated_user_is_not_signed_in(viewer, issuer, change):
     providers.sign_in(Person("v", EMAIL))
