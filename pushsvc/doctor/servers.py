@@ -1,6 +1,7 @@
 """Redis and the broker."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import redis
@@ -8,11 +9,15 @@ from django.conf import settings
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
+from pushsvc.common.console.figures import grouped
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.worker import QUEUES
 from pushsvc.doctor.finding import Finding, Tone
 
 _OLDEST_REDIS: Final = (6, 2)
 _FULL: Final = 0.9
+# Ticks expire after two minutes, and every other queue has about 16 wakeups at most.
+_MANY_MESSAGES: Final = 200
 _BROKER_SECONDS: Final = 2
 # Redis's, then AMQP's; each transport ignores the other's.
 _TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
@@ -34,6 +39,7 @@ def _redis() -> Iterator[Finding]:
         yield Finding("redis", Tone.BAD, "Redis cannot be reached", remedy)
         return
     yield _redis_version(str(facts["redis_version"]))
+    yield from _refusal("redis", redis_client())
     policy = facts.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         remedy = "Redis may drop wakeups and limits. Set maxmemory-policy to noeviction."
@@ -41,6 +47,31 @@ def _redis() -> Iterator[Finding]:
     if facts.get("maxmemory") and facts["used_memory"] > _FULL * facts["maxmemory"]:
         remedy = "If it is full, writes fail. Raise maxmemory, or look at who else uses it."
         yield Finding("redis", Tone.WARN, "Redis has used nine tenths of its memory", remedy)
+
+
+def _refusal(subject: str, client: redis.Redis) -> Iterator[Finding]:
+    """Whether it takes writes. It refuses this one for the same reasons as any other. If it takes
+    it, nothing changes, because there is no such key."""
+    try:
+        client.set("pushsvc:doctor", "", xx=True)
+    except redis.RedisError as error:
+        remedy = f"{str(error).rstrip('.')}. {_way_to_write(error)}".strip()
+        yield Finding(subject, Tone.BAD, "Redis accepts no writes", remedy)
+
+
+def _way_to_write(error: redis.RedisError) -> str:
+    lost = "No wakeup, limit or sign of life is stored."
+    match error:
+        case redis.exceptions.ReadOnlyError():
+            return f"{lost} Name the primary in REDIS_URL or CELERY_BROKER_URL, not a replica."
+        case redis.exceptions.OutOfMemoryError():
+            return f"{lost} Raise maxmemory, or look at who else uses it."
+        case _ if str(error).startswith("MISCONF"):
+            return (
+                f"{lost} Make room on its disk, or turn saving off (CONFIG SET save ''), because "
+                "pushsvc needs none."
+            )
+    return lost
 
 
 def _redis_version(text: str) -> Finding:
@@ -65,3 +96,36 @@ def _broker() -> Iterator[Finding]:
             yield Finding("broker", Tone.BAD, f"The broker {name} cannot be reached", remedy)
         else:
             yield Finding("broker", Tone.OK, f"The broker {name} answers")
+            with suppress(OperationalError, *_connection_errors(broker)):  # gone since it answered
+                yield from _of_broker(broker)
+
+
+def _connection_errors(broker: Connection) -> tuple[type[BaseException], ...]:
+    errors: tuple[type[BaseException], ...] = broker.connection_errors
+    return errors
+
+
+def _of_broker(broker: Connection) -> Iterator[Finding]:
+    channel: Any = broker.default_channel
+    is_redis = broker.transport.driver_type == "redis"
+    if is_redis and settings.CELERY_BROKER_URL != settings.REDIS_URL:
+        yield from _refusal("broker", channel.client)
+    for queue in QUEUES:
+        number = _length(broker, queue)
+        if number > _MANY_MESSAGES:
+            remedy = (
+                "pushsvc puts a few into it. Either no worker takes them (see below), or another "
+                "program puts them there: give each installation a broker, or a database of Redis, "
+                "of its own."
+            )
+            title = f"The queue {queue} holds {grouped(number)} messages"
+            yield Finding("broker", Tone.WARN, title, remedy)
+
+
+def _length(broker: Connection, queue: str) -> int:
+    channel: Any = broker.channel()  # RabbitMQ closes a channel that asks for what is not there
+    missing: tuple[type[BaseException], ...] = broker.channel_errors
+    try:
+        return int(channel.queue_declare(queue=queue, passive=True).message_count)
+    except missing:
+        return 0

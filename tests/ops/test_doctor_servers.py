@@ -205,3 +205,70 @@ def test_commits_that_wait_for_a_missing_standby_are_named(installation):
     _, tone, remedy = the(found, "1 commits wait for a standby")
     assert (tone, status) == ("bad", 1)
     assert "synchronous_standby_names" in remedy
+
+
+def _is_a_replica(client):
+    client.replicaof("127.0.0.1", "1")
+
+
+def _is_full(client):
+    client.config_set("maxmemory", 1)
+
+
+def _cannot_save(client):
+    """Nobody may write files to /proc."""
+    client.config_set("dir", "/proc")
+    client.config_set("save", "3600 1")
+    client.bgsave()
+    eventually(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
+
+
+@pytest.fixture
+def restored(installation):
+    """The Redis, which is as it was after the test."""
+    folder = installation.redis.config_get("dir")["dir"]
+    yield installation.redis
+    installation.redis.replicaof("NO", "ONE")
+    for name, value in {"maxmemory": 0, "save": "", "dir": folder}.items():
+        installation.redis.config_set(name, value)
+    installation.redis.flushall()
+
+
+@pytest.mark.parametrize(
+    ("break_it", "way"),
+    [
+        (_is_a_replica, "Name the primary"),
+        (_is_full, "Raise maxmemory"),
+        (_cannot_save, "turn saving off"),
+    ],
+)
+def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restored, break_it, way):
+    break_it(restored)
+
+    found, status = installation.doctor()
+
+    _, tone, remedy = the(found, "Redis accepts no writes")
+    assert (tone, status) == ("bad", 1)
+    assert way in remedy
+
+
+def test_a_broker_of_its_own_that_takes_no_writes_is_named(installation, restored):
+    """Beside a Redis that takes them. Both are one here, and differ by the number of a database,
+    so the finding is there twice."""
+    _is_a_replica(restored)
+    url = installation.environment["REDIS_URL"].removesuffix("/0") + "/1"
+
+    ended = installation.run("doctor", "--json", CELERY_BROKER_URL=url)
+
+    found = json.loads(ended.stdout)["findings"]
+    named = [each["subject"] for each in found if each["title"] == "Redis accepts no writes"]
+    assert named == ["redis", "broker"]
+
+
+def test_a_queue_that_fills_up_is_named(installation, restored):
+    restored.rpush("tick", *["of another program"] * 201)
+
+    found, _ = installation.doctor()
+
+    _, _, remedy = the(found, "The queue tick holds 201 messages")
+    assert "of its own" in remedy
