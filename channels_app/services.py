@@ -1,6 +1,6 @@
 """Creates and changes channels, their API keys, VAPID keys and credentials."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -38,6 +38,12 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
 DEFAULT_ACCOUNT = "default"
+# A channel's own limits, and the installation's settings of the same things.
+_LIMITS: Final = {
+    "sends_per_second": "SENDS_PER_SECOND",
+    "subscribes_per_minute": "SUBSCRIBES_PER_MINUTE",
+    "max_subscriptions": "SUBSCRIPTIONS_PER_CHANNEL",
+}
 _SECRETS: Final[Sequence[tuple[type[Model], str]]] = (
     (VapidKey, "private_key_encrypted"),
     (ProviderCredential, "secret_encrypted"),
@@ -74,8 +80,11 @@ def channel_update(
     subscribes_per_minute: int | None,
     max_subscriptions: int | None,
     identity: str,
+    may_raise: bool,
 ) -> Channel:
     """The channel with these settings. For a limit that is None the installation's setting applies.
+    A limit above it, and above what the channel has, is Invalid unless `may_raise`: others share
+    what it protects.
 
     Platforms that are not `enabled` accept no subscriptions and no notifications; sends in progress
     continue. Safe to repeat. Invalid for a bad name or subject, or a platform without credentials.
@@ -84,12 +93,17 @@ def channel_update(
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
     before = audit.fields_of(channel)
     _check_enabled(channel, enabled)
-    values = {
-        "name": name,
-        "vapid_subject": vapid_subject,
+    limits = {
         "sends_per_second": sends_per_second,
         "subscribes_per_minute": subscribes_per_minute,
         "max_subscriptions": max_subscriptions,
+    }
+    if not may_raise:
+        _check_limits(channel, limits)
+    values = {
+        "name": name,
+        "vapid_subject": vapid_subject,
+        **limits,
         "identity": Identity(identity),
         **{f"{platform}_enabled": platform in enabled for platform in Platform},
     }
@@ -106,6 +120,17 @@ def _check_enabled(channel: Channel, enabled: Sequence[str]) -> None:
     for platform in set(enabled) - {Platform.WEB.value, *stored}:
         detail = f"{platform} has no credentials yet. Store them first."
         raise Invalid([Fault("enabled", "not_a_choice", detail)])
+
+
+def _check_limits(channel: Channel, limits: Mapping[str, int | None]) -> None:
+    faults = []
+    for name, wanted in limits.items():
+        most = max(getattr(settings, _LIMITS[name]), getattr(channel, name) or 0)
+        if wanted is not None and wanted > most:
+            detail = f"Only a superuser sets more than {most:,}."
+            faults.append(Fault(name, "out_of_range", detail))
+    if faults:
+        raise Invalid(faults)
 
 
 def _check_channel(name: str, subject: str) -> None:

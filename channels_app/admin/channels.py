@@ -16,7 +16,7 @@ from channels_app.admin.credentials import CredentialsPage, shown_facts
 from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
 from channels_app.admin.tabs import TabPage
-from channels_app.console.access import accounts_of
+from channels_app.console.access import accounts_of, is_superuser
 from channels_app.console.lists import ScopedAdmin, list_url
 from channels_app.console.pages import FormPage
 from channels_app.models import Channel, Role
@@ -93,7 +93,8 @@ class SettingsPage(TabPage, FormPage):
 
     @override
     def accept(self, form: SettingsForm) -> HttpResponseBase:
-        channel_update(channel_id=self.channel.pk, **form.cleaned_data)
+        may_raise = is_superuser(self.request.user)
+        channel_update(channel_id=self.channel.pk, may_raise=may_raise, **form.cleaned_data)
         return self.back("The settings were saved.")
 
     @override

@@ -33,7 +33,8 @@ def _limit(label: str, whose: str, most: int = 1_000_000) -> forms.IntegerField:
         min_value=1,
         max_value=most,
         label=label,
-        help_text=f"{whose} If empty, the installation's setting applies.",
+        help_text=f"{whose} If empty, the installation's setting applies. "
+        "Only a superuser sets more than that.",
     )
 
 

@@ -5,6 +5,7 @@ import re
 from html import escape, unescape
 
 import pytest
+from django.conf import settings
 from django.urls import reverse
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
@@ -114,6 +115,33 @@ def test_settings_are_saved(alice):
     assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
     assert (channel.sends_per_second, channel.subscribes_per_minute) == (5, None)
     assert (channel.max_subscriptions, channel.identity) == (1000, "trust")
+
+
+LIMITS = {
+    "sends_per_second": "SENDS_PER_SECOND",
+    "subscribes_per_minute": "SUBSCRIBES_PER_MINUTE",
+    "max_subscriptions": "SUBSCRIPTIONS_PER_CHANNEL",
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_only_a_superuser_gives_a_channel_more_than_the_installation_allows(alice, root, name):
+    """Other accounts share the processes and the disk that these limits protect."""
+    allowed = getattr(settings, LIMITS[name])
+
+    def saved(client, wanted):
+        given = {"name": "x", "vapid_subject": "mailto:push@example.com", "identity": "proof"}
+        answer = client.post(address("channel_settings", alice), given | {name: wanted})
+        return answer.status_code, getattr(Channel.objects.get(pk=alice.channel.pk), name)
+
+    owner = signed_in(alice.members["owner"])
+    assert saved(owner, allowed) == (302, allowed)
+    assert saved(owner, allowed + 1) == (400, allowed)
+    assert saved(signed_in(root), allowed + 2) == (302, allowed + 2)
+    assert saved(owner, allowed + 2) == (302, allowed + 2)  # the form sends it again
+    assert saved(owner, allowed + 1) == (302, allowed + 1)
+    assert saved(owner, allowed + 2) == (400, allowed + 1)
+    assert saved(owner, "") == (302, None)
 
 
 def test_a_channel_that_trusts_devices_says_so_in_red(alice):
