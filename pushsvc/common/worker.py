@@ -25,7 +25,7 @@ from celery.signals import (
 )
 from typing_extensions import override
 
-from pushsvc.common import metrics
+from pushsvc.common import metrics, sameness
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.redis_client import redis_client
@@ -67,6 +67,7 @@ def _remember_stopping(**_: Any) -> None:
 def _share_memory(**_: Any) -> None:
     """What was loaded before the fork is shared by all processes until somebody writes into it. The
     garbage collector would, in every object that it visits."""
+    sameness.code()
     gc.collect()
     gc.freeze()
 

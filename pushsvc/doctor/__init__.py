@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator
 
 import django.db
 
-from pushsvc.doctor import credentials, database, deployment, mail, public_url, servers, work
+from pushsvc.doctor import (
+    credentials,
+    database,
+    deployment,
+    mail,
+    processes,
+    public_url,
+    servers,
+    work,
+)
 from pushsvc.doctor.finding import Finding, Tone, is_healthy
 
 __all__ = ["Finding", "Tone", "examine", "is_healthy"]
@@ -23,6 +32,7 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
         is_reachable = is_reachable and finding.title != database.UNREACHABLE
         yield finding
     yield from servers.examine()
+    yield from processes.examine()
     yield from mail.examine()
     yield from _with_database(is_reachable, call_providers)
     if url:

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import secrets
+import shutil
 import socket
 import ssl
 import subprocess
@@ -14,12 +16,17 @@ from io import StringIO
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
 from bench.ports import own_port
 from channels_app.models import Channel, IdentityKey, ProviderCredential
+from pushsvc.common import sameness
+from pushsvc.common.store import metric_reports
+from pushsvc.common.store.metric_reports import Reporter
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.doctor import database
 from pushsvc.sandbox.certificate import server_chain
 from tests.admin.notifications.dashboards import everything_lives
@@ -59,6 +66,7 @@ def faults(*arguments):
 def healthy(settings):
     """Every fault that a test can prevent is absent."""
     everything_lives()
+    redis_client().delete(metric_reports._PROCESSES)
     settings.PUBLIC_BASE_URL = "https://push.example.com"
     settings.VAPID_SUBJECT = "mailto:root@example.org"
     settings.TRUSTED_PROXIES = 1
@@ -112,6 +120,75 @@ def test_an_unreachable_database_is_the_only_finding_about_it():
     (finding,) = [each for each in found if each["subject"] in {"database", "work"}]
     assert finding["title"] == "PostgreSQL cannot be reached"
     assert "Check DATABASE_URL" in finding["remedy"]
+
+
+@pytest.fixture
+def reporting(settings):
+    """Lets a process report that has these settings in place of the doctor's."""
+
+    def report_with(**others):
+        own = {name: getattr(settings, name) for name in others}
+        for name, value in others.items():
+            setattr(settings, name, value)
+        Reporter("worker", take=dict).report()
+        for name, value in own.items():
+            setattr(settings, name, value)
+
+    return report_with
+
+
+@pytest.mark.parametrize(
+    ("others", "what"),
+    [
+        ({"SECRET_KEY": "x" * 50}, "have another SECRET_KEY"),
+        ({"CREDENTIAL_KEYS": ("other",)}, "have other CREDENTIAL_KEYS"),
+    ],
+)
+def test_processes_with_other_keys_are_named_with_their_machine(healthy, reporting, others, what):
+    reporting()
+    assert faults() == {}
+
+    reporting(**others)
+    reporting(**others)
+
+    ((title, remedy),) = faults().items()
+    assert title == f"Worker processes on {socket.gethostname()} {what} (2)"
+    assert "same settings" in remedy
+
+
+def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, reporting, settings):
+    former = secrets.token_urlsafe(48)
+    settings.SECRET_KEY_FALLBACKS = [former]
+    settings.CREDENTIAL_KEYS = (*settings.CREDENTIAL_KEYS, Fernet.generate_key().decode())
+    reporting(
+        SECRET_KEY=former,
+        SECRET_KEY_FALLBACKS=[settings.SECRET_KEY],
+        CREDENTIAL_KEYS=settings.CREDENTIAL_KEYS[::-1],
+    )
+
+    assert faults() == {}
+
+
+def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, settings):
+    """Of a checkout with one file more."""
+    for package in sameness._PACKAGES:
+        shutil.copytree(settings.BASE_DIR / package, tmp_path / package)
+    (tmp_path / "pushsvc" / "later.py").write_text("")
+    sameness.code.cache_clear()
+    reporting(BASE_DIR=tmp_path)
+    sameness.code.cache_clear()
+
+    ((title, remedy),) = faults().items()
+    assert title == f"Worker processes on {socket.gethostname()} run other code than this (1)"
+    assert "restart them" in remedy
+
+
+def test_processes_of_a_version_that_does_not_say_what_it_is_are_no_finding(healthy):
+    reporter = Reporter("worker", take=dict)
+    reporter._process = "worker:0123456789abcdef"
+    reporter.report()
+
+    assert faults() == {}
 
 
 def test_the_mail_server_is_tried_if_there_is_one(healthy, settings, tmp_path):

@@ -6,6 +6,7 @@ that is killed loses what it has not reported. If Redis loses its memory, all su
 which Prometheus takes for a restart.
 """
 
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,12 +16,13 @@ from uuid import uuid4
 
 import redis
 
-from pushsvc.common import metrics
+from pushsvc.common import metrics, sameness
 from pushsvc.common.store.redis_client import redis_client
 
 REPORT_SECONDS: Final = 5.0
 _ALIVE_SECONDS: Final = 3 * REPORT_SECONDS
 _REMEMBERED_SECONDS: Final = 3600
+_PARTS: Final = 3 + len(sameness.Sameness._fields)  # of a process's name
 _SUMS: Final = "pushsvc:metrics:sums"
 _PROCESSES: Final = "pushsvc:metrics:processes"
 
@@ -51,11 +53,21 @@ class Reported(NamedTuple):
     processes: Mapping[str, int]
 
 
+class Reporting(NamedTuple):
+    """A process that reports: its kind, its machine, and what must be the same in all of them."""
+
+    kind: str
+    host: str
+    same: sameness.Sameness
+
+
 class Reporter:
-    """Reports for one process of a kind."""
+    """Reports for one process of a kind. Its name says what kind, where, and of which code and
+    keys."""
 
     def __init__(self, kind: str, *, take: Callable[[], Mapping[str, int]] = metrics.take) -> None:
-        self._process = f"{kind}:{uuid4().hex}"
+        own = (kind, uuid4().hex, socket.gethostname(), *sameness.own())
+        self._process = ":".join(own)
         self._take = take
         self._lock = Lock()
         self._number = 0
@@ -96,11 +108,31 @@ def start(kind: str) -> Reporter:
 def read() -> Reported | None:
     """None while Redis is away."""
     try:
-        sums, processes = _client().eval(_READ, 2, _SUMS, _PROCESSES, str(_ALIVE_SECONDS))
+        sums, processes = _read()
     except redis.RedisError:
         return None
     amounts = dict(zip(sums[::2], map(int, sums[1::2]), strict=True))
     return Reported(amounts, Counter(name.partition(":")[0] for name in processes))
+
+
+def reporting() -> list[Reporting]:
+    """The processes that reported in the last 15 s, but for those of a version that does not say
+    what it is; none while Redis is away."""
+    try:
+        _, processes = _read()
+    except redis.RedisError:
+        return []
+    parts = [name.split(":") for name in processes]
+    return [
+        Reporting(each[0], each[2], sameness.Sameness(*each[3:]))
+        for each in parts
+        if len(each) == _PARTS
+    ]
+
+
+def _read() -> tuple[list[str], list[str]]:
+    sums, processes = _client().eval(_READ, 2, _SUMS, _PROCESSES, str(_ALIVE_SECONDS))
+    return sums, processes
 
 
 def _report_for_ever(reporter: Reporter) -> None:

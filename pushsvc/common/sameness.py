@@ -1,0 +1,46 @@
+"""What must be the same in all processes of an installation, as short texts that others may read.
+
+A process tells them in its reports to Redis, and the doctor compares them with its own.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from functools import cache
+from typing import Final, NamedTuple
+
+from django.conf import settings
+
+_PACKAGES: Final = ("pushsvc", "channels_app", "subscriptions_app", "notifications_app")
+_LENGTH: Final = 12
+
+
+class Sameness(NamedTuple):
+    """`secret_keys` and `credential_keys` are alike in processes that accept what the others sign
+    and encrypt, so they do not change while a key is replaced as docs/operations.md says."""
+
+    code: str
+    secret_keys: str
+    credential_keys: str
+
+
+def own() -> Sameness:
+    secret = {settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS}
+    return Sameness(code(), _hash(secret), _hash(settings.CREDENTIAL_KEYS))
+
+
+@cache
+def code() -> str:
+    """Of the files as they are at the first call. So a parent calls it before it forks."""
+    found = hashlib.sha256()
+    for package in _PACKAGES:
+        folder = settings.BASE_DIR / package
+        for file in sorted(folder.rglob("*.py")):
+            found.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes())
+    return found.hexdigest()[:_LENGTH]
+
+
+def _hash(keys: Iterable[str]) -> str:
+    """Without their order. Nobody finds keys of fifty random characters by it."""
+    joined = ",".join(sorted(set(keys)))
+    return hmac.new(joined.encode(), b"pushsvc", hashlib.sha256).hexdigest()[:_LENGTH]

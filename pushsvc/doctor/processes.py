@@ -1,0 +1,44 @@
+"""Web and worker processes, which report themselves to Redis: whether they have this one's keys and
+run this one's code."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from pushsvc.common import sameness
+from pushsvc.common.store import metric_reports
+from pushsvc.doctor.finding import Finding, Tone
+
+_SAME_SETTINGS: Final = (
+    "Give all processes the same settings, and restart them. If they belong to another "
+    "installation, give that one a database of Redis of its own."
+)
+_DIFFERENCES: Final = {
+    "secret_keys": (
+        Tone.BAD,
+        "have another SECRET_KEY",
+        "The one does not accept what the other signs: clicks are not counted, and staff are "
+        f"signed out. {_SAME_SETTINGS}",
+    ),
+    "credential_keys": (
+        Tone.BAD,
+        "have other CREDENTIAL_KEYS",
+        f"The one cannot read what the other stores: nothing is sent with it. {_SAME_SETTINGS}",
+    ),
+    "code": (
+        Tone.WARN,
+        "run other code than this",
+        "During an upgrade that is right. Otherwise put the same version there, and restart them.",
+    ),
+}
+
+
+def examine() -> Iterator[Finding]:
+    """Nothing while Redis is away."""
+    own = sameness.own()._asdict()
+    others = Counter(metric_reports.reporting())
+    for name, (tone, what, remedy) in _DIFFERENCES.items():
+        for (kind, host, same), number in sorted(others.items()):
+            if same._asdict()[name] != own[name]:
+                title = f"{kind.capitalize()} processes on {host} {what} ({number})"
+                yield Finding("processes", tone, title, remedy)
