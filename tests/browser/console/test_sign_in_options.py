@@ -1,8 +1,12 @@
 """The pages of optional ways to sign in: readable in light and dark, and on a phone."""
 
+import time
+
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
 
+from pushsvc.common.store.sessions import SessionStore
 from tests.browser.console.support import (
     AXE,
     PHONE,
@@ -83,6 +87,24 @@ def test_pages_for_visitors_are_readable(console, alice, look):
     found += faults_at(page, "asked")
 
     assert "\n".join(found) == ""
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_the_choice_among_users_of_an_address_is_readable(console, alice, bob, look):
+    users = [*alice.members.values(), *bob.members.values()]
+    User.objects.filter(pk__in=[user.pk for user in users]).update(email="carol@example.com")
+    session = SessionStore()
+    identity = {"issuer": "http://127.0.0.1:9", "subject": "c", "email": "carol@example.com"}
+    session["provider_users"] = {"identity": identity, "until": time.time() + 300, "next": ""}
+    session.create()
+    page = visitor(console, **look)
+    cookie = {"name": "sessionid", "value": session.session_key, "url": page.url}
+    page.context.add_cookies([cookie])
+    page.goto("/admin/auth/user/provider/choice/", wait_until="networkidle")
+    viewer = bob.members["viewer"].username
+    page.get_by_role("button", name=f"{viewer} ({bob.account})").wait_for()
+
+    assert "\n".join(faults_at(page, "choice")) == ""
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
