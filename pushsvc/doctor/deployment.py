@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
+from django.http.request import validate_host
 
 from pushsvc.doctor.finding import Finding, Tone
 
@@ -36,6 +38,11 @@ def _contradictions() -> Iterator[Finding]:
             "for all. Set TRUSTED_PROXIES to the number of proxies."
         )
         yield Finding(_SUBJECT, Tone.BAD, "PUBLIC_BASE_URL is https, TRUSTED_PROXIES is 0", remedy)
+    host = urlsplit(settings.PUBLIC_BASE_URL).hostname or ""
+    if not validate_host(host, settings.ALLOWED_HOSTS):
+        remedy = f"All requests for it are answered 400 host_not_allowed. Add {host}."
+        title = f"ALLOWED_HOSTS lacks {host}, the host of PUBLIC_BASE_URL"
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
     if settings.DEMO_RECORD:
         remedy = "Everybody can send to the demo channel. Remove DEMO_RECORD."
         yield Finding(_SUBJECT, Tone.BAD, "DEMO_RECORD is set on a public service", remedy)

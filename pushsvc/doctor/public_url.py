@@ -51,6 +51,14 @@ def _examined(connection: http.client.HTTPSConnection, host: str) -> Iterator[Fi
     text = answer.read(1000).decode("utf-8", "replace")
     if answer.status == 200:
         yield Finding(_SUBJECT, Tone.OK, f"{host} answers over TLS")
+        if not answer.getheader("Strict-Transport-Security"):
+            remedy = (
+                "So the service takes them for http, and does not tell browsers to keep to https. "
+                "Let it set X-Forwarded-Proto, and X-Forwarded-For, by which limits tell visitors "
+                "apart."
+            )
+            title = f"The proxy of {host} does not say that requests come by https"
+            yield Finding(_SUBJECT, Tone.WARN, title, remedy)
     else:
         remedy = f"Check the proxy's upstream, and that ALLOWED_HOSTS has {host}. It said: {text}"
         title = f"{host} answers {answer.status} to GET /healthz"

@@ -68,6 +68,7 @@ def healthy(settings):
     everything_lives()
     redis_client().delete(metric_reports._PROCESSES)
     settings.PUBLIC_BASE_URL = "https://push.example.com"
+    settings.ALLOWED_HOSTS = ["push.example.com"]
     settings.VAPID_SUBJECT = "mailto:root@example.org"
     settings.TRUSTED_PROXIES = 1
     settings.FCM_API_BASE, settings.APNS_SERVER = "https://fcm.googleapis.com", ""
@@ -399,8 +400,11 @@ def web_server(answer, tmp_path, monkeypatch, name="127.0.0.1"):
         thread.join()
 
 
-def answered(status, body=""):
-    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+HSTS = "Strict-Transport-Security: max-age=31536000\r\n"
+
+
+def answered(status, body="", headers=HSTS):
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n{body}".encode()
 
 
 def test_the_public_address_is_called_as_a_browser_would(healthy, tmp_path, monkeypatch):
@@ -408,6 +412,23 @@ def test_the_public_address_is_called_as_a_browser_would(healthy, tmp_path, monk
         found, _ = report("--url", url)
 
     assert found[-1]["title"] == "127.0.0.1 answers over TLS"
+
+
+def test_a_proxy_that_drops_the_scheme_is_named(healthy, tmp_path, monkeypatch):
+    with web_server(answered("200 OK", "{}", headers=""), tmp_path, monkeypatch) as url:
+        found = faults("--url", url)
+
+    title = "The proxy of 127.0.0.1 does not say that requests come by https"
+    assert "X-Forwarded-Proto" in found[title]
+
+
+def test_a_public_host_that_is_not_allowed_is_named(healthy, settings):
+    settings.ALLOWED_HOSTS = ["other.example.com"]
+    title = "ALLOWED_HOSTS lacks push.example.com, the host of PUBLIC_BASE_URL"
+    assert "host_not_allowed" in faults()[title]
+
+    settings.ALLOWED_HOSTS = [".example.com"]
+    assert faults() == {}
 
 
 def test_the_answer_of_a_proxy_is_quoted(healthy, tmp_path, monkeypatch):

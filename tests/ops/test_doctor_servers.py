@@ -5,6 +5,8 @@ It runs as a process, as an operator starts it."""
 
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -272,3 +274,41 @@ def test_a_queue_that_fills_up_is_named(installation, restored):
 
     _, _, remedy = the(found, "The queue tick holds 201 messages")
     assert "of its own" in remedy
+
+
+UNSHARE = shutil.which("unshare")
+SILENT_DNS = """
+mount --bind "$1" /etc/resolv.conf
+exec "$2" manage.py doctor --json
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or UNSHARE is None, reason="a private /etc/resolv.conf needs root and unshare"
+)
+def test_a_name_server_that_does_not_answer_is_asked_once_for_each_name(installation, tmp_path):
+    """A C library asks it twice by default, and waits for five seconds each time."""
+    configuration = tmp_path / "resolv.conf"
+    configuration.write_text("nameserver 127.0.0.53\n")
+    name = "db.push.test"
+    url = urlsplit(installation.url)._replace(netloc=f"pushsvc:x@{name}:5432").geturl()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.53", 53))
+        ended = subprocess.run(
+            [UNSHARE, "-m", "sh", "-ec", SILENT_DNS, "sh", configuration, sys.executable],
+            cwd=CHECKOUT,
+            env=installation.environment | {"DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        silent.setblocking(False)
+        asked = []
+        with suppress(BlockingIOError):
+            while True:
+                asked.append(silent.recv(1000)[2:])
+
+    found = {each["title"]: each["remedy"] for each in json.loads(ended.stdout)["findings"]}
+    assert "name resolution" in found["PostgreSQL cannot be reached"]
+    assert asked
+    assert len(asked) == len(set(asked))
