@@ -7,7 +7,6 @@ unknown host's time limit for every call. `tests/delivery/webpush/test_transport
 transport chooses this limit, and separate connections, for unknown hosts.
 """
 
-from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -119,5 +118,5 @@ def _assert_not_hammered(pairs, ended):
         times = [receipt.at for receipt in device.receipts]
         assert len(times) == ended[subscription_id][2]
         assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
-    most = Counter(device.behaviour.mode for _, device in pairs if len(device.receipts) > 1)
-    assert most.keys() <= {"throttled", "hang"}
+        read = [receipt for receipt in device.receipts if not receipt.unread]
+        assert len(read) <= 1 or device.behaviour.mode == "throttled"
