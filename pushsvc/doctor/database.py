@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import Error, connection, transaction
+from django.db import Error, OperationalError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
+from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
 from pushsvc.common.console.figures import duration, grouped
 from pushsvc.doctor.finding import Finding, Tone
@@ -55,6 +56,8 @@ def _way_to_connect(said: str) -> str:
             "All connections are in use. Stop what needs none (SELECT * FROM pg_stat_activity), "
             "raise max_connections or the role's CONNECTION LIMIT, or put PgBouncer in front."
         )
+    if "could not write" in said:
+        return "Its disk is full. Make room there."
     if "FATAL:" in said:  # the server's own word
         return "The server runs and refuses the connection. Check DATABASE_URL."
     return "Check DATABASE_URL, and that the server is running."
@@ -65,7 +68,9 @@ def _examined(part: Callable[[], Iterator[Finding]]) -> list[Finding]:
     try:
         with transaction.atomic():
             limit_statements()
-            return list(part())
+            found = list(part())
+            transaction.set_rollback(True)  # a commit of what was tried could wait for a standby
+            return found
     except Error as error:
         title = f"{part.__name__.strip('_').replace('_', ' ').capitalize()} could not be read"
         return [Finding(_SUBJECT, Tone.WARN, title, first_line(error))]
@@ -115,6 +120,24 @@ def _read_only() -> Iterator[Finding]:
             "SYSTEM), the database or the role, wherever it is on."
         )
         yield Finding(_SUBJECT, Tone.BAD, "The database accepts no writes", remedy)
+
+
+def _disk() -> Iterator[Finding]:
+    """Writes a megabyte to a table that is gone with its transaction. Reading would not show it,
+    and small writes find room in pages that are there."""
+    try:
+        with transaction.atomic():
+            _query("CREATE TEMPORARY TABLE doctor_room AS SELECT generate_series(1, 30000)")
+            transaction.set_rollback(True)
+    except OperationalError as error:
+        if isinstance(error.__cause__, DiskFull):
+            remedy = (
+                f"{first_line(error)} Most requests get 503, and outcomes cannot be written. Make "
+                "room on PostgreSQL's disk; nothing else is needed."
+            )
+            yield Finding(_SUBJECT, Tone.BAD, "PostgreSQL's disk is full", remedy)
+        elif not isinstance(error.__cause__, ReadOnlySqlTransaction):  # which was named already
+            raise
 
 
 def _encoding() -> Iterator[Finding]:
@@ -313,7 +336,7 @@ def _dead_rows() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.WARN, title, remedy)
 
 
-_SETTINGS: Final = (_version, _read_only, _encoding, _harmful_settings, _limits)
+_SETTINGS: Final = (_version, _read_only, _disk, _encoding, _harmful_settings, _limits)
 _STATISTICS: Final = (
     _blocked,
     _standby_missing,

@@ -23,6 +23,7 @@ from cryptography.fernet import Fernet
 from pushsvc.local.embedded import start
 from tests.ops.helpers import CHECKOUT, eventually
 
+MOUNT, UMOUNT = shutil.which("mount"), shutil.which("umount")
 SECRETS = {
     "SECRET_KEY": "k" * 50,
     "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
@@ -138,6 +139,37 @@ def test_a_wrong_password_is_not_told_to_start_the_server(installation):
 
     _, _, remedy = the(found, "PostgreSQL cannot be reached")
     assert remedy.endswith("The server runs and refuses the connection. Check DATABASE_URL.")
+
+
+@pytest.fixture
+def small_disk(installation, role):
+    """Where the role's temporary tables are. It has room for nine pages."""
+    place = Path(tempfile.mkdtemp(prefix="pushsvc-ops-"))
+    subprocess.run([MOUNT, "-t", "tmpfs", "-o", "size=72k,mode=777", "tmpfs", place], check=True)
+    try:
+        with installation.connect() as connection:
+            ((data,),) = connection.execute("SHOW data_directory").fetchall()
+            owner = Path(data).stat()
+            os.chown(place, owner.st_uid, owner.st_gid)
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{place}'")
+            connection.execute("GRANT CREATE ON TABLESPACE small TO app")
+            connection.execute("ALTER ROLE app SET temp_tablespaces = small")
+            yield role
+            connection.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run([UMOUNT, place], check=True)
+        place.rmdir()
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or MOUNT is None, reason="a small disk needs root, and mount(8)"
+)
+def test_a_full_disk_is_named(installation, small_disk):
+    found, status = installation.doctor(DATABASE_URL=small_disk)
+
+    _, tone, remedy = the(found, "PostgreSQL's disk is full")
+    assert (tone, status) == ("bad", 1)
+    assert "No space left on device" in remedy
 
 
 def test_an_encoding_without_most_letters_is_named(installation):
