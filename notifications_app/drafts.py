@@ -7,17 +7,22 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content import SendRequest
 from notifications_app.models import Draft
-from notifications_app.services import Acceptance, notification_accept
+from notifications_app.services import Acceptance, accept_once, notification_accept
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 
 MOST_DRAFTS: Final = 200  # for each channel
 MOST_BYTES: Final = 48 * 1024  # of a draft's fields, as JSON
+
+
+class DraftGone(NotFound):
+    detail = "This draft was sent or deleted. Look at the notifications before you send it again."
 
 
 def draft_create(*, channel: Channel, owner: User, form: Mapping[str, Any]) -> Draft:
@@ -33,13 +38,13 @@ def draft_save(
 ) -> Draft:
     """Replaces the form that the user saw as `version`. Safe to repeat.
 
-    The draft moves to `channel`, without its segment. Raises NotFound if the draft was sent or
+    The draft moves to `channel`, without its segment. Raises DraftGone if the draft was sent or
     deleted, Conflict if it was changed since or moves to a channel that has MOST_DRAFTS, and
     Invalid for a form that is too long.
     """
     _check_size(form)
     with transaction.atomic():
-        draft = _locked(draft_id)
+        draft = _locked(Draft.objects.filter(pk=draft_id))
         is_moved = draft.channel_id != channel.pk
         if not is_moved and (draft.form == form or _is_repeated_move(draft, version, user, form)):
             return draft
@@ -61,7 +66,7 @@ def draft_delete(draft: Draft) -> None:
 
 
 def draft_send(
-    draft: Draft | None,
+    drafts: QuerySet[Draft] | None,
     *,
     version: int,
     channel: Channel,
@@ -69,15 +74,21 @@ def draft_send(
     body: Any,
     idempotency_key: str,
 ) -> Acceptance:
-    """As `notification_accept`. Deletes the draft in the same transaction, unless it was changed
-    after the `version` that the user saw."""
-    with transaction.atomic():
-        acceptance = notification_accept(
-            channel=channel, request=request, body=body, idempotency_key=idempotency_key
-        )
-        if draft is not None:
-            Draft.objects.filter(pk=draft.pk, version=version).delete()
-    return acceptance
+    """As `notification_accept`. `drafts` has the draft that is sent; None is for a form that was
+    never saved. Deletes the draft in the same transaction, unless it was changed after the
+    `version` that the user saw.
+
+    Raises DraftGone if the draft was sent or deleted, so that two users who review it send it once.
+    """
+
+    def accept() -> Acceptance:
+        if drafts is not None:
+            draft = _locked(drafts)
+            if draft.version == version:
+                draft.delete()
+        return notification_accept(channel=channel, request=request, body=body)
+
+    return accept_once(channel=channel, body=body, idempotency_key=idempotency_key, accept=accept)
 
 
 def _take_place(channel: Channel) -> None:
@@ -99,11 +110,11 @@ def _without_segment(form: Mapping[str, Any]) -> dict[str, Any]:
     return {**form, "segment_id": ""}
 
 
-def _locked(draft_id: UUID) -> Draft:
-    found = Draft.objects.select_related("changed_by").select_for_update(of=("self",))
-    draft = found.filter(pk=draft_id).first()
+def _locked(drafts: QuerySet[Draft]) -> Draft:
+    """The only one of them."""
+    draft = drafts.select_related("changed_by").select_for_update(of=("self",)).first()
     if draft is None:
-        raise NotFound("This draft was sent or deleted.")
+        raise DraftGone
     return draft
 
 

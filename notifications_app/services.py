@@ -53,11 +53,10 @@ def notification_accept(
 ) -> Acceptance:
     """Stores the notification in a committed transaction; it will be sent.
 
-    With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again.
-    Raises PlatformNotEnabled, CategoryUnknown, CategoryRequired, SegmentNotFound, PayloadTooLarge,
-    and what idempotency.answer_once raises.
+    With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again,
+    whatever the channel has become since. Raises what `send_check`, `with_platforms` and
+    idempotency.answer_once raise.
     """
-    request = with_platforms(channel, request)
     if idempotency_key is not None:
         return accept_once(
             channel=channel,
@@ -183,6 +182,7 @@ def _changed(
 
 
 def _store(channel: Channel, request: SendRequest) -> Acceptance:
+    request = with_platforms(channel, request)
     send_check(channel=channel, request=request)
     notification = _insert(channel, request)
     if request.targets:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import Platform
+from subscriptions_app.models import MOST_DEVICES
 
 
 class PlatformNotEnabled(Invalid):
@@ -74,7 +75,7 @@ class TooManyDevices(Conflict):
 
     code = "too_many_devices"
     title = "Too many devices"
-    detail = "The person has 100 active devices. One more cannot be linked."
+    detail = f"The person has {MOST_DEVICES} active devices. One more cannot be linked."
 
 
 class SegmentNameTaken(Conflict):

@@ -1,7 +1,7 @@
 """Changes of subscriptions, with the channel's counters, and of segments.
 
 All code that writes subscriptions takes locks in this order: address locks in the order of their
-keys, subscription rows in the order of their ids, tags, the channel's room (room.py), persons in
+keys, subscription rows in the order of their ids, the channel's room (room.py), tags, persons in
 the order of their ids, then the channel's counters, in one share for each transaction. The visit of
 a known device locks only its row and the tags that it changes.
 """

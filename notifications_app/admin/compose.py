@@ -17,11 +17,9 @@ from channels_app.console.lists import list_url
 from channels_app.models import Channel, Role
 from notifications_app import selectors
 from notifications_app.admin.compose_audience import AUDIENCES, rule_faults_of
-from notifications_app.admin.compose_choices import choices_of, segments_for
-from notifications_app.admin.compose_faults import faults_by_field, general, labelled
+from notifications_app.admin.compose_faults import faults_by_field, labelled
 from notifications_app.admin.compose_form import ComposeForm, moment_of, read_content, read_form
-from notifications_app.admin.compose_languages import languages_context
-from notifications_app.admin.compose_personal import personal_context, personal_preview
+from notifications_app.admin.compose_personal import personal_preview
 from notifications_app.admin.compose_sections import sections_of
 from notifications_app.admin.page import ttl_words
 from notifications_app.admin.pauses import pauses_of
@@ -29,10 +27,12 @@ from notifications_app.admin.sender import (
     SenderPage,
     compose_url,
     find_draft,
+    named_drafts,
     save_draft,
     seen_version,
 )
-from notifications_app.drafts import draft_send
+from notifications_app.admin.writing import content_and_audience_context
+from notifications_app.drafts import DraftGone, draft_send
 from notifications_app.dry_run import DryRun, missed_words, notification_dry_run
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
@@ -41,7 +41,6 @@ from notifications_app.services import notification_test
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
-from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.devices import devices_of
 from subscriptions_app.models import Subscription
 from subscriptions_app.named import Named
@@ -126,27 +125,16 @@ class ComposePage(SenderPage):
         return ComposeForm.empty(channel)
 
     def _writing(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
-        sections = sections_of(form)
-        added = self.request.POST.get("add_language", "").strip()
-        offered = builder_context(self.chosen.pk)
         context = self.get_context_data(
-            form=form,
-            faults=faults_by_field(faults),
-            general_faults=general(faults),
-            is_posted=self.request.method == "POST",
             devices=[each for each in devices_of(self.chosen.id) if each.platform],
             audiences=AUDIENCES.items(),
-            **choices_of(self.chosen),
-            rule_faults=rule_faults_of(form, faults),
-            **segments_for(self.chosen, form),
-            **offered,
-            **sections,
-            **personal_context([each["name"] for each in offered["known"]["attributes"]], form),
-            **languages_context(self.chosen.pk, form, sections["languages"], opened=added),
+            **content_and_audience_context(self.chosen, form, faults, self.request),
         )
         return self.render_to_response(context, status=400 if faults else 200)
 
     def _review(self, form: ComposeForm) -> HttpResponse:
+        if self.draft is None and named_drafts(self.request) is not None:
+            raise DraftGone
         send, _ = read_form(form)
         found = notification_dry_run(channel=self.chosen, request=send)
         reach = _reach(found)
@@ -182,14 +170,15 @@ class ComposePage(SenderPage):
         send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
         acceptance = draft_send(
-            self.draft,
+            named_drafts(self.request),
             version=seen_version(self.request),
             channel=self.chosen,
             request=send,
             body=body,
             idempotency_key=key,
         )
-        when = "It is scheduled." if send.scheduled_at else "It is on its way."
+        is_later = send.scheduled_at is not None and not _is_past(send.scheduled_at)
+        when = "It is scheduled." if is_later else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
         page = reverse(
             "admin:notifications_app_notification_change", args=[acceptance.notification_id]

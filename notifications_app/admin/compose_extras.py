@@ -18,6 +18,7 @@ from pushsvc.common.http.fields import Flag, WholeNumber
 
 # The fields whose parts have inputs of their own.
 WITH_PARTS: Final = ("actions", "web", "android", "ios", "translations")
+_MOST_PARTS: Final = 3  # translations.de.actions.buy
 _NONE: Final = ".none"
 _ON: Final = "on"
 _OBJECTS: Final = {
@@ -34,8 +35,10 @@ _FIELDS: Final = {
 
 
 def is_extra(name: str) -> bool:
-    """Whether an input of this name belongs to them."""
-    return name.partition(".")[0] in WITH_PARTS and "." in name
+    """Whether an input of this name belongs to them. A longer name is none of the form's, and an
+    object as deep could not be read."""
+    kind, *parts = name.split(".")
+    return kind in WITH_PARTS and 1 <= len(parts) <= _MOST_PARTS
 
 
 def flat(extras: Mapping[str, Any] | None) -> dict[str, str]:

@@ -6,7 +6,8 @@ from typing import Final
 
 from notifications_app.admin import compose_extras
 from notifications_app.admin.compose_labels import label_of
-from notifications_app.send_schema import SendFields
+from notifications_app.content import MAX_TARGETS
+from notifications_app.send_schema import MAX_TTL, SendFields
 from pushsvc.common.errors import Fault
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.admin.segment_faults import NOT_A_TAG
@@ -59,11 +60,11 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("rule", "not_a_rule"): "Finish the conditions.",
     ("rule", "not_a_tag"): NOT_A_TAG,
     **{(name, "empty"): "Write at least one id." for name in _IDS},
-    **{(name, "too_many"): "Write at most 1,000 ids." for name in _IDS},
+    **{(name, "too_many"): f"Write at most {MAX_TARGETS:,} ids." for name in _IDS},
     ("personalize", "not_combinable"): "Some who get it have values of their own, which need this.",
     ("topic", "not_a_topic"): "Use at most 32 letters, digits, hyphens and underscores.",
     ("urgency", "not_a_choice"): "Choose one of the urgencies.",
-    ("ttl", "out_of_range"): "Enter at most 28 days.",
+    ("ttl", "out_of_range"): f"Enter at most {MAX_TTL // 86_400} days.",
     ("expires_at", "out_of_range"): "Choose a moment after the start, and later than now.",
     ("", "malformed_json"): "A text contains a character that cannot be stored.",
 }

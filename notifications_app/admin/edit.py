@@ -11,20 +11,16 @@ from typing_extensions import override
 
 from channels_app.console.pages import own_or_404
 from channels_app.models import Role
-from notifications_app.admin.compose_audience import audiences_of, rule_faults_of
-from notifications_app.admin.compose_choices import choices_of, segments_for
-from notifications_app.admin.compose_faults import FIELDS, faults_by_field, field_of, general
+from notifications_app.admin.compose_audience import audiences_of
+from notifications_app.admin.compose_faults import FIELDS, field_of
 from notifications_app.admin.compose_form import ComposeForm, read_changes
-from notifications_app.admin.compose_languages import languages_context
-from notifications_app.admin.compose_personal import personal_context
-from notifications_app.admin.compose_sections import sections_of
 from notifications_app.admin.page import OneNotification
+from notifications_app.admin.writing import content_and_audience_context
 from notifications_app.editing import edit_version, notification_edit
 from notifications_app.errors import NotEditable, StillSending
 from notifications_app.models import Notification
 from pushsvc.common.errors import Fault, Invalid, Outdated
 from pushsvc.common.http.drf import faults_of
-from subscriptions_app.admin.conditions import builder_context
 
 _OVER: Final = "It could not be changed, because it is being sent or over."
 
@@ -82,27 +78,14 @@ class EditPage(OneNotification):
             raise Invalid(faults_of(error)) from error
 
     def _shown(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
-        sections = sections_of(form)
-        added = self.request.POST.get("add_language", "").strip()
-        offered = builder_context(self.channel.pk)
         context = self.get_context_data(
             notification=self.notification,
-            form=form,
             version=self.version,
-            faults=faults_by_field(faults),
-            general_faults=general(faults),
             has_field_faults=any(field_of(each) in FIELDS for each in faults),
-            is_posted=self.request.method == "POST",
             is_started=self.notification.started_at is not None,
             must_have_segment=self.notification.segment_id is not None,
             kind=self.notification.audience_kind,
             audiences=audiences_of(self.notification.audience_kind),
-            rule_faults=rule_faults_of(form, faults),
-            **offered,
-            **personal_context([each["name"] for each in offered["known"]["attributes"]], form),
-            **choices_of(self.channel),
-            **segments_for(self.channel, form),
-            **sections,
-            **languages_context(self.channel.pk, form, sections["languages"], opened=added),
+            **content_and_audience_context(self.channel, form, faults, self.request),
         )
         return self.render_to_response(context, status=400 if faults else 200)

@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from typing_extensions import override
@@ -11,9 +12,8 @@ from channels_app.console.access import channels_of, may
 from channels_app.console.pages import ConsolePage, channel_or_404, id_or_404, require
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose_form import ComposeForm
-from notifications_app.drafts import draft_create, draft_save
+from notifications_app.drafts import DraftGone, draft_create, draft_save
 from notifications_app.models import Draft
-from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_number
 
 
@@ -41,14 +41,22 @@ class SenderPage(ConsolePage):
         return self.channel
 
 
-def find_draft(request: HttpRequest) -> Draft | None:
-    """The draft that the form or the address names, if the user may send in its channel."""
-    named = request.POST.get("draft") or request.GET.get("draft")
+def named_drafts(request: HttpRequest) -> QuerySet[Draft] | None:
+    """The draft that the posted form names, or the address of a page, if it exists and the user may
+    send in its channel. None if no draft is named."""
+    named = (request.POST if request.method == "POST" else request.GET).get("draft")
     if not named:
         return None
     writable = Draft.objects.filter(channel__in=channels_of(request.user, Role.SENDER))
-    found = writable.select_related("channel", "owner", "changed_by")
-    return found.filter(pk=id_or_404(named)).first()
+    return writable.filter(pk=id_or_404(named))
+
+
+def find_draft(request: HttpRequest) -> Draft | None:
+    """The draft of `named_drafts`, if there is one."""
+    named = named_drafts(request)
+    if named is None:
+        return None
+    return named.select_related("channel", "owner", "changed_by").first()
 
 
 def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> Draft:
@@ -59,7 +67,7 @@ def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> 
         return draft_create(channel=channel, owner=user, form=stored)
     draft = find_draft(request)
     if draft is None:
-        raise NotFound("This draft was sent or deleted.")
+        raise DraftGone
     return draft_save(
         draft_id=draft.pk, version=seen_version(request), channel=channel, user=user, form=stored
     )

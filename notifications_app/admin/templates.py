@@ -12,14 +12,12 @@ from typing_extensions import override
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ChannelPage, id_or_404, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose_choices import choices_of
 from notifications_app.admin.compose_faults import FIELDS, faults_by_field, field_of, general
 from notifications_app.admin.compose_form import ComposeForm
-from notifications_app.admin.compose_languages import languages_context
-from notifications_app.admin.compose_personal import personal_context, personal_preview
-from notifications_app.admin.compose_sections import sections_of
+from notifications_app.admin.compose_personal import personal_preview
 from notifications_app.admin.sender import compose_url
 from notifications_app.admin.template_form import content_of, form_of, read_template
+from notifications_app.admin.writing import content_context
 from notifications_app.content import SendRequest
 from notifications_app.drafts import draft_create
 from notifications_app.errors import TemplateNameTaken
@@ -91,25 +89,20 @@ class _WritingPage(ChannelPage):
         raise NotImplementedError
 
     def shown(self, name: str, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
-        sections = sections_of(form)
-        added = self.request.POST.get("add_language", "").strip()
+        of_name = [each for each in faults if field_of(each) == "name"]
+        elsewhere = general(each for each in faults if each not in of_name)
+        names = (each.name for each in attribute_names(self.channel.pk))
         context = self.get_context_data(
             name=name,
-            name_faults=[each.detail for each in faults if field_of(each) == "name"],
-            form=form,
-            faults=faults_by_field(faults),
+            name_faults=[each.detail for each in of_name],
             has_field_faults=any(field_of(each) in {*FIELDS, "name"} for each in faults),
-            general_faults=general(each for each in faults if field_of(each) != "name"),
             is_template=True,
-            is_posted=self.request.method == "POST",
             may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),
             may_send=self.may(Role.SENDER),
             most_characters=MAX_TEMPLATE_NAME,
-            **choices_of(self.channel),
-            **sections,
-            **personal_context([each.name for each in attribute_names(self.channel.pk)], form),
-            **languages_context(self.channel.pk, form, sections["languages"], opened=added),
+            **content_context(self.channel, form, faults, self.request, attributes=names)
+            | {"general_faults": elsewhere},
         )
         return self.render_to_response(context, status=400 if faults else 200)
 

@@ -16,7 +16,8 @@ import jwt
 from jwt.types import Options
 
 MAX_TOKEN: Final = 2_048
-MOST_SECONDS: Final = 31 * 24 * 3600
+_MOST_DAYS: Final = 31
+MOST_SECONDS: Final = _MOST_DAYS * 24 * 3600
 LEEWAY_SECONDS: Final = 60
 
 
@@ -32,7 +33,7 @@ class Broken(StrEnum):
     CLAIM_MISSING = "claim_missing", "`sub`, `aud` or `exp` is missing or malformed."
     EXPIRED = "expired", "`exp` is over."
     NOT_YET = "not_yet", "`nbf` is in the future."
-    TOO_FAR = "far_ahead", "`exp` is more than 31 days ahead."
+    TOO_FAR = "far_ahead", f"`exp` is more than {_MOST_DAYS} days ahead."
     AUDIENCE = "audience", "`aud` is not the channel's id."
     SUBJECT = "subject", "`sub` is not the external id of the request."
 

@@ -38,6 +38,15 @@ def test_a_repeated_request_gets_the_first_answer_after_the_notification_changed
     assert keyed(alice, {"body": "x"}).content == first.content
 
 
+def test_a_repeated_request_to_all_platforms_needs_none_that_is_enabled_now(alice):
+    body = {"body": "x", "target_platforms": ["all"]}
+    first = keyed(alice, body)
+    Channel.objects.update(web_enabled=False)
+
+    assert keyed(alice, body).content == first.content
+    assert keyed(alice, body, "another key").status_code == 400
+
+
 @pytest.mark.parametrize("other", [{"body": "y"}, {"body": "x", "title": ""}])
 def test_the_same_key_with_another_body_is_refused(alice, other):
     keyed(alice, {"body": "x"})

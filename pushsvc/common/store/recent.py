@@ -16,7 +16,8 @@ class Recent(Generic[Key, Row]):
     """Gives what `read` gave for the same key in the last ROWS_KEPT_SECONDS, or reads.
 
     So a change of a row takes effect after at most that time, counted from its commit. None and
-    errors are not kept. Threads share what is kept, so nobody may change it.
+    errors are not kept. Threads share what is kept, so nobody may change it, except for what a
+    later read would find too (`last_used_at` of a key).
     """
 
     def __init__(

@@ -1,5 +1,7 @@
 """Buttons, and what is for one platform alone, in the forms that write a notification."""
 
+from urllib.parse import urlencode
+
 import pytest
 from django.urls import reverse
 
@@ -163,3 +165,10 @@ def test_a_fault_says_which_field_it_is_about(sender, alice):
     assert faults(sender, written(alice, **{"ios.badge": "three"})) == {
         "ios": ["Number on the app's icon: Must be a whole number."]
     }
+
+
+def test_a_name_that_is_nested_too_deeply_is_not_read(sender, alice):
+    form = written(alice, **{"web" + ".a" * 2_000: "x", "step": "review"})
+    posted = urlencode(form, doseq=True)  # as browsers do; parts of a multipart body have limits
+    page = sender.post(COMPOSE, posted, content_type="application/x-www-form-urlencoded")
+    assert page.status_code == 200

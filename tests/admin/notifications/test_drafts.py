@@ -1,10 +1,13 @@
 """Drafts: saved, listed, sent and deleted; their roles and bounds."""
 
+from functools import partial
+
 import pytest
 from auditlog.models import LogEntry
 from django.contrib.auth.models import User
 
 from notifications_app import drafts
+from notifications_app.drafts import DraftGone
 from notifications_app.models import Draft, Notification
 from subscriptions_app.services import segment_create
 from tests.admin.notifications.composing import (
@@ -20,6 +23,7 @@ from tests.admin.notifications.composing import (
 )
 from tests.admin.support import signed_in
 from tests.factories import add_crowd, make_channel, make_draft, make_sent_notification
+from tests.pipeline.support import in_threads
 
 
 def save(client, house, **fields):
@@ -128,6 +132,45 @@ def test_sending_a_draft_deletes_it_and_a_second_confirmation_sends_nothing(alic
     assert Notification.objects.count() == 1
 
 
+def test_a_draft_that_two_users_review_is_sent_once(alice, sender):
+    """Each review page has a key of its own, so the keys do not find the second confirmation."""
+    colleague = signed_in(alice.members["owner"])
+    form = written(alice) | save(sender, alice).json()
+    keys = [key_of(review(each, form)) for each in (sender, colleague)]
+
+    first, second = confirm(sender, form, keys[0]), confirm(colleague, form, keys[1])
+
+    assert (first.status_code, second.status_code) == (302, 400)
+    assert Notification.objects.count() == 1
+    assert DraftGone.detail in second.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_draft_that_two_users_send_at_once_is_sent_once(alice, sender):
+    colleague = signed_in(alice.members["owner"])
+    form = written(alice) | save(sender, alice).json()
+    keys = [key_of(review(each, form)) for each in (sender, colleague)]
+
+    answers = in_threads(
+        partial(confirm, sender, form, keys[0]), partial(confirm, colleague, form, keys[1])
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [302, 400]
+    assert Notification.objects.count() == 1
+
+
+def test_the_review_of_a_draft_that_was_sent_says_so_and_then_begins_a_new_one(alice, sender):
+    form = written(alice) | save(sender, alice).json()
+    Draft.objects.all().delete()
+
+    page = review(sender, form)
+    again = sender.post(f"{COMPOSE}?draft={form['draft']}", written(alice) | {"step": "review"})
+
+    assert (page.status_code, DraftGone.detail in page.content.decode()) == (400, True)
+    assert 'name="draft" value=""' in page.content.decode()
+    assert (again.status_code, key_of(again) != "") == (200, True)
+
+
 def test_sending_keeps_a_change_that_the_sender_did_not_see(alice, sender):
     draft = save(sender, alice).json()
     page = review(sender, written(alice) | draft)
@@ -149,7 +192,7 @@ def test_a_draft_that_was_sent_or_deleted_meanwhile_says_so(alice, sender):
     draft = save(sender, alice).json()
     Draft.objects.all().delete()
     answer = save(sender, alice, **draft, title="Too late")
-    assert (answer.status_code, answer.json()["detail"]) == (404, "This draft was sent or deleted.")
+    assert (answer.status_code, answer.json()["detail"]) == (404, DraftGone.detail)
 
 
 def test_duplicating_makes_a_separate_draft(alice, sender):

@@ -1,0 +1,54 @@
+"""What the templates of the forms that write a notification are given."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.http import HttpRequest
+
+from channels_app.models import Channel
+from notifications_app.admin.compose_audience import rule_faults_of
+from notifications_app.admin.compose_choices import choices_of, segments_for
+from notifications_app.admin.compose_faults import faults_by_field, general
+from notifications_app.admin.compose_form import ComposeForm
+from notifications_app.admin.compose_languages import languages_context
+from notifications_app.admin.compose_personal import personal_context
+from notifications_app.admin.compose_sections import sections_of
+from pushsvc.common.errors import Fault
+from subscriptions_app.admin.conditions import builder_context
+
+
+def content_context(
+    channel: Channel,
+    form: ComposeForm,
+    faults: Sequence[Fault],
+    request: HttpRequest,
+    *,
+    attributes: Iterable[str],
+) -> dict[str, Any]:
+    """For a form's content. `attributes`: names of the channel's attributes, for placeholders."""
+    sections = sections_of(form)
+    added = request.POST.get("add_language", "").strip()
+    return {
+        "form": form,
+        "faults": faults_by_field(faults),
+        "general_faults": general(faults),
+        "is_posted": request.method == "POST",
+        **choices_of(channel),
+        **sections,
+        **personal_context(list(attributes), form),
+        **languages_context(channel.pk, form, sections["languages"], opened=added),
+    }
+
+
+def content_and_audience_context(
+    channel: Channel, form: ComposeForm, faults: Sequence[Fault], request: HttpRequest
+) -> dict[str, Any]:
+    """For a form with an audience, too."""
+    offered = builder_context(channel.pk)
+    attributes = [each["name"] for each in offered["known"]["attributes"]]
+    return {
+        **content_context(channel, form, faults, request, attributes=attributes),
+        **offered,
+        **segments_for(channel, form),
+        "rule_faults": rule_faults_of(form, faults),
+    }
