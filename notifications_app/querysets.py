@@ -41,7 +41,7 @@ from notifications_app.states import (
 
 Row = TypeVar("Row", bound=Model)
 
-_MOST_LEASE_LOSSES = 100  # long before the column is full
+MOST_LEASE_LOSSES = 100  # long before the column is full
 _LONGEST_BREAK = 5  # as a power of two seconds
 
 
@@ -76,6 +76,10 @@ class StateQuerySet(QuerySet[Row]):
         """The rows, locked in the order of their keys until the transaction ends, as every writer
         locks them. Inserts that refer to a row need not wait."""
         return self.order_by("pk").select_for_update(no_key=True, of=("self",))
+
+    def lock_all(self) -> list[Any]:
+        """Locks the rows in this way; returns their keys."""
+        return [row.pk for row in self.all_locked().only("pk")]
 
     def locked(self) -> Row | None:
         """The only row, locked in the same way; None if there is none."""
@@ -131,13 +135,13 @@ class PlanQuerySet(StateQuerySet[Row]):
         is_over = Q(call_until__lt=Now()) | Q(notification__stopped_at__isnull=False)
         return open_.filter(is_over, notification__paused_at__isnull=True)
 
-    def give_back(self) -> int:
+    def hand_back(self) -> int:
         """Ends the lease. A plan of which no window was written is as new as it was, or newer ones
         would be planned before it."""
         sliced_at = Case(When(cursor__isnull=True, then=None), default="sliced_at")
         return self.update(lease_until=None, sliced_at=sliced_at)
 
-    def release(self, *, wait: timedelta) -> int:
+    def hand_back_failed(self, *, wait: timedelta) -> int:
         """Ends the lease of a plan that failed. It may be claimed again after `wait`. Without one
         `due_at` stays, because reports of late batches read it."""
         due = {"due_at": Now() + wait} if wait else {}
@@ -240,7 +244,7 @@ def _with_attempt(leases: Iterable[tuple[int, int]]) -> Q:
 
 def _one_more_loss(*, careful: bool) -> Least:
     least = CAREFUL_AFTER_LEASE_LOSSES if careful else 0
-    return Least(Greatest(F("lease_losses") + 1, Value(least)), Value(_MOST_LEASE_LOSSES))
+    return Least(Greatest(F("lease_losses") + 1, Value(least)), Value(MOST_LEASE_LOSSES))
 
 
 def _after_a_break() -> Any:

@@ -351,13 +351,13 @@ SILENT_TRANSACTION_SECONDS = 20  # then PostgreSQL ends it: its process is pause
 FLUSH_OUTCOMES = 300
 FLUSH_SECONDS = 0.25
 UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
-CALLS_IN_FLIGHT = 100  # of one batch
+CALLS_IN_FLIGHT = 100  # of one pass of a worker process
 CALL_SECONDS = 10.0
 # For each Google project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
 FCM_CALLS_PER_MINUTE = 600_000
-BATCH_SECONDS = 60.0  # then what is left of a batch is handed back
+BATCH_SECONDS = 60.0  # of one pass; then the batches that are left are handed back
 UNKNOWN_HOST_CALL_SECONDS = 5.0
-UNKNOWN_HOST_BATCH_SECONDS = 5.0
+UNKNOWN_HOST_BATCH_SECONDS = 5.0  # the same
 HAND_OVER_ATTEMPTS = 12
 HAND_OVER_SECONDS = 3600
 PARKED_SECONDS = 3600

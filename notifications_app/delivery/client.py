@@ -96,7 +96,8 @@ class Client(ABC, Generic[TargetT, KeysT]):
     def _without_answer(self, error: Exception) -> Outcome:
         match error:
             case PayloadTooLargeError():
-                return Rejected("payload_too_large", f"more than {error.limit} bytes")
+                detail = f"more than {error.limit} bytes"
+                return Rejected("payload_too_large", detail, was_asked=False)
             case TimeoutError():
                 return self._outage("timeout")
             case socket.gaierror():
@@ -109,7 +110,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
                 # Neither text nor traceback is logged: both may contain the address.
                 name = type(error).__name__
                 logger.error(self.unexpected_event, error=name)
-                return Deferred("unexpected_error", name)
+                return Deferred("unexpected_error", name, was_asked=False)
 
     def _outage(self, code: str, detail: str = "") -> Deferred:
         return Deferred(code, detail, self.outage_wait, outage=True)

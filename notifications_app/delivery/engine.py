@@ -1,8 +1,8 @@
-"""The event loop of a worker process, and one pass of calls over a batch.
+"""The event loop of a worker process, and the calls of a pass in it.
 
 The loop runs in its own thread as long as the process lives, so that connections stay alive between
-batches. The task's thread starts a pass, collects its outcomes and reports how many it has written.
-The pass limits how many calls are in flight and how many outcomes are unwritten.
+batches. The task's thread begins the calls, collects their outcomes and reports how many it has
+written. How many calls are in flight and how many outcomes are unwritten is limited.
 """
 
 import asyncio
@@ -72,8 +72,9 @@ class Engine:
         self.loop.close()
 
 
-class Pass(Generic[T]):
-    """Calls `call(target)` once for each target, in order, until `may_start(target)` says no.
+class Calls(Generic[T]):
+    """Calls `call(recipient)` once for each recipient, in order, as long as `may_go_on()` says so.
+    Leaves out those of whom `may_start(recipient)` says no.
 
     `call` returns an Outcome. If it raises, which is a bug of ours, that recipient is Rejected as
     `internal_error` and the others go on.
@@ -83,14 +84,16 @@ class Pass(Generic[T]):
         self,
         engine: Engine,
         call: Callable[[T], Awaitable[Outcome]],
-        targets: Sequence[T],
+        recipients: Sequence[T],
         *,
+        may_go_on: Callable[[], bool],
         may_start: Callable[[T], bool],
         most_in_flight: int,
         most_unwritten: int,
     ) -> None:
         self._call = call
-        self._targets = targets
+        self._recipients = recipients
+        self._may_go_on = may_go_on
         self._may_start = may_start
         self._most_in_flight = most_in_flight
         self._most_unwritten = most_unwritten
@@ -98,23 +101,23 @@ class Pass(Generic[T]):
         self._results: list[tuple[T, Outcome]] = []
         self._wanted = 0
         self._is_enough = threading.Event()
-        self._has_ended = False
         self._in_flight: set[asyncio.Task[None]] = set()
         self._unwritten = 0
         self._stopped = False
         self._room = asyncio.Event()
         self.started = 0
-        asyncio.run_coroutine_threadsafe(self._run(), self._loop)
+        self._end = asyncio.run_coroutine_threadsafe(self._run(), self._loop)
+        self._end.add_done_callback(lambda _: self._is_enough.set())
 
     @property
     def is_whole(self) -> bool:
-        """Whether a call was started for every target."""
-        return self.started == len(self._targets)
+        """Whether a call was started for every recipient."""
+        return self.started == len(self._recipients)
 
     @property
     def is_over(self) -> bool:
         """Whether all calls have ended and all outcomes were collected."""
-        return self._has_ended and not self._results
+        return self._end.done() and not self._results
 
     def collect(self, *, most: int, seconds: float) -> list[tuple[T, Outcome]]:
         """Outcomes: returns with `most` of them, after `seconds`, or when all calls have ended.
@@ -124,7 +127,7 @@ class Pass(Generic[T]):
         """
         self._is_enough.clear()
         self._wanted = most
-        if len(self._results) < most and not self._has_ended:
+        if len(self._results) < most and not self._end.done():
             self._is_enough.wait(seconds)
         collected = self._results[:most]
         del self._results[: len(collected)]  # the loop may have added others meanwhile
@@ -138,21 +141,23 @@ class Pass(Generic[T]):
         """Starts no further call. Calls in flight still end."""
         self._stopped = True
 
-    async def _run(self) -> None:
-        try:
-            for target in self._targets:
-                if not await self._has_room(target):
-                    break
-                self._begin(target)
-            if self._in_flight:
-                await asyncio.wait(self._in_flight)
-        finally:
-            self._has_ended = True
-            self._is_enough.set()
+    def when_over(self, act: Callable[[], object]) -> None:
+        """Calls `act()` in the event loop when the last call has ended; at once if it has, in the
+        caller's thread."""
+        self._end.add_done_callback(lambda _: act())
 
-    async def _has_room(self, target: T) -> bool:
+    async def _run(self) -> None:
+        for recipient in self._recipients:
+            if not await self._has_room():
+                break
+            if self._may_start(recipient):
+                self._begin(recipient)
+        if self._in_flight:
+            await asyncio.wait(self._in_flight)
+
+    async def _has_room(self) -> bool:
         """Waits for room. False if no further call may start."""
-        while self._may_start(target) and not self._stopped:
+        while self._may_go_on() and not self._stopped:
             if (
                 len(self._in_flight) < self._most_in_flight
                 and self._unwritten < self._most_unwritten
@@ -165,24 +170,24 @@ class Pass(Generic[T]):
                 continue
         return False
 
-    def _begin(self, target: T) -> None:
+    def _begin(self, recipient: T) -> None:
         self.started += 1
         self._unwritten += 1
-        task = self._loop.create_task(self._answer(target))
+        task = self._loop.create_task(self._answer(recipient))
         self._in_flight.add(task)
-        task.add_done_callback(self._end)
+        task.add_done_callback(self._leave)
 
-    async def _answer(self, target: T) -> None:
+    async def _answer(self, recipient: T) -> None:
         try:
-            outcome = await self._call(target)
+            outcome = await self._call(recipient)
         except Exception as error:  # noqa: BLE001 (one recipient must not stop its batch)
             logger.error("delivery.internal_error", error=type(error).__name__)
-            outcome = Rejected(INTERNAL_ERROR, type(error).__name__)
-        self._results.append((target, outcome))
+            outcome = Rejected(INTERNAL_ERROR, type(error).__name__, was_asked=False)
+        self._results.append((recipient, outcome))
         if len(self._results) >= self._wanted:
             self._is_enough.set()
 
-    def _end(self, task: asyncio.Task[None]) -> None:
+    def _leave(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
         self._room.set()
 

@@ -63,9 +63,9 @@ class Transport:
     `payload` is the body that a device gets, of a message and a tracking token; `max_payload` is in
     bytes. `unusable_data_names`: those names in the content's `data` that the platform reserves.
     `codes`: every code of an outcome, with its meaning. `suspect_codes`: those that come with a
-    Gone that is `suspect`. `never_asked_codes`: those that say nothing of the push service.
-    `refusal_events`: those that blame the channel's keys where many recipients get them, with the
-    event to log. `no_device`: an address that no device has, to test credentials with.
+    Gone that is `suspect`. `refusal_events`: those that blame the channel's keys where many
+    recipients get them, with the event to log. `no_device`: an address that no device has, to test
+    credentials with.
     """
 
     payload: Callable[[Message, str], bytes]
@@ -73,7 +73,6 @@ class Transport:
     unusable_data_names: Callable[[Content], list[str]] = _no_names
     codes: Mapping[str, str]
     suspect_codes: frozenset[str]
-    never_asked_codes: frozenset[str]
     refusal_events: Mapping[str, str]
     no_device: str = ""
 
@@ -85,7 +84,6 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
         max_payload=webpush_payload.MAX_PAYLOAD,
         codes=webpush_answers.CODES,
         suspect_codes=webpush_answers.SUSPECT_CODES,
-        never_asked_codes=webpush_answers.NEVER_ASKED_CODES,
         refusal_events=webpush_answers.REFUSAL_EVENTS,
     ),
     Platform.ANDROID: Transport(
@@ -94,7 +92,6 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
         unusable_data_names=fcm_payload.unusable_data_names,
         codes=fcm_answers.CODES,
         suspect_codes=fcm_answers.SUSPECT_CODES,
-        never_asked_codes=fcm_answers.NEVER_ASKED_CODES,
         refusal_events=fcm_answers.REFUSAL_EVENTS,
         no_device=service_account.NO_DEVICE,
     ),
@@ -103,7 +100,6 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
         max_payload=apns_payload.MAX_PAYLOAD,
         codes=apns_answers.CODES,
         suspect_codes=apns_answers.SUSPECT_CODES,
-        never_asked_codes=apns_answers.NEVER_ASKED_CODES,
         refusal_events={},
         no_device=app_key.NO_DEVICE,
     ),

@@ -25,21 +25,27 @@ class Deferred:
     """Another attempt may succeed, not before `retry_after` seconds if given.
 
     `outage` means that the push service fails (5xx, timeouts, resets), which breakers count. A
-    request to slow down is not an outage.
+    request to slow down is not an outage. `was_asked` is false if we made no call, so that the
+    outcome says nothing of the push service.
     """
 
     code: str
     detail: str = ""
     retry_after: float | None = None
     outage: bool = False
+    was_asked: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The push service will never take this message for this device. The device is not in doubt."""
+    """The push service will never take this message for this device. The device is not in doubt.
+
+    `was_asked`: as of Deferred.
+    """
 
     code: str
     detail: str = ""
+    was_asked: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,11 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Misconfigured:
-    """The channel's credentials were refused."""
+    """The channel's credentials were refused. `was_asked`: as of Deferred."""
 
     code: str
     detail: str = ""
+    was_asked: bool = field(default=True, compare=False)
 
 
 # The code of a call that raised, though a transport must not.

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from channels_app.selectors import usable_credentials
@@ -19,6 +19,7 @@ from notifications_app.models import SMALL_BATCH, Batch, Plan
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import RENEW_SECONDS, Lease
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
+from notifications_app.querysets import MOST_LEASE_LOSSES
 from notifications_app.states import STATES, BatchStatus
 from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
@@ -80,7 +81,8 @@ def shorten_dead() -> int:
 
 def free_lost(limit: int = 100) -> int:
     """Makes batches ready whose lease ended without their worker."""
-    freed = sql.rows(_FREE_LOST, STATES | {"limit": limit})
+    parameters = {"limit": limit, "most_losses": MOST_LEASE_LOSSES}
+    freed = sql.rows(_FREE_LOST, STATES | parameters)
     for platform, lost in Counter(platform for (platform,) in freed).items():
         metrics.LEASE_LOSSES.add(lost, platform, "silent")
     return len(freed)
@@ -97,6 +99,19 @@ def unpark(limit: int = 1000) -> int:
 def overdue(limit: int = 20) -> list[tuple[int, str]]:
     """(batch id, bounce code) of idle batches whose time is over: of a stopped notification, past
     the deadline, or parked for too long. A pause gives time."""
+    # A batch that was refused not long ago waits, or it would take the others' turn each second.
+    may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
+    found = _overdue().filter(may_bounce).order_by("pk")
+    return list(found.values_list("pk", "bounce_code")[:limit])
+
+
+def bounce_code(batch_id: int) -> str | None:
+    """Why the batch is overdue now; None if it is not."""
+    return _overdue().filter(pk=batch_id).values_list("bounce_code", flat=True).first()
+
+
+def _overdue() -> QuerySet[Any]:
+    """Each has `bounce_code`."""
     parked_for = timedelta(seconds=settings.PARKED_SECONDS)
     parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
     # From the parts whose time is over, so a long queue in time costs nothing. By notification,
@@ -105,15 +120,10 @@ def overdue(limit: int = 20) -> list[tuple[int, str]]:
     late = Batch.objects.idle().filter(
         notification__in=over.values("notification"), plan__in=over.values("pk")
     )
-    # A batch that was refused not long ago waits, or it would take the others' turn each second.
-    may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
-    found = Batch.objects.filter(
-        may_bounce, pk__in=parked.values("pk").union(late.values("pk"), all=True)
-    )
+    found = Batch.objects.filter(pk__in=parked.values("pk").union(late.values("pk"), all=True))
     is_stopped = When(notification__stopped_at__isnull=False, then=Value(STOPPED))
     is_parked = When(status=BatchStatus.PARKED, then=Value(CREDENTIALS_REFUSED))
-    coded = found.annotate(bounce_code=Case(is_stopped, is_parked, default=Value(EXPIRED)))
-    return list(coded.order_by("pk").values_list("pk", "bounce_code")[:limit])
+    return found.annotate(bounce_code=Case(is_stopped, is_parked, default=Value(EXPIRED)))
 
 
 def due_counts(most: int) -> dict[str, int]:
@@ -290,7 +300,7 @@ WHERE id IN (
 
 _FREE_LOST = """
 UPDATE notifications_app_batch
-SET status = %(batch_ready)s, lease_until = NULL, lapses = least(lapses + 1, 100),
+SET status = %(batch_ready)s, lease_until = NULL, lapses = least(lapses + 1, %(most_losses)s),
     due_at = statement_timestamp()
 WHERE id IN (
   SELECT id FROM notifications_app_batch

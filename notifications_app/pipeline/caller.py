@@ -14,8 +14,8 @@ from pushsvc.common import worker
 
 
 class Caller:
-    """Belongs to the event loop while a pass runs: the task's thread then only schedules `extend`
-    there. Before and after a pass the task's thread may use it."""
+    """Belongs to the event loop while calls are made: the task's thread then only schedules
+    `extend` and `count` there. Before and after, the task's thread may use it."""
 
     def __init__(self, client: Client, work: PassRead, lease: Lease) -> None:
         """`lease`: any of the pass, because all begin and end together."""
@@ -34,24 +34,28 @@ class Caller:
         self._outages_in_a_row = self._outages_in_a_row + 1 if is_outage(outcome) else 0
         return outcome
 
-    def may_start(self, recipient: Recipient) -> bool:
-        """Whether this call may start: there is time left for it, also before the deadline, and
-        the push service does not fail call after call."""
+    def may_go_on(self) -> bool:
+        """Whether further calls may start: there is time left for them, and the push service does
+        not fail call after call."""
         now = time.monotonic()
         return (
             now + settings.CALL_SECONDS < self._leased_until
             and now < self._lease.begun + self._pass_seconds()
-            and now < recipient.message.expires_at
             and self._outages_in_a_row < breakers.LEAST_CALLS
             and not worker.is_stopping()
         )
+
+    def may_start(self, recipient: Recipient) -> bool:
+        """Whether the recipient's deadline is not over. Batches of a pass have different ones."""
+        return time.monotonic() < recipient.message.expires_at
 
     def extend(self, leased_until: float) -> None:
         """The lease was renewed. `leased_until` is on the monotonic clock."""
         self._leased_until = leased_until
 
     def count(self) -> None:
-        """Counts the calls of a pass after its end, because that takes longer than to note one."""
+        """Counts the calls since it was last called, because that takes longer than to note
+        one."""
         sent = self._client.sent_bytes
         metering.called(self._lease, self._call_seconds, size=sent - self._sent_before)
         self._call_seconds, self._sent_before = [], sent

@@ -16,7 +16,7 @@ import structlog
 from django.conf import settings
 from structlog.contextvars import bound_contextvars
 
-from notifications_app.delivery.engine import Pass
+from notifications_app.delivery.engine import Calls
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured
 from notifications_app.pipeline import batches, breakers, connections, fcm_rate
@@ -74,7 +74,7 @@ def deliver_batches(leases: Sequence[Lease]) -> None:
 def _serve(leases: Sequence[Lease]) -> None:
     held = HeldLeases(leases)
     try:
-        work = read(leases)
+        work = held.persistently(lambda: read(leases))
         with _following(leases, work):
             _log_begin(leases[0], work)
             _Pass(held, work).run()
@@ -162,27 +162,26 @@ class _Pass:
     def run(self) -> None:
         recipients = self._recorder.callable_recipients()
         if self._recorder.must_stop:
-            self._give_back(finished_pass=False, wait=0.0)
+            self._hand_back(finished_pass=False, wait=0.0)
             return
         self._call_callable(recipients)
 
     def _call_callable(self, recipients: list[Recipient]) -> None:
         is_probe = bool(recipients) and breakers.is_half_open(*self._breaker)
-        if is_probe:
-            recipients = sample(recipients, breakers.PROBE_CALLS)
-        granted, quota_wait = self._within_quota(recipients)
+        chosen = sample(recipients, breakers.PROBE_CALLS) if is_probe else recipients
+        granted, quota_wait = self._within_quota(chosen)
         if is_probe and granted:
             if not breakers.take_probe(*self._breaker):
-                self._give_back(finished_pass=False, wait=1.0)
+                self._hand_back(finished_pass=False, wait=1.0)
                 return
             self._recorder.begin_probe()
         call = self._call_one_by_one if self._lease.is_careful else self._call
-        is_whole = call(granted) and granted == recipients
+        is_whole = call(granted) and len(granted) == len(recipients)
         if is_probe and granted:
             self._recorder.end_probe()
         outage_wait = _OUTAGE_WAIT if self._caller.ended_with_outage else 0.0
         wait = max(self._recorder.service_waits, quota_wait, outage_wait)
-        self._give_back(finished_pass=is_whole, wait=wait)
+        self._hand_back(finished_pass=is_whole, wait=wait)
 
     @property
     def _breaker(self) -> tuple[str, UUID]:
@@ -198,7 +197,7 @@ class _Pass:
             _over_quota[key] = time.monotonic() + grant.wait_seconds
         return recipients[: grant.granted], grant.wait_seconds
 
-    def _give_back(self, *, finished_pass: bool, wait: float) -> None:
+    def _hand_back(self, *, finished_pass: bool, wait: float) -> None:
         """Parks the batches if the credentials were refused. If others were stored meanwhile, the
         next tick makes them ready again."""
         if self._recorder.is_refused:
@@ -210,8 +209,10 @@ class _Pass:
     def _call_one_by_one(self, recipients: Sequence[Recipient]) -> bool:
         """Notes each attempt before its call, to know which recipient crashes workers."""
         for recipient in recipients:
-            if self._recorder.must_stop or not self._caller.may_start(recipient):
+            if self._recorder.must_stop or not self._caller.may_go_on():
                 return False
+            if not self._caller.may_start(recipient):
+                continue
             if self._recorder.begin_alone(recipient) and not self._call([recipient]):
                 return False
         return True
@@ -221,10 +222,11 @@ class _Pass:
         engine = connections.engine()
         most_unwritten = self._at_once(settings.UNWRITTEN_OUTCOMES)
         most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # or a full window would wait in vain
-        calls = Pass(
+        calls = Calls(
             engine,
             self._caller.call,
             recipients,
+            may_go_on=self._caller.may_go_on,
             may_start=self._caller.may_start,
             most_in_flight=self._at_once(settings.CALLS_IN_FLIGHT),
             most_unwritten=most_unwritten,
@@ -242,7 +244,7 @@ class _Pass:
                 calls.written(len(answers))
         finally:
             calls.stop()
-            self._caller.count()
+            calls.when_over(self._caller.count)
         return calls.is_whole
 
     def _at_once(self, most: int) -> int:

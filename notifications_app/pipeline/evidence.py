@@ -5,12 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from notifications_app.delivery.registry import TRANSPORTS, is_at
-from notifications_app.delivery.types import INTERNAL_ERROR, Accepted, Deferred, Outcome, Target
+from notifications_app.delivery.types import Accepted, Deferred, Gone, Outcome, Target
 
 _MANY_REFUSED: Final = 10
-_NEVER_ASKED: Final = frozenset({INTERNAL_ERROR}).union(
-    *(each.never_asked_codes for each in TRANSPORTS.values())
-)
 # A fifth of all answers says that the channel's keys may be wrong. Nothing is paused.
 _REFUSAL_EVENTS: Final = {
     code: event for each in TRANSPORTS.values() for code, event in each.refusal_events.items()
@@ -59,7 +56,7 @@ def evidence_of(
     """
     answered = outages = 0
     for called, outcome in answers:
-        if _was_never_asked(outcome) or not is_at(called.target, service, trusted_origins):
+        if not _was_asked(outcome) or not is_at(called.target, service, trusted_origins):
             continue
         if not is_outage(outcome):
             answered += 1
@@ -76,5 +73,5 @@ def refused_by_many(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, int]]:
             yield event, codes[code]
 
 
-def _was_never_asked(outcome: Outcome) -> bool:
-    return not isinstance(outcome, Accepted) and outcome.code in _NEVER_ASKED
+def _was_asked(outcome: Outcome) -> bool:
+    return isinstance(outcome, Accepted | Gone) or outcome.was_asked

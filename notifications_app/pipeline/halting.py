@@ -148,10 +148,10 @@ def locked(own: Notifications, *, prolongs_parking: bool = False) -> Locked | No
     if pending is not None:
         return Locked(pending, Plan.objects.none())
     unfinished = Plan.objects.filter(notification__in=own).exclude(status=PlanStatus.DONE)
-    locked = unfinished.select_for_update(no_key=True, of=("self",)).order_by("pk")
-    plans = Plan.objects.filter(pk__in=[plan.pk for plan in locked])
+    plans = Plan.objects.filter(pk__in=unfinished.lock_all())
     if prolongs_parking:
-        Batch.objects.filter(plan__in=plans.values("pk")).prolong_parking()
+        parked = Batch.objects.filter(plan__in=plans.values("pk")).parked()
+        Batch.objects.filter(pk__in=parked.lock_all()).prolong_parking()
     found = own.locked()
     return None if found is None else Locked(found, plans)
 

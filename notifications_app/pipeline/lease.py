@@ -17,6 +17,7 @@ from notifications_app.querysets import BatchQuerySet
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -68,12 +69,16 @@ class Lease:
 
 @dataclass(frozen=True)
 class Renewal:
-    """What a write found that renews leases: ids of batches that it ended (`done`), and of batches
-    that this worker no longer has (`lost`). `is_halted`: a notification is paused or stopped."""
+    """What a write found that renews leases: ids of batches that it ended (`done`), of batches that
+    this worker no longer has (`lost`), and of batches of which the database refuses every change of
+    some rows (`refused`). `is_halted`: a notification is paused or stopped. `is_written`: whether
+    the database accepted anything; if not, it renewed no lease either."""
 
-    done: Set[int]
-    lost: Set[int]
-    is_halted: bool
+    done: Set[int] = frozenset()
+    lost: Set[int] = frozenset()
+    refused: Set[int] = frozenset()
+    is_halted: bool = False
+    is_written: bool = False
 
 
 class HeldLeases:
@@ -111,16 +116,18 @@ class HeldLeases:
                 time.sleep(wait)
                 wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 
-    def write_and_renew(self, write: Callable[[Sequence[Lease]], Renewal]) -> None:
+    def write_and_renew(self, write: Callable[[Sequence[Lease]], Renewal]) -> Renewal:
         """For a write that renews the open leases in the database. If it raises, they are not taken
         for renewed: perhaps nothing was written."""
         begun = time.monotonic()
         renewal = self.persistently(lambda: write(self.open))
-        self.until = begun + settings.LEASE_SECONDS
+        if renewal.is_written:
+            self.until = begun + settings.LEASE_SECONDS
         self.split(renewal.done)
         lost = self.split(renewal.lost)
         lost.log_loss()
         self.must_stop |= renewal.is_halted or bool(lost.open)
+        return renewal
 
     @property
     def is_renewal_due(self) -> bool:
@@ -156,4 +163,13 @@ class HeldLeases:
         """How many leases it ended. Does nothing to batches that are done or that others have."""
         if not self.open:
             return 0
-        return self.persistently(lambda: end(Batch.objects.leased_by(*self.open)))
+        return self.persistently(lambda: self._end_once(end))
+
+    def _end_once(self, end: Callable[[BatchQuerySet[Batch]], int]) -> int:
+        """An update of several rows locks them in any order, so they are locked before."""
+        own = Batch.objects.leased_by(*self.open)
+        if len(self.open) == 1:
+            return end(own)
+        with sql.brief_transaction():
+            own.lock_all()
+            return end(own)

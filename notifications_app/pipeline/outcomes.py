@@ -7,8 +7,9 @@ It locks batches, then deliveries; `counting` locks the rest, in the order of do
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -17,6 +18,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, transacti
 from channels_app.counters import counter_add
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import metering
+from notifications_app.pipeline.batches import bounce_code
 from notifications_app.pipeline.counting import BatchChanges, count, finish_complete
 from notifications_app.pipeline.lease import Lease, LeaseLost, Renewal
 from notifications_app.pipeline.transitions import INTERNAL_ERROR, Transition, bounce
@@ -30,12 +32,7 @@ _MOST_REFUSED = 20
 
 
 class RowsRefused(Exception):
-    """The database refuses every change of these recipients' rows, even the bounce that is written
-    in place of an outcome that it cannot store. Everything else was written."""
-
-    def __init__(self, batch_ids: Set[int]) -> None:
-        super().__init__(batch_ids)
-        self.batch_ids = batch_ids
+    """The database refuses every change of some recipients' rows. Everything else was written."""
 
 
 def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewal:
@@ -45,7 +42,7 @@ def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewa
     Writes nothing for a batch that this worker no longer has, and everything for the others. Raises
     LeaseLost if it has none. If the database refuses a transition (a text that it cannot store, a
     constraint), the recipient is written as `internal_error`, and the others are written as they
-    are. Raises RowsRefused, with the others written, if it refuses that, too.
+    are. If it refuses that, too, the batch is in the renewal's `refused`.
     """
     flush = _Flush(leases)
     unwritable = sql.write_apart(transitions, flush.write)
@@ -62,12 +59,11 @@ def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewa
             logger.error(
                 "outcome.unwritable", subscription=subscription_id, error=_first_line(error)
             )
-    if refused:
-        _raise_refused(
-            [(transition.subscription_id, error) for transition, error in refused],
-            {transition.delivery.batch_id for transition, _ in refused},
-        )
-    return flush.renewal
+    if not refused:
+        return flush.renewal
+    _log_refused([(transition.subscription_id, error) for transition, error in refused])
+    batch_ids = {transition.delivery.batch_id for transition, _ in refused}
+    return replace(flush.renewal, refused=batch_ids)
 
 
 class _Flush:
@@ -77,7 +73,7 @@ class _Flush:
     def __init__(self, leases: Sequence[Lease]) -> None:
         self._lease = leases[0]  # any: they share channel, platform, push service and clock
         self._open = {lease.batch_id: lease for lease in leases}
-        self.renewal = Renewal(done=frozenset(), lost=frozenset(), is_halted=False)
+        self.renewal = Renewal()
 
     def write(self, transitions: Sequence[Transition]) -> None:
         began = time.monotonic()
@@ -91,12 +87,14 @@ class _Flush:
             done=self.renewal.done | done,
             lost=self.renewal.lost | (self._open.keys() - batches.keys()),
             is_halted=any(batch.is_halted for batch in batches.values()),
+            is_written=True,
         )
         self._open = {pk: self._open[pk] for pk in batches.keys() - done}
 
 
 def bounce_overdue(batch_id: int, code: str) -> None:
-    """Bounces all waiting recipients of an idle batch. Does nothing if a worker holds it.
+    """Bounces all waiting recipients of an `overdue` batch. Does nothing if it is not overdue any
+    more, or for another reason.
 
     Raises RowsRefused, with the others bounced, if the database refuses some. Then the batch is not
     `overdue` again for a while.
@@ -112,7 +110,8 @@ def bounce_overdue(batch_id: int, code: str) -> None:
     )
     if refused:
         Batch.objects.idle().filter(pk=batch_id).postpone_bounces()
-        _raise_refused(refused, {batch_id})
+        _log_refused(refused)
+        raise RowsRefused
 
 
 def begin_alone(lease: Lease, subscription_id: UUID) -> None:
@@ -129,7 +128,8 @@ def begin_alone(lease: Lease, subscription_id: UUID) -> None:
     except (OperationalError, InterfaceError):
         raise
     except DatabaseError as error:
-        _raise_refused([(subscription_id, error)], {lease.batch_id})
+        _log_refused([(subscription_id, error)])
+        raise RowsRefused from error
 
 
 def finish_forgotten(limit: int = 100) -> None:
@@ -141,11 +141,9 @@ def finish_forgotten(limit: int = 100) -> None:
             counter_add(channel_id, notifications_sent=finish_complete({notification_id}).total())
 
 
-def _raise_refused(refused: Sequence[tuple[UUID, Exception]], batch_ids: Set[int]) -> NoReturn:
+def _log_refused(refused: Sequence[tuple[UUID, Exception]]) -> None:
     ids = [str(id_) for id_, _ in refused[:_MOST_REFUSED]]
-    error = refused[-1][1]
-    logger.error("outcome.refused", subscriptions=ids, error=_first_line(error))
-    raise RowsRefused(batch_ids) from error
+    logger.error("outcome.refused", subscriptions=ids, error=_first_line(refused[-1][1]))
 
 
 def _first_line(error: Exception) -> str:
@@ -155,7 +153,8 @@ def _first_line(error: Exception) -> str:
 
 def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     batch = Batch.objects.idle().filter(pk=batch_id).locked()
-    if batch is None:
+    # Asked again, because another tick may have made a parked batch ready meanwhile.
+    if batch is None or bounce_code(batch_id) != code:
         return
     waiting = Delivery.objects.waiting().filter(batch_id=batch_id, subscription_id__in=ids)
     bounced = waiting.bounce(code)

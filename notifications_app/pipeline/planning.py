@@ -75,9 +75,9 @@ def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
         # Of several, nobody knows whose fault it was. They are not new any more, so from now on
         # each is planned alone.
         wait = _FAILED_PLAN_WAIT if len(leases) == 1 else timedelta()
-        _end(lambda: Plan.objects.leased_by(*leases).release(wait=wait))
+        _end(lambda: Plan.objects.leased_by(*leases).hand_back_failed(wait=wait))
         raise
-    _end(lambda: Plan.objects.leased_by(*leases).give_back())
+    _end(lambda: Plan.objects.leased_by(*leases).hand_back())
 
 
 def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:

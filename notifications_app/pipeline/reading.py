@@ -1,7 +1,7 @@
 """Reads what a worker needs to serve batches: the messages, who is due, addresses and keys."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -97,7 +97,7 @@ def read(leases: Sequence[Lease]) -> PassRead:
     ids = {each.subscription_id for each in due}
     asked = frozenset().union(*(own.messages.asks for own in terms.values()))
     reachable = read_targets(platform, channel_id, ids, asked=asked)
-    refused = _refused(channel_id, terms, due)
+    opted_out = _opted_out(channel_id, terms, due)
     unnamed, named = _unnamed(terms, due), _named(terms, due)
     recipients, withdrawn = [], []
     for delivery in due:
@@ -107,7 +107,7 @@ def read(leases: Sequence[Lease]) -> PassRead:
             withdrawn.append((delivery, UNSUBSCRIBED))
         elif pair and (pair in unnamed or (own.has_own_values and pair not in named)):
             withdrawn.append((delivery, PERSON_CHANGED))
-        elif own.category and delivery.subscription_id in refused[own.category]:
+        elif own.category and delivery.subscription_id in opted_out[own.category]:
             withdrawn.append((delivery, OPTED_OUT))
         else:
             now = named.get(pair) if pair else None
@@ -153,7 +153,7 @@ def _values(
     )
 
 
-def _refused(
+def _opted_out(
     channel_id: UUID, terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
 ) -> Mapping[str, Set[UUID]]:
     """The subscriptions that refuse each category now, for it may have changed since they were
@@ -168,11 +168,7 @@ def _refused(
 def _unnamed(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:
     """The notifications to targets, each with a subscription whose person it does not name now. To
     be asked after the addresses were read, or somebody could sign in between."""
-    of_targets = [
-        (terms[delivery.batch_id].notification_id, delivery.subscription_id)
-        for delivery in due
-        if terms[delivery.batch_id].has_targets and not terms[delivery.batch_id].has_own_values
-    ]
+    of_targets = _pairs(terms, due, lambda own: own.has_targets and not own.has_own_values)
     return no_longer_named(of_targets) if of_targets else frozenset()
 
 
@@ -181,12 +177,20 @@ def _named(
 ) -> Mapping[tuple[UUID, UUID], NamedNow]:
     """How targets that decide what their devices get name them. Also to be asked after the
     addresses were read. The others are not named any more."""
-    of_targets = [
-        (terms[delivery.batch_id].notification_id, delivery.subscription_id)
-        for delivery in due
-        if terms[delivery.batch_id].has_own_values
-    ]
+    of_targets = _pairs(terms, due, lambda own: own.has_own_values)
     return still_named(of_targets) if of_targets else {}
+
+
+def _pairs(
+    terms: Mapping[int, _Terms], due: Sequence[DueDelivery], are_wanted: Callable[[_Terms], bool]
+) -> list[tuple[UUID, UUID]]:
+    """The notification and the subscription of each delivery with such terms."""
+    with_terms = ((terms[delivery.batch_id], delivery) for delivery in due)
+    return [
+        (own.notification_id, delivery.subscription_id)
+        for own, delivery in with_terms
+        if are_wanted(own)
+    ]
 
 
 def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:

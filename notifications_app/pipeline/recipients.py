@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -49,17 +50,17 @@ class PlanLease:
     def trail(self) -> Trail:
         return trail_of(self.notification_id, self.request_id, self.traceparent)
 
-    @property
+    @cached_property
     def rule(self) -> Rule | None:
         return None if self.rule_json is None else json.loads(self.rule_json)
 
-    @property
+    @cached_property
     def audience(self) -> Condition:
         """The same for every window, whoever plans it and when."""
         rule = self.rule
         return EVERYBODY if rule is None else compiled(rule, now=self.started_at)
 
-    @property
+    @cached_property
     def consent(self) -> Condition | None:
         """Who of the audience wants it. None: nobody can refuse it."""
         return consent_to(self.category) if self.category else None

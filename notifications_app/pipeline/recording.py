@@ -80,8 +80,8 @@ class Recorder:
             self._held.persistently(
                 lambda: outcomes.begin_alone(self._lease, recipient.delivery.subscription_id)
             )
-        except RowsRefused as refused:
-            self.refused_batches |= refused.batch_ids
+        except RowsRefused:
+            self.refused_batches.add(self._lease.batch_id)
             return False
         return True
 
@@ -139,11 +139,9 @@ class Recorder:
             return transitions.bounce(recipient.delivery, transitions.INTERNAL_ERROR, attempts=1)
 
     def _write(self, changes: Sequence[Transition]) -> None:
-        try:
-            with spans.span("flush", trail.current(), outcomes=len(changes)):
-                self._held.write_and_renew(lambda leases: outcomes.record(leases, changes))
-        except RowsRefused as refused:
-            self.refused_batches |= refused.batch_ids
+        with spans.span("flush", trail.current(), outcomes=len(changes)):
+            renewal = self._held.write_and_renew(lambda leases: outcomes.record(leases, changes))
+        self.refused_batches |= renewal.refused
         if changes:
             logger.info("outcomes.recorded", **_counts(changes))
 

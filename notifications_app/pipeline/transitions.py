@@ -153,16 +153,18 @@ def _expire(delivery: DueDelivery, gone: Gone, registered_at: datetime) -> Trans
 
 def _defer(delivery: DueDelivery, outcome: Deferred, now: datetime, limits: Limits) -> Transition:
     attempts = delivery.attempts + 1
-    due_at = _rounded_up(now + timedelta(seconds=_wait(attempts, outcome.retry_after)), now)
-    if attempts >= limits.attempts or due_at >= _last_moment(delivery, now, limits):
+    earliest = now + timedelta(seconds=_wait(attempts, outcome.retry_after))
+    last = _last_moment(delivery, now, limits)
+    if attempts >= limits.attempts or earliest >= last:
         detail = f"{outcome.code} {outcome.detail}".strip()
         return bounce(delivery, EXPIRED, attempts=1, detail=detail, outcome=outcome)
+    rounded = _rounded_up(earliest, now)
     return Transition(
         delivery,
         DeliveryStatus.WAITING,
         outcome.code,
         outcome.detail,
-        due_at=due_at,
+        due_at=rounded if rounded < last else earliest,
         attempts=1,
         outcome=outcome,
     )

@@ -2,9 +2,10 @@
 
 import asyncio
 import sys
+import threading
 from itertools import count
 
-from notifications_app.delivery.engine import Engine, Pass
+from notifications_app.delivery.engine import Calls, Engine
 from notifications_app.delivery.types import Accepted
 
 RECIPIENTS = 100
@@ -13,29 +14,22 @@ RECIPIENTS = 100
 def test_outcomes_that_come_while_others_are_collected_are_collected_too():
     engine, gates, numbers = Engine(), [asyncio.Event() for _ in range(RECIPIENTS)], count()
 
-    async def call(target):
-        await gates[target].wait()
+    async def call(recipient):
+        await gates[recipient].wait()
         return Accepted()
 
-    async def answer(target):
-        gates[target].set()
+    async def answer(recipient):
+        gates[recipient].set()
 
     def answer_before_each_line(frame, event, _argument):
-        if frame.f_code is not Pass.collect.__code__:
+        if frame.f_code is not Calls.collect.__code__:
             return None
-        if event == "line" and (target := next(numbers)) < RECIPIENTS:
-            engine.run(answer(target))
+        if event == "line" and (recipient := next(numbers)) < RECIPIENTS:
+            engine.run(answer(recipient))
             engine.run(asyncio.sleep(0))  # until its outcome is noted
         return answer_before_each_line
 
-    calls = Pass(
-        engine,
-        call,
-        range(RECIPIENTS),
-        may_start=lambda _: True,
-        most_in_flight=RECIPIENTS,
-        most_unwritten=RECIPIENTS,
-    )
+    calls = made(engine, call, range(RECIPIENTS))
     collected, before = [], sys.gettrace()
     sys.settrace(answer_before_each_line)
     try:
@@ -45,4 +39,56 @@ def test_outcomes_that_come_while_others_are_collected_are_collected_too():
         sys.settrace(before)
         engine.stop()
 
-    assert sorted(target for target, _ in collected) == list(range(RECIPIENTS))
+    assert sorted(recipient for recipient, _ in collected) == list(range(RECIPIENTS))
+
+
+def test_what_is_to_be_done_when_calls_are_over_waits_for_those_in_flight():
+    engine, gate, done = Engine(), asyncio.Event(), threading.Event()
+    begun = threading.Event()
+
+    async def call(_recipient):
+        begun.set()
+        await gate.wait()
+        return Accepted()
+
+    async def answer():
+        gate.set()
+
+    calls = made(engine, call, [1])
+    assert begun.wait(60)
+    calls.when_over(done.set)
+    assert not done.is_set()
+    engine.run(answer())
+
+    assert done.wait(60)
+    assert calls.collect(most=2, seconds=60) == [(1, Accepted())]
+    assert calls.is_over
+    engine.stop()
+
+
+def test_recipients_that_may_not_start_are_left_out():
+    engine, called = Engine(), []
+
+    async def call(recipient):
+        called.append(recipient)
+        return Accepted()
+
+    calls = made(engine, call, range(5), may_start=lambda recipient: recipient % 2)
+    while not calls.is_over:
+        calls.collect(most=5, seconds=60)
+    engine.stop()
+
+    assert called == [1, 3]
+    assert not calls.is_whole
+
+
+def made(engine, call, recipients, *, may_start=lambda _: True):
+    return Calls(
+        engine,
+        call,
+        recipients,
+        may_go_on=lambda: True,
+        may_start=may_start,
+        most_in_flight=RECIPIENTS,
+        most_unwritten=RECIPIENTS,
+    )

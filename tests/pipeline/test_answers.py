@@ -7,7 +7,7 @@ import pytest
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from notifications_app.models import Batch, HourlyStat, Notification
 from notifications_app.pipeline import counting, outcomes
-from notifications_app.pipeline.outcomes import RowsRefused
+from notifications_app.pipeline.lease import Renewal
 from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
@@ -338,15 +338,15 @@ def test_text_that_cannot_be_stored_affects_only_its_recipient(channel):
     assert support.codes(notification) == ["", "", "", "internal_error", "internal_error"]
 
 
-def test_an_outcome_that_cannot_be_written_raises_an_error_and_does_not_loop(
+def test_an_outcome_that_cannot_be_written_is_reported_and_does_not_loop(
     tampered_channel, monkeypatch
 ):
     notification, rows, lease = claimed(tampered_channel, 1)
     monkeypatch.setattr(counting, "_COUNT_HOUR", "SELECT 1/0")
 
-    with pytest.raises(RowsRefused):
-        outcomes.record([lease], [transition(notification, rows[0], Accepted())])
+    renewal = outcomes.record([lease], [transition(notification, rows[0], Accepted())])
 
+    assert renewal == Renewal(refused={lease.batch_id}, is_written=False)
     assert support.counts(notification) == ("processing", 1, 0, 0)
 
 

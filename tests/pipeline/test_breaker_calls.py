@@ -6,6 +6,7 @@ import pytest
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import breakers, dispatch
+from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from tests import factories
 from tests.pipeline import support
 
@@ -71,6 +72,21 @@ def test_after_an_outage_twenty_calls_probe_and_then_everybody_is_called(sandbox
     support.deliver(notification)
     assert support.counts(notification) == ("sent", 50, 50, 0)
     assert [len(device.receipts) for device, _ in devices] == [1] * 50
+
+
+def test_a_probe_of_a_careful_batch_leaves_it_careful(sandbox, channel):
+    """The other recipients were not called, so the one that crashes workers may be among them."""
+    factories.subscribe_browsers(sandbox, channel, 25)
+    half_open(service_of(sandbox), channel)
+    factories.make_notification(channel)
+    support.plan()
+    Batch.objects.update(lease_losses=CAREFUL_AFTER_LEASE_LOSSES)
+
+    dispatch.deliver_batches([support.claim()])
+
+    batch = Batch.objects.get()
+    assert batch.delivered_count == breakers.PROBE_CALLS
+    assert batch.lease_losses == CAREFUL_AFTER_LEASE_LOSSES
 
 
 def test_a_probe_is_judged_by_all_of_its_answers_and_not_by_the_first(sandbox, channel, settings):

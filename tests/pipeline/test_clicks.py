@@ -162,6 +162,7 @@ def test_clicks_concurrent_with_flushes_lose_neither_clicks_nor_outcomes(
 def test_a_bounced_recipient_who_clicks_is_counted_as_clicked(channel):
     """The answer to a call may be lost although the message arrived."""
     notification, clicks = planned(channel, 1)
+    support.end_time(notification)
     outcomes.bounce_overdue(Batch.objects.get().id, "expired")
 
     events_record(clicks)

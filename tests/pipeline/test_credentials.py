@@ -153,6 +153,25 @@ def test_a_parked_batch_bounces_because_of_its_credentials(channel, credential, 
     assert support.counts(notification) == ("failed", 2, 0, 2)
 
 
+def test_a_batch_that_became_ready_since_it_was_overdue_is_not_bounced(
+    channel, credential, notification
+):
+    """Two ticks at once: one looks for overdue batches, then the other makes them ready."""
+    parked(channel, notification)
+    Batch.objects.update(parked_at=Now() - timedelta(minutes=61))
+    overdue = batches.overdue()
+    replace(credential)
+    batches.unpark()
+
+    for each in overdue:
+        outcomes.bounce_overdue(*each)
+
+    assert len(overdue) == 2
+    assert support.counts(notification) == ("processing", 2, 0, 0)
+    for _ in overdue:
+        deliver(notification, support.claim("android"))
+
+
 def test_the_notification_is_sent_and_not_failed_if_one_recipient_got_it(
     channel, credential, notification
 ):

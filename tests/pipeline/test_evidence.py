@@ -9,6 +9,7 @@ from notifications_app.delivery.types import (
     BrowserTarget,
     Deferred,
     Gone,
+    Misconfigured,
     Rejected,
     Target,
 )
@@ -54,11 +55,9 @@ def test_an_unknown_host_is_no_evidence_about_the_push_service_it_resembles(outc
 @pytest.mark.parametrize(
     "outcome",
     [
-        Rejected("bad_keys"),
-        Rejected("endpoint_not_allowed"),
-        Rejected("internal_error"),
-        Deferred("unexpected_error"),
-        Deferred("vapid_key_unreadable"),
+        Rejected("payload_too_large", was_asked=False),
+        Deferred("unexpected_error", was_asked=False),
+        Misconfigured("key_unreadable", was_asked=False),
     ],
 )
 def test_a_call_that_was_not_made_is_no_evidence(outcome):

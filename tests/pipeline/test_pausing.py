@@ -194,6 +194,26 @@ def test_a_batch_parked_during_a_pause_counts_as_parked_from_its_end(channel):
     assert timedelta() <= parked_for < timedelta(minutes=10)
 
 
+def test_a_resume_locks_parked_batches_in_the_order_of_their_ids(channel, settings):
+    """As a request with events of both does. The last of the rows of the table is the first id."""
+    settings.BATCH_SIZE = 2
+    notification = planned(channel)
+    HeldLeases([support.claim(), support.claim()]).park()
+    pause(notification)
+    first, second = Batch.objects.order_by("pk")
+    Batch.objects.filter(pk=first.pk).update(parked_at=Now(), due_at=Now())
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Batch.objects.filter(pk=first.pk).locked()
+            resumed = pool.submit(support.closing_connection(resume), notification)
+            support.until(support.waiting_sessions)
+            Batch.objects.filter(pk=second.pk).select_for_update(nowait=True).get()
+        resumed.result()
+
+    assert not Plan.objects.filter(halted_at__isnull=False).exists()
+
+
 def test_a_pause_does_not_shorten_the_hour_of_a_recipients_attempts(sandbox, channel):
     ((device, _),) = factories.subscribe_browsers(sandbox, channel, 1)
     device.behave("throttled", times=1)

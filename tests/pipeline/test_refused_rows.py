@@ -129,6 +129,29 @@ def test_staff_see_a_refused_row_until_it_is_written(sandbox, channel, refuse):
     assert breaking() == []
 
 
+def test_batches_that_end_with_the_flush_of_a_refused_row_are_not_taken_for_lost(
+    sandbox, channel, refuse, caplog, settings
+):
+    settings.FLUSH_OUTCOMES = settings.CALLS_IN_FLIGHT = settings.UNWRITTEN_OUTCOMES = 2
+    (_, refused), (_, other) = factories.subscribe_browsers(sandbox, channel, 2)
+    broken, *others = [
+        factories.make_notification(channel, only_subscription_id=each.id)
+        for each in (refused, other, other, other)
+    ]
+    support.plan()
+    refuse(refused)
+
+    dispatch.deliver_batches(support.claim_together())
+
+    assert len(support.logged(caplog, "outcome.refused")) == 1
+    assert support.logged(caplog, "batch.lease_lost") == []
+    assert [support.counts(each)[0] for each in others] == ["sent"] * 3
+    refuse.end()
+    support.make_due(broken)
+    support.deliver(broken)
+    assert support.counts(broken) == ("sent", 1, 1, 0)
+
+
 @pytest.mark.parametrize("status", ["ready", "parked"])
 def test_the_deadline_ends_the_other_recipients_and_batches(
     sandbox, channel, refuse, status, caplog
@@ -168,6 +191,7 @@ def test_a_failure_that_is_not_about_rows_is_not_isolated_row_by_row(
     sandbox, tampered_channel, caplog
 ):
     notification, _ = planned(sandbox, tampered_channel, 60)
+    support.end_time(notification)
     Batch.objects.update(recipient_count=F("recipient_count") - 60)  # it refuses every count now
     with pytest.raises(RowsRefused):
         outcomes.bounce_overdue(Batch.objects.get().id, "expired")

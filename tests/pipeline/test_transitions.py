@@ -109,6 +109,14 @@ def test_a_deferral_that_no_attempt_could_follow_bounces(who, options):
     assert transition.due_at is None
 
 
+def test_only_the_wait_itself_may_take_a_recipient_past_the_end():
+    """Its time is rounded up to a grid, but not over its end."""
+    transition = judged(Deferred("x", retry_after=300.0), deadline=NOW + timedelta(seconds=301))
+
+    assert transition.status == DeliveryStatus.WAITING
+    assert transition.due_at == NOW + timedelta(seconds=300)
+
+
 @pytest.mark.parametrize(
     ("who", "deadline", "expected"),
     [

@@ -103,8 +103,6 @@ CODES: Final[Mapping[str, str]] = {
 
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
-# Codes of calls that APNs did not get, or that it is not known to have got.
-NEVER_ASKED_CODES: Final = frozenset({"key_unreadable", "malformed_token", "unexpected_error"})
 
 
 def classify(response: Response, now: datetime) -> Outcome:

@@ -263,11 +263,11 @@ class Client(BaseClient[Target, AppKey]):
     def _own_outcome(self, error: Exception) -> Outcome | None:
         match error:
             case MalformedTokenError():
-                return Rejected("malformed_token")
+                return Rejected("malformed_token", was_asked=False)
             case MalformedFieldError():
-                return Rejected("bad_request", "a topic is not printable ASCII")
+                return Rejected("bad_request", "a topic is not printable ASCII", was_asked=False)
             case ApnsKeyUnreadableError():
-                return Misconfigured("key_unreadable")
+                return Misconfigured("key_unreadable", was_asked=False)
             case NoConnectionError():
                 return self._without_answer(error.cause)
             case NotProcessedError():

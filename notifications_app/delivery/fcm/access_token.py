@@ -139,7 +139,8 @@ class AccessTokens:
                 until=asyncio.get_running_loop().time() + self._seconds,
             )
         except AccountUnreadableError:
-            return Misconfigured("key_unreadable", "The service account's key cannot be read.")
+            detail = "The service account's key cannot be read."
+            return Misconfigured("key_unreadable", detail, was_asked=False)
         except OSError as error:
             return _unavailable(type(error).__name__, None)
         return classify_grant(response, datetime.fromtimestamp(time.time(), UTC))

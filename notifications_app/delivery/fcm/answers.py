@@ -94,8 +94,6 @@ CODES: Final[Mapping[str, str]] = {
 
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
-# Codes of calls that FCM did not get, or that it is not known to have got.
-NEVER_ASKED_CODES: Final = frozenset({"key_unreadable", "unexpected_error"})
 # Codes that blame the channel's credentials if many recipients get them, with the event to log. One
 # proves nothing: anyone may subscribe a token that is answered so.
 REFUSAL_EVENTS: Final = {"third_party_auth": "fcm.third_party_auth_by_many"}

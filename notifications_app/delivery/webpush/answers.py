@@ -94,10 +94,6 @@ CODES: Final[Mapping[str, str]] = {
 
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
-# Codes of calls that the push service did not get, or that it is not known to have got.
-NEVER_ASKED_CODES: Final = frozenset(
-    {"bad_keys", "endpoint_not_allowed", "unexpected_error", "vapid_key_unreadable"}
-)
 # Codes that blame the channel's keys if many recipients get them, with the event to log. One proves
 # nothing: anyone may subscribe an endpoint that answers so.
 REFUSAL_EVENTS: Final = {"vapid_refused": "vapid.refused_by_many"}

@@ -202,12 +202,13 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
     def _own_outcome(self, error: Exception) -> Outcome | None:
         match error:
             case EndpointNotAllowed():
-                return Rejected("endpoint_not_allowed", error.reason)
+                return Rejected("endpoint_not_allowed", error.reason, was_asked=False)
             case AddressRefused():
-                return Rejected("endpoint_not_allowed", "The host's address is not public.")
+                detail = "The host's address is not public."
+                return Rejected("endpoint_not_allowed", detail, was_asked=False)
             case BadKeysError():
-                return Rejected("bad_keys")
+                return Rejected("bad_keys", was_asked=False)
             case VapidKeyUnreadableError():
-                return Deferred("vapid_key_unreadable")
+                return Deferred("vapid_key_unreadable", was_asked=False)
             case _:
                 return None

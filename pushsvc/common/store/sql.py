@@ -25,18 +25,11 @@ from django.db import (
     connection,
     transaction,
 )
-from django.db.models import DateTimeField, Func, Model
+from django.db.models import Model
 from django.db.models.expressions import DatabaseDefault
 from psycopg.errors import IdleInTransactionSessionTimeout, UniqueViolation
 
 T = TypeVar("T")
-
-
-class ClockTimestamp(Func):
-    """The database's clock when a row is written. See above for when `Now()` will not do."""
-
-    function = "clock_timestamp"
-    output_field = DateTimeField()
 
 
 def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -235,12 +235,14 @@ def test_our_own_faults_send_nothing(sandbox, key):
                 await client.send(make_message(), target_of(device), unreadable),
             ]
 
-    assert asyncio.run(whole()) == [
+    outcomes = asyncio.run(whole())
+    assert outcomes == [
         Rejected("malformed_token"),
         Rejected("payload_too_large", "more than 4096 bytes"),
         Rejected("bad_request", "a topic is not printable ASCII"),
         Misconfigured("key_unreadable"),
     ]
+    assert not any(outcome.was_asked for outcome in outcomes)
     assert sandbox.connection_count == 0
 
 

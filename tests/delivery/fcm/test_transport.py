@@ -210,6 +210,7 @@ def test_a_payload_that_is_too_large_is_refused_unsent(sandbox, credentials, dev
     message = make_message(data={"a": "x" * 4_000})
     [outcome] = send(sandbox, credentials, device.token, message=message)
     assert outcome == Rejected("payload_too_large", "more than 4096 bytes")
+    assert not outcome.was_asked
     assert sandbox.messages(device.id) == []
 
 

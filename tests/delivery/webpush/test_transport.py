@@ -213,6 +213,7 @@ def test_a_host_that_was_removed_from_the_list_is_refused():
     assert outcome == Rejected(
         "endpoint_not_allowed", "The endpoint's host is not among the allowed hosts."
     )
+    assert not outcome.was_asked
 
 
 def refused_unsent(behave=None, *, target=None, **over):
@@ -220,6 +221,7 @@ def refused_unsent(behave=None, *, target=None, **over):
         async with PushService(behave or answer()) as service:
             browser = Browser().target(f"{service.origin}/push/1", **target or {})
             outcome = await send(browser, trusted=[service.origin], **over)
+            assert not outcome.was_asked
             return outcome, len(service.received)
 
     return asyncio.run(once())
