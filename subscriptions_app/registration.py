@@ -156,13 +156,13 @@ def _register(visit: _Visit, *, alone: bool) -> tuple[UUID, bool]:
         now = _lock_addresses(channel.id, platform, digests)
         rows = _rows_at(channel.id, platform, digests)
         claim = Claim.of(rows, visit.digest, visit.facts["auth"], visit.proof)
-        values = {
+        facts = {
             **visit.facts,
             "registered_at": now,
             "vapid_key_id": visit.named_key_id or _kept_vapid_key_id(channel, platform, claim),
             "person": _person_of(visit, claim),
         }
-        return _store(visit, claim, values, alone=alone)
+        return _store(visit, claim, facts, alone=alone)
 
 
 def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> list[Subscription]:
@@ -187,32 +187,16 @@ def _person_of(visit: _Visit, claim: Claim) -> Person | None:
 
 
 def _store(
-    visit: _Visit, claim: Claim, values: dict[str, Any], *, alone: bool
+    visit: _Visit, claim: Claim, facts: Mapping[str, Any], *, alone: bool
 ) -> tuple[UUID, bool]:
-    known, now, person = claim.known, values["registered_at"], values["person"]
+    known, person = claim.known, facts["person"]
     before = Standing.of(known) if known else None
+    choices = claim.inherited.get("choices", known.choices) if known else {}
     changes = Changes()
-    _end_others(claim, now, changes)
+    _end_others(claim, facts["registered_at"], changes)
     if known is None and changes.stored == 0:
         take_room(visit.channel, changes, alone=alone)
-    is_out = person is not None and person.opted_out_at is not None
-    values |= {
-        "expired_at": now if is_out else None,
-        "expired_code": OPTED_OUT if is_out else "",
-        "is_set_aside": False,
-    }
-    choices = claim.inherited.get("choices", known.choices) if known else {}
-    if known:
-        values = {**_moved_zone(known, values), **claim.inherited, **values}
-        if person is not None or known.person_id is not None:
-            values["choices"] = {}  # a device of a person has none, nor one that was unlinked
-        subscription = _write(known, values)
-        if claim.own and claim.previous:
-            device_tags_inherit(claim.own.id, claim.previous.id)
-    else:
-        subscription = Subscription.objects.create(
-            channel=visit.channel, platform=visit.platform, **values
-        )
+    subscription = _write_own(visit, claim, _values_of(claim, facts))
     visit.change_tags(subscription.id)
     changes.note(before, Standing.of(subscription))
     if person is not None and choices:
@@ -220,7 +204,33 @@ def _store(
     changes_count(visit.channel.pk, changes)
     if person is not None:
         choices_take_over(person.pk, choices)
-    return subscription.id, known is None and not is_out
+    return subscription.id, known is None and subscription.expired_at is None
+
+
+def _values_of(claim: Claim, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the device's row holds from now on."""
+    known, person = claim.known, facts["person"]
+    is_out = person is not None and person.opted_out_at is not None
+    state = {
+        "expired_at": facts["registered_at"] if is_out else None,
+        "expired_code": OPTED_OUT if is_out else "",
+        "is_set_aside": False,
+    }
+    if known is None:
+        return {**facts, **state}
+    # A device of a person has no choices of its own, nor has one that was unlinked.
+    is_linked = person is not None or known.person_id is not None
+    choices: dict[str, Any] = {"choices": {}} if is_linked else {}
+    return {**_moved_zone(known, facts), **claim.inherited, **facts, **state, **choices}
+
+
+def _write_own(visit: _Visit, claim: Claim, values: Mapping[str, Any]) -> Subscription:
+    if claim.known is None:
+        return Subscription.objects.create(channel=visit.channel, platform=visit.platform, **values)
+    subscription = _write(claim.known, values)
+    if claim.own and claim.previous:
+        device_tags_inherit(claim.own.id, claim.previous.id)
+    return subscription
 
 
 def _moved_zone(known: Subscription, values: Mapping[str, Any]) -> dict[str, datetime]:
