@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
@@ -26,3 +27,5 @@ if settings.MAIL_SERVER is not None:
     from channels_app.sign_in import mailing
 
     mailing.start()
+# Or the first request would load the routes with all that they need, and wait for it.
+import_module(settings.ROOT_URLCONF)

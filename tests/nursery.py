@@ -48,12 +48,17 @@ LIBRARIES = (
     "whitenoise.middleware",
 )
 MESSAGE_BYTES = 200_000
+# How many objects are made until the garbage collector visits them. By default these are 700, and
+# loading or a request makes thousands.
+GARBAGE = (50_000, 20, 20)
 
 
 def _main():
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.freeze()  # else the collector of each process writes to the memory of all
+    # A tenth of what such a process does before it is ready was looking for garbage.
+    gc.set_threshold(*GARBAGE)
     order = _Nursery(socket.socket(fileno=os.dup(0))).serve()
     os.environ.clear()
     os.environ.update(order["environment"])

@@ -25,11 +25,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from pushsvc.local import embedded
 from tests import forked, leftovers
+from tests.nursery import GARBAGE
 
 _REDIS_DATABASES = 16  # as it comes
-# How many objects are made until the garbage collector visits them. By default these are 700, and a
-# request makes thousands.
-_GARBAGE = (50_000, 20, 20)
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
 
 ENVIRONMENT = {
@@ -84,7 +82,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     # Ended from outside, the run still stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
     _write_bytecode()
-    gc.set_threshold(*_GARBAGE)
+    gc.set_threshold(*GARBAGE)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     os.environ.setdefault(_GIVEN_AUTHORITIES, os.environ.get("SSL_CERT_FILE", ""))
@@ -184,6 +182,16 @@ def _opened(folder: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test that passed has logged is shown nowhere, and need not go to the process that
+    prints."""
+    report = yield
+    if report.passed:
+        report.sections.clear()
+    return report
 
 
 @pytest.hookimpl(trylast=True)

@@ -28,7 +28,10 @@ class ServiceAccount:
 
     @classmethod
     def of(cls, key_file: Mapping[str, str]) -> "ServiceAccount":
-        key = load_pem_private_key(key_file["private_key"].encode(), password=None)
+        # Looking for the primes of a key takes as long as making it, and this key was made here.
+        key = load_pem_private_key(
+            key_file["private_key"].encode(), password=None, unsafe_skip_rsa_key_validation=True
+        )
         if not isinstance(key, rsa.RSAPrivateKey):
             raise ValueError("a service account's key is an RSA key")
         return cls(
