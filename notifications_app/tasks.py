@@ -30,7 +30,6 @@ _TURN_SECONDS = 30.0
 _AHEAD_SECONDS = 1.5  # until the next tick, and what that may be late
 _PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes and expire if they wait
 _EXPIRY_STEPS = 20
-_TIME_LIMIT = 300  # seconds; longer than a batch may take, so that only a task that hangs is killed
 
 
 @worker_init.connect(weak=False)
@@ -52,7 +51,7 @@ def wake_planner() -> None:
     wakeup.wake("plan")
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def plan() -> None:
     """Starts due notifications and plans slices until nothing is left or the turn is over."""
     with spans.span("turn", trail.woken_by(), queue="plan"):
@@ -61,17 +60,17 @@ def plan() -> None:
         wakeup.wake("plan")
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def deliver_web() -> None:
     _deliver(Platform.WEB)
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def deliver_android() -> None:
     _deliver(Platform.ANDROID)
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def deliver_ios() -> None:
     _deliver(Platform.IOS)
 
@@ -84,17 +83,17 @@ def _deliver(platform: Platform) -> None:
         wakeup.wake(platform)
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def check_android_credentials() -> None:
     credential_check.check_new(Platform.ANDROID)
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def check_ios_credentials() -> None:
     credential_check.check_new(Platform.IOS)
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def tick() -> None:
     """Runs every second: does what the time, a lost wakeup or a dead worker made due."""
     worker.note_tick()
@@ -149,7 +148,7 @@ def _wake_workers() -> None:
         wakeup.wake(platform, due)
 
 
-@shared_task(time_limit=_TIME_LIMIT)
+@shared_task
 def housekeeping() -> None:
     """Runs every minute: applies retention, warns of channels that are nearly full, and stops what
     is paused for too long."""

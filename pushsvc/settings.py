@@ -291,6 +291,9 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # session reads the catalog again, which takes longer than planning a small send.
 CELERY_DB_REUSE_MAX = 2**31
 CELERY_TASK_IGNORE_RESULT = True
+# Seconds; longer than a batch may take. A process that takes longer hangs: its worker kills it and
+# starts another, and its batches go on as those of a killed worker.
+CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_ACKS_LATE = False  # a message is only a wakeup, so it is done when it is received
 CELERY_TASK_QUEUES = [  # each with its exchange, because a shared one would copy messages
     Queue(name, Exchange(name), routing_key=name)

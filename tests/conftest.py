@@ -54,8 +54,8 @@ _generate_rsa_key = cache(lambda exponent, bits, _place, generate: generate(expo
 _places = cycle(range(6))
 
 
-def _shared_rsa_key(exponent, bits, _generate=rsa.generate_private_key):
-    return _generate_rsa_key(exponent, bits, next(_places), _generate)
+def _shared_rsa_key(public_exponent, key_size, _generate=rsa.generate_private_key):
+    return _generate_rsa_key(public_exponent, key_size, next(_places), _generate)
 
 
 rsa.generate_private_key = _shared_rsa_key

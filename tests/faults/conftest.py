@@ -90,6 +90,11 @@ def web_stopped(system):
     yield from _stopped(system, ["worker-web"])
 
 
+@pytest.fixture
+def web_and_planner_stopped(system):
+    yield from _stopped(system, ["worker-web", "worker-plan"])
+
+
 def _stopped(system, names):
     assert set(system.tell_to_stop(*names)) == {0}
     yield system

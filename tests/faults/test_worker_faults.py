@@ -218,6 +218,27 @@ def test_killing_one_process_of_a_worker_affects_only_its_batch(web_stopped, cha
     assert system.alive("worker-web") == [worker]
 
 
+def test_a_process_that_hangs_is_replaced(web_and_planner_stopped, channel):
+    system = web_and_planner_stopped
+    system.start("worker-plan", FAULTS_TASK_SECONDS="5")  # whose wakeups have the limit
+    channel.subscribe(many(300))
+    worker = psutil.Process(system.start("worker-web", **QUICK, WORKER_CONCURRENCY="1").pid)
+    system.unclean_ends.append("worker-web")
+    hanging = []
+
+    def hang(_platform):
+        hanging.extend(worker.children())
+        hanging[0].suspend()
+
+    with each_in_the_middle(channel, ["web"], hang):
+        notification = channel.send()
+    (process,) = hanging
+    until(lambda: not process.is_running(), "it is killed")
+
+    assert_exact(channel, [notification])
+    assert worker.is_running()
+
+
 @pytest.fixture
 def held_commit(system):
     """A connection that delays the commit of every notification until it is closed."""

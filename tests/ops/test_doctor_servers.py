@@ -186,14 +186,14 @@ def test_an_encoding_without_most_letters_is_named(installation):
 def in_background(installation, statement, wait_event):
     """Runs it until the end of the block, or until it is killed. It waits for what is named."""
     waiting = installation.connect("ours")
-    thread = Thread(target=_run, args=(waiting, statement))
+    thread = Thread(target=_repeat, args=(waiting, statement))
     thread.start()
     with installation.connect() as connection:
         query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = %s"
-        eventually(
-            lambda: connection.execute(query, [waiting.info.backend_pid, wait_event]).fetchone()
-        )
         try:
+            eventually(
+                lambda: connection.execute(query, [waiting.info.backend_pid, wait_event]).fetchone()
+            )
             yield
         finally:
             connection.execute("SELECT pg_terminate_backend(%s)", [waiting.info.backend_pid])
@@ -201,9 +201,12 @@ def in_background(installation, statement, wait_event):
             waiting.close()
 
 
-def _run(connection, statement):
+def _repeat(connection, statement):
+    """Until it is killed: PostgreSQL's processes learn of a new setting one after the other, so the
+    first may not wait."""
     with suppress(psycopg.Error):
-        connection.execute(statement)
+        while True:
+            connection.execute(statement)
 
 
 def test_who_holds_a_lock_that_others_wait_for_is_named_while_it_holds_the_doctor_up(installation):
