@@ -1,5 +1,4 @@
-"""Retention: deletes old rows and merges hourly rows, in small steps, to avoid long
-transactions."""
+"""Deletes old rows and merges hourly rows, in small steps to avoid long transactions."""
 
 from collections.abc import Callable
 from datetime import timedelta
