@@ -207,7 +207,7 @@ def _seconds(client: "Client", address: str, *, times: int) -> float:
         began = time.perf_counter()
         client.get(address, follow=True)
         taken.append(time.perf_counter() - began)
-    return min(taken)  # other work of the machine can only increase it
+    return min(taken)  # other work of the machine can only increase the time
 
 
 _HOURS = """

@@ -90,7 +90,7 @@ class OwnPasswordForm(ConsoleForm):
 
 
 class ChosenPasswordForm(SetPasswordForm):  # type: ignore[type-arg] # generic in its stubs only
-    """Django's form with its rules as plain text, because the console escapes help texts."""
+    """Django's form with its rules as plain text, because the console shows plain text."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -115,7 +115,7 @@ class Client(BaseClient[Target, ServiceAccount]):
 
     @override
     async def _send(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
-        """Tries once more with a new access token if FCM refused the token."""
+        """Tries once more with a new access token if FCM refused the token, and so the message."""
         until = self._loop.time() + self._call_timeout
         outcome = await self._try(message, target, account, until)
         if not _is_unauthenticated(outcome):
