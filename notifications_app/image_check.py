@@ -110,7 +110,7 @@ def _judged(answer: Response) -> ImageCheck:
     if 300 <= answer.status < 400:
         return ImageCheck(_MOVED)
     if answer.status != 200:
-        return ImageCheck(f"The server answers {answer.status} in place of an image.")
+        return ImageCheck(f"The server answers {answer.status} instead of an image.")
     kind = _kind(answer.body)
     if not kind:
         return ImageCheck(_OTHER)

@@ -37,7 +37,7 @@ def make_worker(kind: str, name: str) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m pushsvc.worker")
     parser.add_argument("kind", choices=_QUEUES)
-    parser.add_argument("--name", help="in place of the kind, if two of a kind run on one host")
+    parser.add_argument("--name", help="instead of the kind, if two of a kind run on one host")
     chosen = parser.parse_args()
     worker = make_worker(chosen.kind, chosen.name or chosen.kind)
     # On SIGHUP Celery starts Python with these arguments again; with only the file, Python would
