@@ -1,2 +1,2 @@
-"""What pushsvc costs, in figures. Benches assert only that everything was sent and counted, because
+"""Measures what pushsvc costs. Benches assert only that everything was sent and counted, because
 machines differ."""

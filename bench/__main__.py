@@ -1,8 +1,8 @@
-"""All figures of the bench, or those that are named: `make bench`, `make bench FIGURE=web`.
+"""Measures all figures, or the named ones: `make bench`, `make bench FIGURE=web`.
 
-All of them together are also written to bench/RESULTS.md. With `--file`, those that are named take
-the place of their sections in that file. Each figure runs in a process of its own.
-docs/performance.md says what the figures mean.
+A run of all figures is also written to bench/RESULTS.md. With `--file`, named figures replace their
+sections in that file. Each figure runs in its own process. docs/performance.md explains the
+figures.
 """
 
 import argparse
@@ -45,13 +45,13 @@ def _section(name: str, options: Options) -> str:
 
 
 def _measured(name: str, options: Options) -> Result:
-    """In a new process, because Django reads its settings once."""
+    """Measures a figure in a new process, because Django reads its settings once."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(FIGURES[name].measure, options).result()
 
 
 def write(file: Path, title: str, section: str) -> None:
-    """Puts the section into the file, in the order of FIGURES."""
+    """Writes the section to the file, in the order of FIGURES."""
     text = file.read_text() if file.exists() else ""
     found = {each.partition("\n")[0]: f"## {each}" for each in re.split("(?m)^## ", text)[1:]}
     found[title] = section

@@ -1,8 +1,8 @@
 """Whether a worker needs more memory for a larger audience.
 
-Once a channel of 1,000 gets notifications in turn, once a channel with the whole audience gets one,
-until the worker has sent as many messages. The worker is new each time. The figure is the largest
-memory (PSS) of its process that delivers, and of the planner's process.
+Once a channel of 1,000 gets several notifications, once a channel with the whole audience gets one,
+until the worker has sent the same number of messages. The worker is new each time. The figure is
+the largest memory (PSS) of its process that delivers, and of the planner's process.
 """
 
 import tempfile
@@ -67,7 +67,7 @@ def _rows(
 
 
 def _peaks(sink: Sink, key: str, size: int, messages: int) -> dict[str, float]:
-    """Of each worker, while `messages` are sent to an audience of `size`."""
+    """The largest memory of each worker, while `messages` are sent to an audience of `size`."""
     end = sink.count + messages
     with running_worker("worker-plan") as planner, running_worker(f"worker-{_PLATFORM}") as sender:
         peaks = dict.fromkeys(("worker-plan", f"worker-{_PLATFORM}"), 0.0)

@@ -1,4 +1,4 @@
-"""What each page of the console costs in a large installation.
+"""Measures what each page of the console costs in a large installation.
 
 For each page: the number of its queries, whether one of them scans a big table, and its best time
 of several as a multiple of GET /healthz, in the same process and minute. The bench fills a
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _fill(subscribers: int, notifications: int) -> "Channel":
-    """Twenty channels. The first, which is returned, has nine tenths of the subscribers."""
+    """Creates twenty channels. Returns the first, which has nine tenths of the subscribers."""
     from django.db import connection
 
     from channels_app.models import Account
@@ -178,7 +178,7 @@ def pages(channel: "Channel") -> dict[str, str]:
 
 
 def _statements(client: "Client", address: str) -> tuple[int, list[str]]:
-    """The status of the answer, and the statements that were made for it."""
+    """The status of the answer, and its statements."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -207,7 +207,7 @@ def _seconds(client: "Client", address: str, *, times: int) -> float:
         began = time.perf_counter()
         client.get(address, follow=True)
         taken.append(time.perf_counter() - began)
-    return min(taken)  # other work of the machine can only add to it
+    return min(taken)  # other work of the machine can only increase the time
 
 
 _HOURS = """

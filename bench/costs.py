@@ -1,4 +1,4 @@
-"""What a piece of work costs in PostgreSQL."""
+"""Measures what a piece of work costs in PostgreSQL."""
 
 import time
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of the session's processor, how often a page of a table or an index was touched,
-    bytes of WAL, and seconds on the clock."""
+    """Processor seconds of the session, how often it touched a page of a table or an index, bytes
+    of WAL, and seconds of wall-clock time."""
 
     cpu: float
     touches: float
@@ -19,7 +19,7 @@ class Cost:
 
 
 def cost_of(step: Callable[[], object], parts: float = 1) -> Cost:
-    """Of each of the step's `parts`. The session must be the only one that works."""
+    """The cost of one of the step's `parts`. No other session may work meanwhile."""
     before, began = _figures(), time.perf_counter()
     step()
     elapsed, after = time.perf_counter() - began, _figures()
@@ -35,13 +35,13 @@ def run(statement: str) -> None:
 
 
 def without_autovacuum() -> None:
-    """From now on, in the bench's own server."""
+    """Turns autovacuum off in the bench's own server."""
     run("ALTER SYSTEM SET autovacuum = off")
     run("SELECT pg_reload_conf()")
 
 
 def row(statement: str, parameters: dict[str, Any] | None = None) -> tuple[Any, ...]:
-    """The first that the statement finds."""
+    """The first row of the statement."""
     from django.db import connection
 
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""How many clicks a second one web process counts. Each is a separate request and recipient.
+"""Measures how many clicks a second one web process counts. Each is its own request and recipient.
 
 The time runs from the first request to the last answer, with as many requests in flight as browsers
 would have. Afterwards every counter must contain each click once. For comparison, the same client
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _tokens(system: System, devices: Sequence[str], number: int) -> list[str]:
-    """The token that each device got with its message of this number."""
+    """The tokens that the devices got with their message of this number."""
 
     def token(device_id: str) -> str:
         path = f"/subscriptions/{device_id}/messages"
@@ -57,7 +57,7 @@ def _click(token: str) -> bytes:
 
 
 async def _posts(system: System, path: str, bodies: Sequence[bytes], status: int) -> float:
-    """Requests a second, sent as a browser sends a beacon."""
+    """Sends requests as a browser sends a beacon. Returns requests per second."""
     url = f"{system.service.public_url}{path}"
     headers = {"Content-Type": "text/plain;charset=UTF-8"}
     room = asyncio.Semaphore(_IN_FLIGHT)
@@ -80,7 +80,7 @@ async def _posts(system: System, path: str, bodies: Sequence[bytes], status: int
 
 
 def _check(system: System, notification_id: str, clicks: int, rounds: int) -> None:
-    """Every click is counted once: in the notification, the channel and the hourly rows."""
+    """Checks that the notification, the channel and the hourly rows count every click once."""
     shown = system.notification(notification_id)["clicked_count"]
     headers = {"Authorization": f"Key {system.api_key}"}
     channel = system.service.request("GET", f"/channel/{system.channel_id}", None, headers)

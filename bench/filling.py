@@ -1,6 +1,6 @@
-"""Channels with as many subscriptions and notifications as a figure needs, written by the database.
+"""Fills channels with subscriptions and notifications for a figure; the database writes the rows.
 
-Subscriptions have addresses that exist nowhere, and browsers among them no keys.
+The addresses of the subscriptions do not exist, and browsers have no keys.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,8 +34,8 @@ def fill(
     platforms: Sequence[str] = _PLATFORMS,
     expired: int = 20,
 ) -> None:
-    """Writes them, with the channel's totals, and lets PostgreSQL count what it has. Of `expired`
-    subscriptions one has expired."""
+    """Writes subscriptions and notifications, with the channel's totals, and runs ANALYZE. One of
+    `expired` subscriptions has expired."""
     parameters: dict[str, UUID | int | list[str]] = {
         "channel": channel.pk,
         "subscribers": subscribers,
@@ -51,8 +51,8 @@ def fill(
 
 @contextmanager
 def in_bulk(table: str) -> Iterator[None]:
-    """Millions of rows are written faster in the block: without foreign keys being checked, and
-    without indexes, but for the primary key. They are made again at its end."""
+    """A context in which millions of rows are written faster: without checks of foreign keys, and
+    without indexes except the primary key. The indexes are created again at its end."""
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica; SET maintenance_work_mem = '1GB'")
         cursor.execute(_INDEXES, {"table": table})
@@ -66,7 +66,7 @@ def in_bulk(table: str) -> Iterator[None]:
 
 
 def forget_notifications() -> None:
-    """With their plans, batches and deliveries."""
+    """Deletes all notifications with their plans, batches and deliveries."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE notifications_app_notification CASCADE")
 

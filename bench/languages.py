@@ -1,8 +1,8 @@
-"""What a send with texts in six languages costs beside a plain one.
+"""Compares the cost of a send with texts in six languages with that of a plain send.
 
-Both go to the same iPhones through one worker process, in turn in each round. A sixth of the phones
-speaks each of five languages that are translated, and a sixth another one. iOS has the least work
-for a message beside its texts, so that theirs shows most.
+Both go to the same iPhones through one worker process, in turn in each round. Each of five
+translated languages belongs to a sixth of the phones, and another language to a sixth. iOS has the
+least other work for a message, so that the cost of texts shows most.
 """
 
 from typing import Any, Final
@@ -11,7 +11,7 @@ from bench.results import Options, Result
 from bench.texts import measure_beside_plain
 from bench.work import BODY, TITLE
 
-_LANGUAGES: Final = ("de", "fr", "es", "it", "pt-BR")  # beside the common text
+_LANGUAGES: Final = ("de", "fr", "es", "it", "pt-BR")  # in addition to the common text
 _SPOKEN: Final = ("de-AT", "fr", "es-419", "it", "pt-BR", "ja")
 _TRANSLATIONS: Final[dict[str, Any]] = {
     tag: {"title": f"{TITLE} {tag}", "body": BODY[: -len(tag)] + tag} for tag in _LANGUAGES

@@ -1,4 +1,4 @@
-"""Work beside a large ledger: sends, ticks, requests of the API, and pages of the console."""
+"""Measures work with a large ledger: sends, ticks, API requests, and pages of the console."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -28,7 +28,8 @@ NIL: Final = UUID(int=0)
 
 
 def sending(channel: "Channel", subscribers: int) -> dict[str, Cost]:
-    """Of sends to ten devices of another channel, and of one to all, which it leaves half sent."""
+    """The costs of sends to ten devices of another channel, and of a send to all, which stays half
+    sent."""
     leases: list[Lease] = []
     ten = filling.channel_with(10, platforms=[rows.PLATFORM])
     costs = _each({"send to ten devices of another channel": lambda: _plan_everywhere(ten)}, _TIMES)
@@ -62,7 +63,7 @@ def _first(channel: "Channel") -> "Lease":
 
 
 def _plan_everywhere(channel: "Channel") -> None:
-    """On all platforms, of which the channel has one, and to the end."""
+    """Plans a notification for all platforms completely; the channel has one of them."""
     from notifications_app.models import Notification
 
     Notification.objects.create(
@@ -80,12 +81,12 @@ def _plan_rest() -> None:
 
 
 def reading(channel: "Channel") -> dict[str, Cost]:
-    """Of what comes every second, and of requests."""
+    """The costs of ticks, which run every second, and of requests."""
     return _each(_ticks(), _TIMES) | _each(_requests(channel), _TIMES)
 
 
 def _each(steps: Steps, times: int) -> dict[str, Cost]:
-    """The first time of each warms up."""
+    """The costs of the steps. Each step runs once before, to warm up."""
     costs = {}
     for name, step in steps.items():
         step()
@@ -110,7 +111,7 @@ def _ticks() -> Steps:
 
 
 def _requests(channel: "Channel") -> Steps:
-    """Of the API, and what reads or writes the ledger for other pages."""
+    """Requests of the API, and functions that read or write the ledger for other pages."""
     from django.test import Client
 
     from notifications_app import selectors
@@ -148,7 +149,7 @@ def _ask(client: "Client", request: Request) -> None:
 
 
 def click(notification_id: UUID, subscription_id: UUID) -> None:
-    """In a transaction, so that it is recorded in this session and not together with others."""
+    """Records a click in a transaction, so that it is recorded in this session."""
     from django.db import transaction
 
     from notifications_app.events import Event, events_record
@@ -158,7 +159,7 @@ def click(notification_id: UUID, subscription_id: UUID) -> None:
 
 
 def console(channel: "Channel") -> dict[str, Cost]:
-    """Of the pages of the console, for a superuser."""
+    """The costs of the console's pages, for a superuser."""
     from django.contrib.auth.models import User
     from django.test import Client
 

@@ -1,4 +1,4 @@
-"""The time from a send to the first receipt at the push service, on an idle system.
+"""Measures the time from a send to the first receipt at the push service, on an idle system.
 
 It runs from just before the HTTP request until the sandbox has the encrypted message, on one
 machine's clock. For comparison, the bench measures the least that such a path needs on this machine
@@ -49,8 +49,8 @@ def measure(options: Options) -> Result:
 
 
 def _round(system: System, sends: int) -> tuple[list[float], list[float], list[float]]:
-    """Seconds to each first receipt: of sends to the channel, and of sends to a person. And of each
-    least path."""
+    """Seconds to each first receipt, for sends to the channel and for sends to a person, and
+    seconds of each least path."""
     began: dict[str, float] = {}
     to_person: dict[str, float] = {}
     floors = []
@@ -72,7 +72,7 @@ def _round(system: System, sends: int) -> tuple[list[float], list[float], list[f
 
 
 def _pause() -> None:
-    """The tick comes every second. The sends should meet every phase of it."""
+    """Waits at random, because sends should occur at all times between two ticks."""
     time.sleep(random.uniform(0.5, 1.0))  # noqa: S311
 
 

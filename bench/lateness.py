@@ -1,4 +1,4 @@
-"""How much later than its `scheduled_at` a notification reaches the push service.
+"""Measures how much later than its `scheduled_at` a notification reaches the push service.
 
 First many for one second, then one at a time on an idle system. Each has one recipient. The service
 and the bench have real-time priority where that is permitted. While notifications are sent, the
@@ -20,7 +20,7 @@ from bench.system import System, percentile, running_system, timestamp
 _FIRST_SECONDS = 5.0
 _ACCEPT_SECONDS = 0.1  # for each of many, on a busy machine
 _LOOK_SECONDS = 0.5
-_STEP_SECONDS = 1.37  # no multiple of the tick's second, so that every phase of it is met
+_STEP_SECONDS = 1.37  # not a multiple of a second, to start at all times between two ticks
 
 
 def measure(options: Options) -> Result:

@@ -1,5 +1,5 @@
-"""The ledger of past days, written by the database: one notification a day, with its plan, its
-batches and its deliveries, which were all delivered."""
+"""Writes the ledger of past days in the database: one notification a day, with its plan, its
+batches and its deliveries, which are all delivered."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,7 @@ from bench.filling import ID
 if TYPE_CHECKING:
     from channels_app.models import Channel
 
-_SHARES: Final = 16  # a day's notification reaches one of so many parts of the channel
+_SHARES: Final = 16  # a day's notification reaches one of this many parts of the channel
 
 
 def prepare(channel: "Channel") -> None:
@@ -30,7 +30,7 @@ def fill_days(channel: "Channel", days: Iterable[float], recipients: int) -> Non
             cursor.execute(_DAY, own | {"channel": channel.pk})
 
 
-# Devices of each part lie together, or each day would read them all.
+# Devices of each part are stored together. Otherwise each day would read all devices.
 _DEVICES = """
 DROP TABLE IF EXISTS bench_device;
 CREATE UNLOGGED TABLE bench_device AS

@@ -36,7 +36,7 @@ _PROBE_SECONDS: Final = 20
 
 @dataclass(frozen=True)
 class Answers:
-    """Of one kind of request; `times` counts answers by their milliseconds."""
+    """The answers to one kind of request. `times`: how many answers took how many milliseconds."""
 
     name: str
     count: int
@@ -48,7 +48,7 @@ class Answers:
         return self.name.endswith((": 429", ": 503"))
 
     def percentile(self, percent: float) -> int:
-        """Milliseconds."""
+        """The percentile of the times in milliseconds."""
         wanted, seen = self.count * percent / 100, 0
         for milliseconds in sorted(self.times):
             seen += self.times[milliseconds]
@@ -80,7 +80,7 @@ class Stage:
 
 def main() -> None:
     options = _options()
-    os.environ["TRUSTED_PROXIES"] = "1"  # so that each user has an address of its own
+    os.environ["TRUSTED_PROXIES"] = "1"  # so that each user has its own address
     load = Load()
     with running_system() as system, tempfile.TemporaryDirectory() as folder, load.round():
         data = Path(folder) / "data.json"
@@ -115,7 +115,7 @@ def _options() -> argparse.Namespace:
 
 
 def _prepared(system: System) -> dict[str, Any]:
-    """What the users need: devices that are subscribed, and tokens of messages that they got."""
+    """Creates what the users need: subscribed devices, and tokens of messages that they got."""
     system.database.execute(
         "UPDATE channels_app_channel"
         " SET sends_per_second = 1000000, subscribes_per_minute = 1000000"

@@ -1,8 +1,8 @@
-"""What the users of `make load` do. Locust runs this file, in an environment of its own.
+"""The users of `make load`. Locust runs this file, in its own environment.
 
-Each user makes requests at random moments, at its own pace and from an address of its own. Answers
-that refuse for the moment (429 and 503 with Retry-After) are counted by themselves. Every other
-answer that is not expected is a failure.
+Each user makes requests at random times, at its own pace and from its own address. Temporary
+refusals (429 and 503 with Retry-After) are counted separately. Every other unexpected answer is a
+failure.
 """
 
 import json
@@ -23,13 +23,13 @@ _FOR_THE_MOMENT = (429, 503)
 
 class User(FastHttpUser):
     def wait_time(self) -> float:
-        """Seconds until the next request. Its moment does not depend on how long answers take. With
-        Locust's constant_throughput, all users fall into step after their first request."""
+        """Seconds until the next request, independent of the time of answers. With Locust's
+        constant_throughput, all users would be synchronous after their first request."""
         self.next_at += random.expovariate(_PACE)
         return max(0.0, self.next_at - time.monotonic())
 
     def on_start(self) -> None:
-        """Like a visitor behind the proxy: see TRUSTED_PROXIES."""
+        """Sets headers as for a visitor behind a proxy: see TRUSTED_PROXIES."""
         self.own = {
             "X-Forwarded-For": f"198.18.{random.randrange(256)}.{random.randrange(256)}",
             "X-Channel-ID": _GIVEN["channel_id"],

@@ -1,4 +1,4 @@
-"""The machine on which the figures were measured."""
+"""Describes the machine on which the figures were measured."""
 
 import platform
 import shutil
@@ -34,7 +34,7 @@ few messages it pays more for connections. Compare only runs of equal counts.
 
 
 def moment() -> str:
-    """Now, and the last commit that changed what is measured."""
+    """The current time, and the last commit that changed measured code."""
     now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%d %H:%M UTC")
     commit = _said("git", "log", "-1", "--format=%h", "--", ".", *_NOT_MEASURED)
     return f"{now}, commit {commit}"

@@ -1,4 +1,4 @@
-"""What a piece of work costs in processor time, and how busy the machine was meanwhile."""
+"""Measures the processor time of a piece of work, and how busy the machine was meanwhile."""
 
 import os
 import time
@@ -18,7 +18,7 @@ _CORES = psutil.cpu_count() or 1
 
 @dataclass
 class Spent:
-    """Seconds of processor time, and seconds on the clock."""
+    """Seconds of processor time, and seconds of wall-clock time."""
 
     cpu: float = 0.0
     elapsed: float = 0.0
@@ -35,7 +35,7 @@ def spending(*pids: int) -> Iterator[Spent]:
 
 
 def tree_cpu(pid: int) -> float:
-    """Seconds that the process and its descendants used. Ended ones count as their parent's."""
+    """Processor seconds of the process and its descendants. Ended ones count for their parent."""
     used = 0.0
     for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
         try:

@@ -30,7 +30,7 @@ class _Answer:
     is_message: bool = True
 
 
-_Answering = Callable[[str, str], _Answer]  # of a path and an apns-id
+_Answering = Callable[[str, str], _Answer]  # from a path and an apns-id
 
 
 def _answer(path: str, apns_id: str) -> _Answer:

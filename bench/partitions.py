@@ -1,8 +1,8 @@
-"""Whether deliveries in a table for each day cost less than in one table for all days.
+"""Measures whether deliveries in a table for each day cost less than in one table for all days.
 
 Deliveries are copied into a table with a partition for each day, by the time in the notification's
-id, and a default one. Then the service works on either under the same name, in turn. `named`: on
-partitions, with the notification's id in the statements that by now know only a batch.
+id, and a default one. Then the service uses both in turn, under the same name. `named`: with
+partitions, and with the notification's id in statements that otherwise have only a batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _DAYS: Final = 31  # one more than deliveries are kept
 _PLANNED: Final = 20_000
 _TABLE: Final = "notifications_app_delivery"
 _NEWS: Final = "delivery.notification_id = news.notification_id"
-# What conditions on deliveries begin with, where a statement has the notifications as a parameter.
+# The beginnings of conditions on deliveries, in statements with the notifications as a parameter.
 _CONDITIONS: Final = (
     "delivery.batch_id = ANY(",
     "notification_id = reported.notification_id\n",
@@ -99,7 +99,7 @@ def _named(execute: Any, statement: str, parameters: Any, *rest: Any) -> Any:
 
 
 def _work(channel: "Channel") -> dict[str, Cost]:
-    """A whole send, and what else reads or writes deliveries."""
+    """The costs of a whole send, and of other functions that read or write deliveries."""
     from notifications_app import selectors
     from notifications_app.models import Notification
     from subscriptions_app.models import Subscription
@@ -128,8 +128,8 @@ def _click_all(notification_id: "UUID", subscription_ids: "list[UUID]") -> None:
 
 
 def _ended_days(daily: int) -> list[ResultRow]:
-    """The oldest day: its partition detached and dropped, or its rows deleted and vacuumed. Its
-    batches are deleted with the rows alone."""
+    """Ends the oldest day: detaches and drops its partition, or deletes its rows and vacuums. Only
+    the second also deletes batches."""
     dropped = cost_of(
         partial(
             run, "ALTER TABLE bench_parts DETACH PARTITION bench_day_30; DROP TABLE bench_day_30"
@@ -152,7 +152,7 @@ def _ended_days(daily: int) -> list[ResultRow]:
     ]
 
 
-# Day n begins n days before tomorrow, in UTC, as the 48 bits of milliseconds in an id do.
+# Day n begins n days before tomorrow, in UTC, because ids begin with 48 bits of Unix milliseconds.
 _COPY = f"""
 CREATE TABLE bench_parts (LIKE {_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)
   PARTITION BY RANGE (notification_id);

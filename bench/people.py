@@ -1,8 +1,8 @@
-"""What it costs that devices belong to people, beside the same for devices that are nobody's.
+"""Compares the costs of devices that belong to people with those of anonymous devices.
 
-Subscribes are measured as in the figure of requests: the CPU of the web process for each. Expiries
-are measured in this process and its database session, in flushes as a worker writes them. So are
-windows of a send that names a category, whose devices all belong to people.
+Registrations are measured as in the figure of requests: the CPU of the web process for each.
+Expiries are measured in this process and its database session, in flushes as a worker writes them.
+So are windows of a send with a category, whose devices all belong to people.
 """
 
 import time
@@ -26,7 +26,7 @@ from bench.web import Request, running_web
 if TYPE_CHECKING:
     from channels_app.models import Channel
 
-_EXPIRED: Final = 3_000  # in a round, of each kind
+_EXPIRED: Final = 3_000  # expiries in a round, of each kind
 _PLANNED: Final = 20_000
 _PLAIN: Final = "subscribe, new"
 _AIMS: Final = {"HS256": "1.6", "ES256": "2.2"}
@@ -59,7 +59,7 @@ def _measure_subscribes(result: Result, options: Options) -> None:
 
 
 def _linked(channel: "Channel", algorithm: str) -> Callable[[int], Request]:
-    """What makes the request of a number, of a new device of a new person."""
+    """Returns a function that makes the request for a new device of a new person, by number."""
     from channels_app.identity_keys import identity_key_create
 
     if algorithm == "HS256":
@@ -104,7 +104,7 @@ def _measure_expiries(result: Result, options: Options) -> None:
 
 
 def _measure_windows(result: Result, options: Options) -> None:
-    """Everybody wants the category, so both sends have the same recipients."""
+    """Measures windows. All devices want the category, so both sends have the same recipients."""
     from django.db import connection
 
     from subscriptions_app.categories import category_create

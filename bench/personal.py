@@ -1,8 +1,8 @@
-"""What a send with three placeholders costs beside a plain one.
+"""Compares the cost of a send with three placeholders with that of a plain send.
 
 Both go to the same devices through one worker process, in turn in each round. Each device has three
-attributes. The aim is that of iOS, which has the least work for a message beside its texts, so that
-theirs shows most.
+attributes. The aim is for iOS, which has the least other work for a message, so that the cost of
+texts shows most.
 """
 
 from typing import Any, Final
@@ -38,7 +38,7 @@ def _beside_plain(platform: Platform, options: Options, aim: str = "") -> Result
 
 
 def _know() -> None:
-    """Gives each subscription attributes of its own."""
+    """Gives each subscription its own attributes."""
     from subscriptions_app.models import Subscription
 
     rows = list(Subscription.objects.order_by("id"))

@@ -1,7 +1,8 @@
-"""How long it takes to plan a notification to everybody, and until the first batch can be sent.
+"""Measures how long it takes to plan a notification to a whole channel, and until the first batch
+can be sent.
 
 The time runs from just before the request, which this process answers. One process of worker-plan
-plans; nobody delivers, but the bench claims the first batch, as a worker would.
+plans. No worker delivers; the bench claims the first batch, as a worker would.
 """
 
 import time
@@ -50,8 +51,8 @@ def measure(options: Options) -> Result:
 
 
 def _warm_up() -> None:
-    """Sends to nobody, so that this process loads its views, and both connect to their servers, as
-    processes have that run for a while."""
+    """Sends to an empty channel, so that this process loads its views, and both processes connect
+    to their servers, as processes in production have done."""
     send(_key(filling.channel_with(0, platforms=[_PLATFORM])), _PLATFORM)
 
 
@@ -62,7 +63,7 @@ def _key(channel: "Channel") -> str:
 
 
 def _planned(key: str) -> float:
-    """Sends, and waits for the end of the plan. Seconds until a batch could be claimed."""
+    """Sends, and waits for the end of the plan. Returns seconds until a batch could be claimed."""
     from notifications_app.models import Plan
     from notifications_app.pipeline import batches
 

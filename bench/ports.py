@@ -14,12 +14,12 @@ _LAST: Final = Path(tempfile.gettempdir()) / f"pushsvc-last-port-{os.getuid()}"
 
 
 def own_port() -> int:
-    """A free loopback port, which the next thousands of calls do not return, also in other
-    processes. Raises RuntimeError if all ports are in use.
+    """A free loopback port, which the next thousands of calls, also in other processes, do not
+    return. Raises RuntimeError if all ports are in use.
 
-    Two who ask the kernel for a free port can get the same one, until the first of them listens on
-    it. Two granians would then share it without an error, because they set SO_REUSEPORT, and each
-    would answer requests that are for the other.
+    Two processes that ask the kernel for a free port can get the same one, until the first listens
+    on it. Two granians would then share it without an error, because they set SO_REUSEPORT, and
+    each would answer requests for the other.
     """
     with _LAST.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Real-time priority for what is measured, so that a busy machine hardly delays it."""
+"""Real-time priority for measured processes, so that a busy machine hardly delays them."""
 
 import os
 from contextlib import suppress
@@ -8,8 +8,8 @@ import psutil
 
 
 def put_first(*pids: int) -> str:
-    """Gives it to the processes and their descendants, and to what these start later. Returns a
-    remark for the result."""
+    """Gives real-time priority to the processes, their descendants, and processes that these start
+    later. Returns a remark for the result."""
     try:
         for pid in pids:
             for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:

@@ -1,4 +1,4 @@
-"""Processes of the Procfile, on the servers and with the settings of this process."""
+"""Starts processes of the Procfile, with the servers and the settings of this process."""
 
 import os
 import subprocess
@@ -17,25 +17,25 @@ from honcho.environ import parse_procfile
 from bench.meter import Spent, spending
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
-_READY: Final = "ready."  # so says a Celery worker
+_READY: Final = "ready."  # in the log of a Celery worker
 
 
 @dataclass(frozen=True)
 class Worker:
-    """`start` is what it took from its start until it said that it was ready."""
+    """`start`: the cost of the worker from its start until it was ready."""
 
     pid: int
     start: Spent
 
     @property
     def pool(self) -> list[int]:
-        """The processes that do the tasks."""
+        """The processes that run the tasks."""
         return [child.pid for child in psutil.Process(self.pid).children()]
 
 
 @contextmanager
 def running_worker(name: str) -> Iterator[Worker]:
-    """The Procfile's worker of this name, with one process, once it is ready."""
+    """Starts the Procfile's worker of this name, with one process, and waits until it is ready."""
     with _started(name, WORKER_CONCURRENCY="1") as (process, log):
         with spending(process.pid) as start:
             while _READY not in log.read_text():

@@ -1,4 +1,4 @@
-"""Whether reads and subscribes cost more in a large channel than in a small one.
+"""Measures whether reads and registrations cost more in a large channel than in a small one.
 
 Both channels have 10,000 notifications. The same web process answers for both, in turn. The figures
 are the CPU of the web process and of PostgreSQL together.

@@ -1,4 +1,4 @@
-"""CPU of a web process for each request, as a ratio to a view that only inserts one row.
+"""Measures the CPU of a web process for each request, as a ratio to a view that inserts one row.
 
 Each round makes all kinds of requests in turn, over one connection. The figures are the CPU of the
 web process, so other load on the machine matters little.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BARE: Final = "bare INSERT"
 _AIM: Final = "2"
 
-# What makes the request of a number.
+# By name: a function that makes the request with a number.
 Kinds = dict[str, Callable[[int], Request]]
 
 
@@ -80,7 +80,7 @@ def _running() -> "Iterator[tuple[Web, Channel]]":
 
 
 def prepare() -> None:
-    """Makes the table of the bare view, and lets the channels that exist be asked without end."""
+    """Creates the table of the bare view, and removes the limits of existing channels."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -102,14 +102,14 @@ def kinds_of(channel: "Channel") -> Kinds:
 
 
 def subscribe(channel: "Channel", name: object) -> Request:
-    """Of the browser of this name."""
+    """The registration of the browser with this name."""
     endpoint = f"https://updates.push.services.mozilla.com/wpush/v2/{name}"
     body = {"endpoint": endpoint, "keys": _KEYS, "attributes": {"plan": "pro"}}
     return "POST", "/subscribe", body, {"X-Channel-ID": str(channel.pk)}
 
 
 def authorization(channel: "Channel") -> dict[str, str]:
-    """Of a new API key."""
+    """The header with a new API key."""
     from channels_app.services import api_key_issue
 
     return {"Authorization": f"Key {api_key_issue(channel=channel, name='bench')[1]}"}

@@ -1,4 +1,4 @@
-"""The result of a figure, and how it is shown."""
+"""The result of a figure, and its format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -15,8 +15,8 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One line of a table, with a value for each round. `ratio` is compared with the aim, if it
-    is not the value itself. `note` is a remark."""
+    """One line of a table, with a value for each round. `ratio`: compared with the aim, if it is
+    not the value itself. `note`: a remark."""
 
     what: str
     unit: str
@@ -53,7 +53,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Options:
-    """How much is measured. bench/RESULTS.md names what is not as by default."""
+    """How much is measured. bench/RESULTS.md names options that are not the default."""
 
     rounds: int = 3
     messages: int = 6_000
@@ -69,7 +69,7 @@ class Options:
 
     @property
     def changed(self) -> str:
-        """What is not as by default, as arguments of make."""
+        """Options that are not the default, as arguments of make."""
         words = [
             f"--{field.name.replace('_', '-')} {getattr(self, field.name)}"
             for field in fields(self)
@@ -79,14 +79,15 @@ class Options:
 
 
 def ratio(mine: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """The median of the rounds. None if a round of theirs took less than a tick of the clock."""
+    """The median ratio of the rounds. None if a value of `theirs` is 0, less than the clock can
+    measure."""
     if 0 in theirs:
         return None
     return median(own / its for own, its in zip(mine, theirs, strict=True))
 
 
 def _shown(value: float) -> str:
-    """Three digits, without an exponent."""
+    """The value with three digits, without an exponent."""
     if value == 0 or value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"

@@ -1,9 +1,9 @@
-"""What a recipient costs in PostgreSQL, from plan to outcome: WAL, HOT updates, statements and CPU.
+"""Measures what a recipient costs in PostgreSQL, from plan to outcome: WAL, HOT, statements, CPU.
 
-For each round one notification to all subscribers is planned and then recorded as delivered, in
-this process, without a push service. The database is the bench's own and is thrown away. It runs
-without full page writes, so the figures do not depend on checkpoints. CPU is that of this process
-and of its database session.
+In each round one notification to all subscribers is planned and then recorded as delivered, in this
+process, without a push service. The bench has its own temporary database. It runs without full page
+writes, so the figures do not depend on checkpoints. CPU is that of this process and of its database
+session.
 """
 
 import time
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from notifications_app.pipeline.lease import Lease
 
 PLATFORM: Final = Platform.ANDROID
-FLUSH = 300  # outcomes in one transaction, as a worker collects them at most
+FLUSH = 300  # outcomes in one transaction, the most that a worker collects
 
 
 def measure(options: Options) -> Result:
@@ -56,7 +56,7 @@ def measure(options: Options) -> Result:
 
 @dataclass(frozen=True)
 class _Cost:
-    """Of one recipient."""
+    """The cost of one recipient."""
 
     own_us: float
     database_us: float
@@ -82,7 +82,7 @@ def _cost(step: Callable[[], None], recipients: int) -> _Cost:
 
 @contextmanager
 def _counted_statements() -> Iterator[list[None]]:
-    """One entry for each statement of the block."""
+    """A list that gets one entry for each statement in the context."""
     from django.db import connection
 
     statements: list[None] = []
@@ -96,7 +96,7 @@ def _counted_statements() -> Iterator[list[None]]:
 
 
 def _disk(deliveries: int) -> float:
-    """Bytes of each delivery."""
+    """Bytes on disk for each delivery."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -121,7 +121,7 @@ def database_figures() -> dict[str, float]:
 
 
 def send(channel: "Channel") -> None:
-    """To the whole channel."""
+    """Creates a notification to the whole channel."""
     from django.db.models.functions import Now
 
     from notifications_app.models import Notification

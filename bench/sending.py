@@ -1,9 +1,8 @@
-"""What a message costs pushsvc and others, in processor time.
+"""Measures what a message costs pushsvc and its peers, in processor time.
 
 All send to the same devices, with the same keys and the same text, to the same sink. pushsvc's
-figure is that of one worker process and its whole work, from rows in the database to recorded
-outcomes; a peer only sends. All run once in each round, in turn, so that other load on the machine
-affects all of them.
+figure is for all work of one worker process, from rows in the database to recorded outcomes; a peer
+only sends. All run once in each round, in turn, so that other load on the machine affects all.
 """
 
 import tempfile
@@ -43,7 +42,7 @@ def _compare(platform: Platform, options: Options) -> Result:
         result = Result(remarks=[f"Sink: {sink.program}."])
         peers = _present(platform, work, sink, result)
         with running_service(platform, work, sink) as service:
-            service.spend()  # connections are made, statements prepared
+            service.spend()  # opens connections and prepares statements
             ours, theirs = _rounds(service, peers, work, sink, options, result)
     result.rows = [
         *_our_rows(platform, ours, options.messages),
@@ -53,7 +52,8 @@ def _compare(platform: Platform, options: Options) -> Result:
 
 
 def _present(platform: Platform, work: Work, sink: Sink, result: Result) -> list[Peer]:
-    """The peers that run here, each tried with one message. A remark names the others."""
+    """The peers that run on this machine, each tried with one message. A remark names the
+    others."""
     present = []
     for peer in PEERS[platform]:
         try:

@@ -1,4 +1,4 @@
-"""A channel whose devices are at the sink, and the workers of one platform, on own servers."""
+"""A channel whose devices are at the sink, and the workers of one platform, with own servers."""
 
 import json
 import time
@@ -24,7 +24,7 @@ _LIMIT_SECONDS: Final = 1_800.0
 
 @dataclass(frozen=True)
 class Sent:
-    """What sending one notification took: by the platform's worker, and by other processes."""
+    """The cost of sending one notification, of the platform's worker and of other processes."""
 
     worker: Spent
     planner: Spent
@@ -64,8 +64,8 @@ class Service:
 
 
 def send(key: str, platform: Platform, **content: Any) -> str:
-    """Sends to the key's channel, in this process; the notification's id. `content`: further fields
-    of the send."""
+    """Sends to the key's channel, in this process. Returns the notification's id. `content`: more
+    fields of the send."""
     from django.test import Client
 
     body = {"title": TITLE, "body": BODY, "target_platforms": [platform], **content}
@@ -128,7 +128,7 @@ def make_channel(platform: Platform, work: Work) -> "tuple[Channel, str]":
 
 
 def _have_no_check(channel: "Channel") -> None:
-    """A worker checks new credentials by a message of its own, which the sink would count."""
+    """Prevents the check of new credentials, whose message the sink would count."""
     from channels_app.services import credential_check_claim
 
     for credential in channel.credentials.all():
@@ -142,7 +142,7 @@ def apns_key(apns: dict[str, str]) -> str:
 
 
 def _subscribe(channel: "Channel", platform: Platform, work: Work) -> None:
-    """The first device as the service subscribes it; the others are stored like it."""
+    """Subscribes the first device with the service; stores the others like it."""
     from subscriptions_app.addresses import address_digest
     from subscriptions_app.models import Subscription
     from subscriptions_app.registration import subscription_register

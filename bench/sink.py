@@ -1,7 +1,7 @@
 """A TLS server that accepts every message at once and counts the messages.
 
-It is nginx if nginx is installed, because nginx costs less than its clients; otherwise a slower
-server of the bench's own. Both speak HTTP/1.1 and HTTP/2, and append one line to a file for each
+It is nginx if nginx is installed, because nginx costs less than its clients; otherwise the bench's
+own, slower server. Both support HTTP/1.1 and HTTP/2, and append one line to a file for each
 message.
 """
 
@@ -71,8 +71,8 @@ http {{
 
 @dataclass(frozen=True)
 class Sink:
-    """`authority` is the file to trust. `patience`: for so many seconds after the last answer, a
-    message that is still missing may be counted."""
+    """`authority`: the file to trust. `patience`: how many seconds after the last answer a message
+    may still be counted."""
 
     program: str
     host: str
@@ -87,7 +87,7 @@ class Sink:
 
     @property
     def count(self) -> int:
-        """The messages so far. One may be written a moment after its answer."""
+        """How many messages were counted. One may be written a moment after its answer."""
         return self.messages.stat().st_size // len(_LINE)
 
     @contextmanager
@@ -103,13 +103,13 @@ class Sink:
 
 
 def find_nginx() -> str | None:
-    """Debian installs it in a folder that only root searches for programs."""
+    """The path of nginx, or None. Debian installs it in a folder that only root's PATH contains."""
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 @contextmanager
 def running_sink(nginx: str | None, *, host: str = HOST) -> Iterator[Sink]:
-    """`nginx` is the program, None means the bench's own sink."""
+    """Runs a sink. `nginx`: the program; None means the bench's own sink."""
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as name:
         folder, port = Path(name), own_port()
         sink = Sink(_version(nginx), host, port, folder / "authority.pem", folder / "messages")

@@ -1,5 +1,5 @@
-"""What planning a send to a few costs in a large channel, as a ratio to the same send to a channel
-that has only those few. The few are found by an attribute, and by a tag.
+"""Measures the cost of planning a send to few devices in a large channel, as a ratio to a send to a
+channel with only these devices. They are found by an attribute, and by a tag.
 
 CPU is that of the planner, which is this process, and of its database session.
 """
@@ -36,7 +36,7 @@ def measure(options: Options) -> Result:
     spent: dict[tuple[str, int], list[float]] = {}
     with _audiences(_FEW, options.recipients) as audiences:
         for key, audience in audiences.items():
-            _milliseconds(*audience)  # statements are prepared, pages are read
+            _milliseconds(*audience)  # prepares statements and reads pages
             spent[key] = []
         for _ in range(options.rounds):
             with result.load.round():
@@ -47,7 +47,7 @@ def measure(options: Options) -> Result:
 
 
 def _row(key: tuple[str, int], spent: "dict[tuple[str, int], list[float]]") -> ResultRow:
-    """The ratio is to a send to everybody in the channel of the few."""
+    """The ratio is to a send to the whole channel with only the few devices."""
     by, size = key
     base = spent[_EVERYBODY, _FEW]
     ratio = None if spent[key] is base else median(spent[key]) / median(base)
@@ -59,8 +59,7 @@ def _row(key: tuple[str, int], spent: "dict[tuple[str, int], list[float]]") -> R
 def _audiences(
     *sizes: int,
 ) -> "Iterator[dict[tuple[str, int], tuple[Channel, UUID | None]]]":
-    """Everybody in the smallest channel, and in a channel of each size a segment of _FEW for each
-    rule."""
+    """The whole smallest channel, and for each rule a segment of _FEW in a channel of each size."""
     with own_database():
         from subscriptions_app.services import segment_create
 
@@ -86,7 +85,7 @@ def _mark(channel: "Channel") -> None:
 
 
 def _milliseconds(channel: "Channel", segment_id: "UUID | None") -> float:
-    """Of ten notifications, for each."""
+    """Milliseconds for each of ten notifications."""
     from django.db import connection
 
     from notifications_app.models import Notification

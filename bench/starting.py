@@ -1,7 +1,7 @@
-"""What a worker costs before it has anything to do: processor time until it is ready, and memory.
+"""Measures the cost of an idle worker: processor time until it is ready, and memory.
 
-The pool's process is the one that delivers; its parent takes tasks from the broker. Pages that they
-share are counted in parts (PSS), and only while both run.
+The pool's process delivers; its parent takes tasks from the broker. Shared pages are counted in
+parts (PSS), and only while both run.
 """
 
 from bench.database import own_database

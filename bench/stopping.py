@@ -1,7 +1,7 @@
-"""How many messages leave after somebody stops a send in the console, and until when.
+"""Measures how many messages are sent after a stop in the console, and until when.
 
 One worker process sends to all devices. After a third of them, a member of staff posts the form of
-the console, with the notification's name, as the form asks. The sink counts the messages.
+the console, with the notification's name, as the form requires. The sink counts the messages.
 """
 
 import tempfile
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _PLATFORM: Final = Platform.ANDROID
 _LOOK_SECONDS: Final = 0.05
-_CALM_SECONDS: Final = 12.0  # longer than a call may begin after the answer
+_CALM_SECONDS: Final = 12.0  # after the answer; longer than calls may still begin
 
 
 @dataclass(frozen=True)
 class _Stop:
-    """`rate`: messages a second before the click. Seconds are those after the answer."""
+    """`rate`: messages a second before the click. Seconds count from the answer."""
 
     sent_before: int
     sent_after: int
@@ -101,7 +101,7 @@ def _stop(service: Service, sink: Sink, staff: "Client", messages: int) -> _Stop
 
 
 def _reached(sink: Sink, count: int) -> tuple[float, int]:
-    """When the sink has counted so many, and how many it has then."""
+    """Waits until the sink has counted this many. Returns the time, and the count."""
     while (counted := sink.count) < count:
         time.sleep(_LOOK_SECONDS)
     return time.monotonic(), counted

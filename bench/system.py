@@ -1,5 +1,5 @@
-"""A complete pushsvc for a bench: what `make run` starts, on free ports, in a temporary home. It
-uses DATABASE_URL and REDIS_URL if they are set."""
+"""A complete pushsvc for a bench: the processes of `make run`, on free ports, in a temporary home.
+It uses DATABASE_URL and REDIS_URL if they are set."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _SETTLE_SECONDS = 3.0
 
 @dataclass
 class System:
-    """A running service with one channel, on which one sandbox device is subscribed."""
+    """A running service with one channel, to which one sandbox device is subscribed."""
 
     service: Origin
     sandbox: Origin
@@ -39,7 +39,7 @@ class System:
     device_id: str
     database: psycopg.Connection[Any]  # commits each statement
     redis: "redis.Redis"
-    pids: Mapping[str, int]  # of its supervisor and its servers
+    pids: Mapping[str, int]  # of the supervisor and the servers
     home: Home
 
     def send(self, **fields: object) -> str:
@@ -52,14 +52,14 @@ class System:
         return shown
 
     def wait_sent(self, notification_id: str) -> dict[str, Any]:
-        """The statistics once the notification is sent; asked for every 50 ms."""
+        """Waits until the notification is sent, and returns it. Asks every 50 ms."""
         while (shown := self.notification(notification_id))["status"] != "sent":
             time.sleep(0.05)
         return shown
 
     def subscribe(self, count: int) -> list[str]:
-        """Subscribes so many more devices through the HTTP interface, without its limit for one
-        address; their ids in the sandbox."""
+        """Subscribes `count` more devices over HTTP, without the limit for one address. Returns
+        their ids in the sandbox."""
         self.database.execute("UPDATE channels_app_channel SET subscribes_per_minute = 1000000")
         made = self.sandbox.request("POST", "/subscriptions", {"count": count})
         devices: list[dict[str, Any]] = made.body["subscriptions"]
@@ -75,7 +75,7 @@ class System:
         return [device["id"] for device in devices]
 
     def link(self, external_id: str) -> None:
-        """Lets the channel's browsers belong to one person."""
+        """Links the channel's browsers to one person."""
         found = self.database.execute(
             "SELECT id FROM subscriptions_app_subscription"
             " WHERE channel_id = %s AND platform = 'web'",
@@ -94,7 +94,7 @@ class System:
         return first
 
     def processes(self) -> dict[str, int]:
-        """The pids of all its programs, by name. A program that ended has another pid then."""
+        """The pids of all programs, by name. A restarted program has another pid."""
         children = self.home.read_json("run/children.json")
         return {**self.pids, **{name: pid for name, pid, _ in children}}
 

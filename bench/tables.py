@@ -1,10 +1,10 @@
-"""What work costs beside a large ledger, and what retention leaves of one.
+"""Measures what work costs with a large ledger, and the effect of retention on its size.
 
 Work is measured twice: in small tables, and in tables that are a hundred times as large. One
 channel has all subscribers, and each of the last 31 days has one notification to a part of them.
-The figures are those of PostgreSQL: processor time of the session, and how often it touched a page
-of a table or an index, which does not depend on what else the machine does. Autovacuum is off, so
-VACUUM runs only where it is measured.
+The figures are from PostgreSQL: processor time of the session, and how often it touched a page of a
+table or an index, which does not depend on other work of the machine. Autovacuum is off, so VACUUM
+runs only when it is measured.
 """
 
 import time
@@ -33,7 +33,7 @@ _LEDGER: Final = ("notifications_app_delivery", "notifications_app_batch")
 def measure(options: Options) -> Result:
     result = Result()
     sizes = [(options.subscribers // part, options.deliveries // part) for part in (_SMALLER, 1)]
-    # A channel may have more subscribers than by default.
+    # A channel needs more subscribers than the default limit.
     with own_database(SUBSCRIPTIONS_PER_CHANNEL=str(10**9)):
         without_autovacuum()
         channels, works = [], []
@@ -69,7 +69,7 @@ def _work(channel: "Channel", subscribers: int) -> dict[str, Cost]:
 
 
 def _compared(small: dict[str, Cost], whole: dict[str, Cost]) -> list[ResultRow]:
-    """All but the pages of the console, of which the few are shown that grew most."""
+    """The compared costs; of the console's pages only the few that grew most."""
 
     def grown(name: str) -> float:
         return whole[name].touches / max(1, small[name].touches)
@@ -90,7 +90,7 @@ def _compared(small: dict[str, Cost], whole: dict[str, Cost]) -> list[ResultRow]
 
 
 def _retention(channel: "Channel", daily: int) -> list[ResultRow]:
-    """Deletes the oldest day and writes a new one, three times. The second time a send goes on
+    """Deletes the oldest day and writes a new one, three times. The second time, a send runs
     meanwhile."""
     from django.conf import settings
 
@@ -124,7 +124,7 @@ def _shown(what: str, cost: Cost, daily: int) -> list[ResultRow]:
 
 
 def purge_day() -> None:
-    """Deletes what is past its retention, until nothing is."""
+    """Deletes all rows that are past their retention."""
     from django.conf import settings
 
     from notifications_app import retention
@@ -134,7 +134,7 @@ def purge_day() -> None:
 
 
 def _beside_a_send() -> list[ResultRow]:
-    """Flushes of outcomes while a day is deleted, and as many when nothing else is done."""
+    """Times flushes of outcomes while a day is deleted, and as many without other work."""
     day = Thread(target=_in_own_session, args=[purge_day])
     day.start()
     beside: list[float] = []
@@ -169,7 +169,7 @@ def _flushes() -> list[float]:
 
 @contextmanager
 def _timed(word: str) -> Iterator[list[float]]:
-    """Seconds on the clock of each statement of the block that contains the word."""
+    """A list that gets the wall-clock seconds of each statement with the word in the context."""
     from django.db import connection
 
     seconds: list[float] = []

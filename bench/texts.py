@@ -1,7 +1,7 @@
-"""What a send whose texts differ by recipient costs beside a plain one.
+"""Compares the cost of a send whose texts differ by recipient with that of a plain send.
 
 Both go to the same devices through one worker process, in turn in each round. iOS has the least
-work for a message beside its texts, so that theirs shows most.
+other work for a message, so that the cost of texts shows most.
 """
 
 import tempfile
@@ -24,7 +24,8 @@ def measure_beside_plain(
     platform: Platform = Platform.IOS,
     **fields: object,
 ) -> Result:
-    """`prepare` changes the subscriptions; `fields` are what the send has beside a plain one's."""
+    """Measures both sends. `prepare` changes the subscriptions. `fields`: the additional fields of
+    the send that is compared with a plain one."""
     with (
         tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder,
         running_sink(find_nginx()) as sink,
@@ -33,7 +34,7 @@ def measure_beside_plain(
         result = Result(remarks=[f"Sink: {sink.program}."])
         with running_service(platform, work, sink) as service:
             prepare()
-            service.spend()  # connections are made, statements of both kinds prepared
+            service.spend()  # opens connections and prepares statements of both kinds
             service.spend(**fields)
             plain: list[Sent] = []
             other: list[Sent] = []

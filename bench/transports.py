@@ -1,8 +1,8 @@
-"""Processor time of the transports alone, for each message.
+"""Measures the processor time of the transports alone, for each message.
 
 Each transport sends to the sink from one event loop, with as many calls in flight as a worker has.
-For comparison, bare aiohttp POSTs as many bodies of the same size in the same round. What the
-pipeline adds is the difference to pushsvc's figure beside the other libraries.
+For comparison, bare aiohttp POSTs as many bodies of the same size in the same round. The cost of
+the pipeline is the difference to pushsvc's figure in the comparison with peers.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from notifications_app.delivery.webpush.transport import VapidKey
 from pushsvc.common.platforms import Platform
 
 _BARE: Final = "bare aiohttp, HTTP/1.1"
-_BODY: Final = bytes(430)  # an encrypted message of the bench's
+_BODY: Final = bytes(430)  # the size of the bench's encrypted message
 _KEY_ID: Final = UUID(int=1)
 
 _Send = Callable[[int], Awaitable[None]]

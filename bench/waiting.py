@@ -1,4 +1,4 @@
-"""What a claim costs beside parts that wait for their release: of a plan, and of a batch.
+"""Measures claims of plans and batches while parts wait for their release.
 
 Nothing is due, so each claim does the same work and finds nothing.
 """
@@ -51,7 +51,7 @@ def _claims() -> dict[str, Callable[[], object]]:
 
 
 def _fill() -> None:
-    """Twenty notifications with a batch each, and one that waits with its parts."""
+    """Creates twenty notifications with a batch each, and one whose parts wait."""
     from django.db import connection
 
     from notifications_app.models import Notification
@@ -78,7 +78,7 @@ def _wait(parts: int) -> None:
 
 
 def _milliseconds(claim: Callable[[], object]) -> float:
-    """The least of all, because other processes use the machine."""
+    """The shortest of all times, because other processes use the machine."""
     seconds = []
     for _ in range(_CLAIMS):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Watches a service while requests are made: its memory, and whether it says that it is healthy."""
+"""Watches a service during requests: its memory, and its health checks."""
 
 import statistics
 import threading
@@ -22,13 +22,13 @@ _MEMORY_EACH_SECONDS: Final = 5.0
 
 @dataclass
 class Memory:
-    """Of one program with its processes: `samples` are (seconds since the start, MB)."""
+    """The memory of one program with its processes. `samples`: (seconds since the start, MB)."""
 
     samples: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def growth(self) -> float:
-        """MB a minute, of a straight line through the later half."""
+        """MB per minute, from a straight line through the later half of the samples."""
         later = self.samples[len(self.samples) // 2 :]
         if len(later) < 2:
             return 0.0
@@ -44,8 +44,8 @@ class Memory:
 
 @dataclass
 class Watch:
-    """`memory`: by the program's name. `health`: milliseconds that each 200 of `/healthz` and
-    `/readyz` took."""
+    """`memory`: by the program's name. `health`: milliseconds of each 200 of `/healthz` and
+    `/readyz`."""
 
     memory: dict[str, Memory] = field(default_factory=lambda: defaultdict(Memory))
     health: list[float] = field(default_factory=list)
@@ -115,7 +115,7 @@ def _memory(programs: Mapping[str, int]) -> dict[str, float]:
 
 
 def _tree(pid: int, without: Collection[int]) -> Iterator[int]:
-    """The process and its descendants, but for trees that begin at one of `without`."""
+    """The process and its descendants, except for trees that begin at one of `without`."""
     yield pid
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(pid).children():
@@ -124,7 +124,7 @@ def _tree(pid: int, without: Collection[int]) -> Iterator[int]:
 
 
 def _size(pid: int) -> float:
-    """0 for a process that has ended."""
+    """The memory of a process in MB; 0 if it has ended."""
     with suppress(FileNotFoundError, ProcessLookupError):
         return proportional_memory(pid)
     return 0.0

@@ -1,4 +1,4 @@
-"""One web process, as the Procfile starts it, with a bare view beside those of the service."""
+"""One web process, as the Procfile starts it, with the bare view in addition to the service's."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ class Web:
     connection: http.client.HTTPConnection
 
     def ask(self, request: Request) -> None:
-        """Raises RuntimeError unless the answer is a success."""
+        """Makes the request. Raises RuntimeError unless the answer is a success."""
         method, path, body, headers = request
         content = None if body is None else json.dumps(body)
         sent = {"Content-Type": "application/json", "Host": "localhost", **headers}

@@ -1,4 +1,4 @@
-"""What we and the peers send to the sink: the same devices, keys and text."""
+"""What pushsvc and the peers send to the sink: the same devices, keys and text."""
 
 import json
 import secrets
@@ -19,7 +19,7 @@ from bench.sink import Sink
 from pushsvc.common import base64url
 
 TITLE: Final = "Bench"
-BODY: Final = "b" * 184  # so that a browser's payload has 343 bytes, pushsvc's and the peers'
+BODY: Final = "b" * 184  # so that payloads for browsers have 343 bytes, also those of peers
 TOKEN: Final = "t" * 64  # as long as a tracking token
 _APNS_KEY_ID: Final = "KEY4567890"
 _APNS_TEAM_ID: Final = "TEAM567890"
@@ -29,7 +29,8 @@ _PROJECT: Final = "pushsvc-bench"
 
 @dataclass(frozen=True)
 class Work:
-    """`content` is what the peers read in `file`; `authority` is the file of the sink's issuer."""
+    """`content`: the content of `file`, which peers read. `authority`: the file of the sink's
+    issuer."""
 
     content: dict[str, Any]
     file: Path
@@ -63,7 +64,7 @@ def make_work(folder: Path, sink: Sink, count: int) -> Work:
 
 
 def _payload() -> dict[str, str]:
-    """The fields that pushsvc itself sends to a browser, as long as they are there."""
+    """The fields that pushsvc sends to a browser, with the same lengths."""
     notification_id = str(uuid.uuid4())
     return {"notification_id": notification_id, "title": TITLE, "body": BODY, "token": TOKEN}
 

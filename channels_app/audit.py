@@ -2,8 +2,7 @@
 
 Services write an entry in the same transaction as the change. Entries are stored in the table of
 django-auditlog. Its signals are not used, because updates by query send none. A trigger refuses to
-change or delete entries (migration 0003). Only fields of `SHOWN` can enter an entry, so no secret
-can.
+change or delete entries (migration 0003). Entries contain only fields of `SHOWN`, so no secrets.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -56,14 +55,14 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "position",
         "archived_at",
     ),
-    # The external id is told by its SHA-256 alone, for the same reason.
+    # Not the external id, for the same reason; notes contain its SHA-256.
     "subscriptions_app.person": ("opted_out_at",),
     "subscriptions_app.segment": ("name", "rule"),
     # Neither address nor attributes, because entries stay when a person's data is deleted.
     "subscriptions_app.subscription": ("platform", "expired_at", "expired_code"),
     "subscriptions_app.testdevice": ("name", "subscription_id"),
     "notifications_app.draft": (),
-    # As of notifications, without `data`.
+    # As for notifications, without `data`.
     "notifications_app.template": (
         "name",
         "title",
@@ -110,16 +109,16 @@ _request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default
 
 
 class Action(IntegerChoices):
-    """With django-auditlog's numbers."""
+    """The kinds of entries, with the numbers of django-auditlog."""
 
     CREATE = 0, "created"
     UPDATE = 1, "changed"
     DELETE = 2, "deleted"
-    ACCESS = 3, "access"  # changes nothing but is recorded, such as a sign-in or an export
+    ACCESS = 3, "access"  # without a change, such as a sign-in or an export
 
 
 def fields_of(instance: Model) -> dict[str, Any]:
-    """The fields that an entry may show, to pass to `record` as `before` or `after`."""
+    """The fields that an entry may show, for `before` or `after` of `record`."""
     return {name: getattr(instance, name) for name in SHOWN[instance._meta.label_lower]}
 
 
@@ -134,13 +133,14 @@ def record(
     account_id: UUID | None = None,
     actor: User | None = None,
 ) -> None:
-    """Writes an entry. Actor and address come from the request that is being answered.
+    """Writes an entry. Actor and address come from the current request.
 
-    The entry keeps those fields of `before` and `after` that differ (see `fields_of`; both may hold
-    fewer fields). A field that is not in SHOWN raises ValueError. An update without differences and
-    without a note writes nothing. `note` is one sentence for people, without secrets. `account_id`
-    says whose staff may read the entry, if the row itself does not. `actor` says who acted, if the
-    request does not know yet (at sign-in). A streamed answer must record before its first part.
+    The entry contains the fields that differ between `before` and `after` (see `fields_of`; both
+    may have fewer fields). A field that is not in SHOWN raises ValueError. An update without
+    differences and without a note writes nothing. `note`: one sentence for people, without secrets.
+    `account_id`: the account whose staff may read the entry, if the row has no account. `actor`:
+    the user, if the request has none yet (at sign-in). A streamed answer must record before its
+    first part.
     """
     changes = _changes(instance._meta.label_lower, before or {}, after or {})
     if action == Action.UPDATE and not changes and not note:
@@ -163,16 +163,16 @@ def record(
 
 
 def is_by_staff() -> bool:
-    """Whether a signed-in member of staff acts, and not an API key or a command.
+    """Whether the actor is a signed-in member of staff, and not an API key or a command.
 
-    For actions that are recorded only for staff, because programs do them by the million.
+    For actions that are recorded only for staff, because programs do millions of them.
     """
     return _staff(_request.get()) is not None
 
 
 @contextmanager
 def request_context(request: HttpRequest) -> Iterator[None]:
-    """Entries that are written within it belong to this request."""
+    """A context in which written entries belong to this request."""
     token = _request.set(request)
     try:
         yield
@@ -181,7 +181,7 @@ def request_context(request: HttpRequest) -> Iterator[None]:
 
 
 class AuditMiddleware:
-    """Gives services the request that they serve, without passing it through every call."""
+    """Makes the current request available to `record`, without passing it through every call."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -200,7 +200,7 @@ def _changes(label: str, before: Fields, after: Fields) -> dict[str, list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """As a value of JSON."""
+    """Converts a value for JSON."""
     match value:
         case None | bool() | int() | float():
             return value
@@ -215,7 +215,8 @@ def _plain(value: Any) -> Any:
 
 
 def _about(instance: Model, account_id: UUID | None) -> dict[str, str]:
-    """Account and channel. The list finds entries by the account (index `auditlog_by_account`)."""
+    """The account and the channel of the row. The list finds entries by account (index
+    `auditlog_by_account`)."""
     match instance:
         case Account():
             account_id = instance.pk
@@ -232,7 +233,7 @@ def _about(instance: Model, account_id: UUID | None) -> dict[str, str]:
 
 
 def _via(request: HttpRequest | None, staff: User | None) -> dict[str, str]:
-    """What kind of actor it was. For staff also the user name at that time."""
+    """The kind of the actor; for staff also the current user name."""
     if request is None:
         return {"via": "command"}
     key = getattr(request, "auth", None)

@@ -37,7 +37,7 @@ def require_working_settings() -> None:
     """Ends this process with a message for each setting that cannot work.
 
     For web and workers, because neither a web server nor Celery runs system checks. Otherwise a
-    setting that cannot be read, such as TRUSTED_PROXIES, would silently keep its default.
+    malformed setting, such as TRUSTED_PROXIES, would silently have its default.
     """
     faults = check_settings()
     if faults:
@@ -57,7 +57,7 @@ def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 
 
 def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage]:
-    """Settings that work, but not for a public installation."""
+    """Warns of settings that are not suitable for a public installation."""
     found = []
     if settings.VAPID_SUBJECT == settings.DEFAULT_VAPID_SUBJECT:
         hint = "Set it to the mailto: or https: address where push services can reach you."
@@ -105,7 +105,7 @@ def _servers() -> Iterator[CheckMessage]:
     if _scheme(settings.REDIS_URL) not in _REDIS_SCHEMES:
         hint = "redis://host:6379/0, rediss://… or unix:///path/to/socket"
         yield Error("REDIS_URL is not a Redis address.", hint=hint, id="pushsvc.E005")
-    # Celery reads `redis+socket://` as transport and address.
+    # Celery parses `redis+socket://` as transport and address.
     if _scheme(settings.CELERY_BROKER_URL).partition("+")[0] not in TRANSPORT_ALIASES:
         hint = "redis://…, amqp://… or another transport of Celery"
         yield Error("CELERY_BROKER_URL is not a broker address.", hint=hint, id="pushsvc.E006")
@@ -167,7 +167,8 @@ def _provider() -> Iterator[CheckMessage]:
 
 
 def _is_issuer(text: str) -> bool:
-    """https without query and fragment; http only on this machine, for tests."""
+    """Whether the text is an https URL without query and fragment. For tests, http on this machine
+    is allowed."""
     parts = urlsplit(text)
     is_here = parts.hostname in {"localhost", "127.0.0.1", "::1"}
     has_scheme = parts.scheme == "https" or (parts.scheme == "http" and is_here)

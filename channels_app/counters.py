@@ -1,7 +1,7 @@
 """The only writer of channels' totals, and of how each hour changed them.
 
 One statement writes both, so they always agree. It is raw SQL, because it inserts into two tables
-at once (WITH … INSERT) and adds to stored values on conflict. The ORM can say neither.
+at once (WITH … INSERT) and adds to stored values on conflict, which the ORM cannot do.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _HOUR_COLUMNS: Final = (
 def counter_add(channel_id: UUID, **deltas: int) -> None:
     """Adds to the channel's totals and to its row of this hour, in the caller's transaction.
 
-    The database connection chooses the shard, so that a transaction that counts twice for a channel
+    The shard depends on the database connection, so a transaction that counts twice for a channel
     locks one row. A transaction that counts for several channels must do so in the order of their
     ids.
     """
@@ -36,8 +36,8 @@ def counter_add(channel_id: UUID, **deltas: int) -> None:
 
 
 def counters_add(changes: Mapping[UUID, Mapping[str, int]]) -> None:
-    """Does what `counter_add` does for several channels, in the order of their ids. If only
-    `recipients` change, in one statement."""
+    """As `counter_add` for several channels, in the order of their ids. Uses one statement if only
+    `recipients` change."""
     changed = sorted((id_, dict(each)) for id_, each in changes.items() if any(each.values()))
     if len(changed) > 1 and all(_changes(each)[0].keys() == {"recipients"} for _, each in changed):
         ids, amounts = [id_ for id_, _ in changed], [each["recipients"] for _, each in changed]
@@ -50,16 +50,16 @@ def counters_add(changes: Mapping[UUID, Mapping[str, int]]) -> None:
 def counter_parts(
     source: str, deltas: dict[str, int], columns: tuple[str, ...] = ()
 ) -> tuple[str, dict[str, int]]:
-    """Parts of a larger statement, and their parameters. They do what `counter_add` does, once for
-    each row of the part `source` (channel_id), which must have at most one. Counters named in
-    `columns` grow by that column of `source`."""
+    """CTEs that do what `counter_add` does, and their parameters, for the row of the CTE `source`
+    (channel_id), which must have at most one row. Counters named in `columns` grow by this column
+    of `source`."""
     added, hour = _changes(deltas)
     return _parts(source, tuple(added), tuple(hour), columns), {**added, **hour}
 
 
 def clicks_part(source: str) -> str:
-    """A part of a larger statement. It adds the rows of the part `source` (channel_id, clicked) to
-    channels' totals, in the order of channel ids. So counting takes no round trip under locks."""
+    """A CTE that adds the rows of the CTE `source` (channel_id, clicked) to channels' totals, in
+    the order of channel ids. So counting needs no round trip while locks are held."""
     rows = f"""
         SELECT channel_id, pg_backend_pid() %% {_SHARDS}, sum(clicked)
         FROM {source} GROUP BY channel_id ORDER BY channel_id"""  # noqa: S608 - a name of our own
@@ -69,7 +69,7 @@ def clicks_part(source: str) -> str:
 def channel_hours_merge(limit: int) -> int:
     """Merges at most `limit` shares of past hours into share 0. Returns how many it merged.
 
-    Readers see the same sums at every moment. Safe to repeat, also concurrently.
+    Readers see the same sums at any time. Safe to repeat, also concurrently.
     """
     return int(sql.rows(_MERGE_HOURS, {"limit": limit})[0][0])
 
@@ -129,7 +129,7 @@ def _parts(
 
 
 def _addition(table: str, key: tuple[str, ...], names: tuple[str, ...], rows: str) -> str:
-    """Inserts the rows, or adds to the row that has the same key."""
+    """SQL that inserts the rows, or adds to a row with the same key."""
     sums = ", ".join(f"{name} = stored.{name} + EXCLUDED.{name}" for name in names)
     return f"""
         INSERT INTO {table} AS stored ({", ".join((*key, *names))})
@@ -149,8 +149,8 @@ WITH given AS (
 ), {_parts("given", (), (), ("recipients",))}
 SELECT"""  # noqa: S608 - names of our own
 
-# Only hours that ended at least an hour ago, because a transaction may still write to a younger
-# one. Raw SQL: the ORM can say neither DELETE … RETURNING nor an upsert that adds.
+# Only hours that ended at least an hour ago, because a transaction may still write to a later one.
+# Raw SQL, because the ORM has neither DELETE … RETURNING nor an upsert that adds.
 _MERGE_HOURS = f"""
 WITH ended AS (
   DELETE FROM channels_app_channelhour WHERE (channel_id, hour, shard) IN (

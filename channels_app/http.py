@@ -1,4 +1,4 @@
-"""Authenticates requests and finds their channel, for the views of every app."""
+"""Authenticates requests and finds their channel, for the views of all apps."""
 
 from typing import Any
 from uuid import UUID
@@ -62,10 +62,10 @@ class ChannelIdMalformed(BadRequest):
 
 
 class ApiKeyAuthentication(BaseAuthentication):
-    """`Authorization: Key <API_KEY>`; `request.auth` is the key with its channel.
+    """`Authorization: Key <API_KEY>`. `request.auth` is the key with its channel.
 
-    An address that sent too many keys that were refused or lacked the scope gets 429 instead of 401
-    and 403. Its valid keys still work.
+    An address that sent too many refused keys or keys without the scope gets 429 instead of 401 and
+    403. Its valid keys still work.
     """
 
     @override
@@ -129,7 +129,7 @@ def key_of(request: Request) -> ApiKey:
 
 
 def channel_limit(request: Request, name: str, quota: int, seconds: int = 60) -> ratelimit.Limit:
-    """A limit for all keys of the key's channel together."""
+    """A limit for all keys of the request's channel together."""
     return ratelimit.Limit(name, str(key_of(request).channel_id), quota, seconds)
 
 
@@ -151,7 +151,7 @@ class ReadingView(KeyedView):
 
 
 def own_channel(request: Request, channel_id: UUID) -> Channel:
-    """The key's channel. ChannelNotFound for every other id, whether or not it exists."""
+    """Returns the key's channel. Raises ChannelNotFound for any other id, existing or not."""
     channel = key_of(request).channel
     if channel.pk != channel_id:
         raise ChannelNotFound("This API key is not a key of a channel with this id.")
@@ -159,7 +159,8 @@ def own_channel(request: Request, channel_id: UUID) -> Channel:
 
 
 def own_channel_now(request: Request, channel_id: UUID) -> Channel:
-    """As `own_channel`, read again: another process may have changed it in the last second."""
+    """As `own_channel`, but read from the database, because another process may have changed the
+    channel in the last second."""
     return channel_get(own_channel(request, channel_id).pk)
 
 

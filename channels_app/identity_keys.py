@@ -1,4 +1,4 @@
-"""Creates and retires identity keys, with which an owner's backend signs who a user is."""
+"""Creates and retires identity keys, with which an owner's backend signs identity tokens."""
 
 import secrets
 from typing import Final
@@ -21,7 +21,7 @@ from pushsvc.common import base64url
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 from pushsvc.common.store.crypto import encrypt
 
-MOST_KEYS: Final = 4  # in use at once: for a rotation in two programs
+MOST_KEYS: Final = 4  # in use at once; enough for a rotation in two programs
 MAX_PEM: Final = 1_000
 _SECRET_BYTES: Final = 32
 _NOT_A_KEY: Final = "Must be the PEM of a public key on the curve P-256."
@@ -36,8 +36,8 @@ class TooManyIdentityKeys(Conflict):
 
 
 def identity_key_create(*, channel: Channel, public_key: str | None) -> tuple[IdentityKey, str]:
-    """A new key and its secret, which cannot be shown again. With a `public_key` (PEM) it is an
-    ES256 key, and has no secret here. Raises Invalid, TooManyIdentityKeys."""
+    """Creates a key. Returns it with its secret, which cannot be shown again. With a `public_key`
+    (PEM) it is an ES256 key without a secret. Raises Invalid, TooManyIdentityKeys."""
     if public_key is None:
         secret = f"psi_{base64url.encode(secrets.token_bytes(_SECRET_BYTES))}"
         return _store(channel, algorithm="HS256", secret_encrypted=encrypt(secret)), secret
@@ -46,7 +46,7 @@ def identity_key_create(*, channel: Channel, public_key: str | None) -> tuple[Id
 
 @transaction.atomic
 def identity_key_retire(*, channel: Channel, identity_key_id: UUID) -> None:
-    """From now on the key proves nothing, and its secret is forgotten. Raises NotFound."""
+    """Retires the key: its tokens are refused, and its secret is deleted. Raises NotFound."""
     live = IdentityKey.objects.filter(channel=channel, retired_at__isnull=True)
     key = live.select_for_update(no_key=True).filter(pk=identity_key_id).first()
     if key is None:

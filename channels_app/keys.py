@@ -1,6 +1,6 @@
 """The text of an API key: `psk_` + public id + `_` + random part + checksum. Pure.
 
-The public id finds the row. The random part is the secret. The checksum (CRC32 of everything before
+The public id finds the row. The random part is the secret. The checksum (CRC32 of the text before
 it, base 62) detects mistyped keys without a query, and lets secret scanners recognise real keys.
 """
 
@@ -19,7 +19,7 @@ _SHAPE = re.compile(r"(psk_([0-9A-Za-z]{8})_[0-9A-Za-z]{32})([0-9A-Za-z]{6})", r
 
 @dataclass(frozen=True)
 class PresentedKey:
-    """A key with a correct checksum. It does not hold the key's text."""
+    """A key with a correct checksum, without its text."""
 
     public_id: str
     sha256: str
@@ -29,7 +29,7 @@ class PresentedKey:
 
 
 def generate() -> tuple[str, PresentedKey]:
-    """A new key's text, whose secret part has 190 random bits, and the part that is stored."""
+    """Returns the text of a new key, with 190 random bits, and the part that is stored."""
     public_id = _random(8)
     start = f"psk_{public_id}_{_random(32)}"
     text = start + _checksum(start)
@@ -37,7 +37,7 @@ def generate() -> tuple[str, PresentedKey]:
 
 
 def parse(text: str) -> PresentedKey | None:
-    """None for a text that is no key, or is mistyped."""
+    """Parses a key. None for a text that is not a key or is mistyped."""
     match = _SHAPE.fullmatch(text)
     if match is None or match[3] != _checksum(match[1]):
         return None
@@ -45,7 +45,7 @@ def parse(text: str) -> PresentedKey | None:
 
 
 def public_id_of(text: str) -> str | None:
-    """The id by which lists and logs name a key, from its text or its first 12 characters."""
+    """The id with which lists and logs name a key, from its text or its first 12 characters."""
     match = _START.fullmatch(text)
     return match[1] if match else None
 

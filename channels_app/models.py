@@ -66,7 +66,7 @@ class Membership(models.Model):
 
 
 class ProviderLink(models.Model):
-    """A user of the sign-in provider (OpenID Connect) who may sign in as a user of this service."""
+    """The link of a user of the sign-in provider (OpenID Connect) to a user of this service."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="provider_links"
@@ -83,8 +83,8 @@ class ProviderLink(models.Model):
 
 
 class Mail(models.Model):
-    """A mail that waits to be sent: to a user who was invited, or to the users who have `address`,
-    for which somebody asked (see channels_app/sign_in/mails.py)."""
+    """A mail that waits to be sent: to an invited user, or to the users with `address`, for which a
+    new password was requested (see channels_app/sign_in/mails.py)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(
@@ -98,7 +98,7 @@ class Mail(models.Model):
 
 
 class Identity(models.TextChoices):
-    """Whom a channel believes that a device belongs to a person."""
+    """Which proof a channel requires that a device belongs to a person."""
 
     PROOF = "proof", "Proof: only a token that the owner's backend signed"
     TRUST = "trust", "Trust: anyone can receive anybody's messages"
@@ -206,8 +206,9 @@ class VapidKey(models.Model):
 
 
 class IdentityKey(models.Model):
-    """With it the owner's backend signs who a device belongs to (RFC 7519). A retired key signs
-    nothing. The secret is an HS256 key; an ES256 key has only its public half here."""
+    """A key with which the owner's backend signs to which person a device belongs (RFC 7519).
+    Tokens of a retired key are refused. An HS256 key has a secret; an ES256 key has only its public
+    key here."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="identity_keys")
@@ -303,7 +304,7 @@ class ChannelCounter(models.Model):
 class ChannelHour(models.Model):
     """A share of how an hour (UTC) changed a channel's totals, for charts.
 
-    A transaction counts only its net change: a device that moves to another address is neither
+    A transaction counts only its net change, so a device that moves to another address is neither
     gained nor lost. The shares of past hours are merged into share 0.
     """
 

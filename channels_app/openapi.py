@@ -1,4 +1,4 @@
-"""What the OpenAPI document says about the API key and the channel's id, for every app's views."""
+"""The API key and the channel's id in the OpenAPI document, for the views of all apps."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from channels_app.http import ApiKeyAuthentication
 
-# A text: clients that openapi-python-client makes cannot send a UUID as a header.
+# A text, because clients of openapi-python-client cannot send a UUID as a header.
 _ID = {"type": "string", "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"}
 CHANNEL_ID_HEADER = OpenApiParameter(
     "X-Channel-ID", _ID, OpenApiParameter.HEADER, required=True, description="The channel's id."

@@ -22,7 +22,7 @@ _FCM = f"{_CONFIG}.fcm_service_account"
 _APNS = f"{_CONFIG}.apns_key"
 _LEAST_RSA_BITS = 2048
 # An RSA key of 4,096 bits has 3,300 characters. The time to check a key grows with the cube of its
-# size: a key as long as a request's body would take half a minute.
+# size, so a key as long as a request's body would take half a minute.
 _MOST_PEM = 4_096
 
 
@@ -67,8 +67,8 @@ _APPLE_SHAPES = {
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """The parts of the downloaded JSON that signing needs. Entries such as `token_uri` are ignored,
-    because they would let a tenant choose where we connect to."""
+    """The parts of the downloaded JSON that are needed to sign. Entries such as `token_uri` are
+    ignored, because with them a tenant could choose where we connect to."""
 
     project_id: str
     client_email: str
@@ -99,7 +99,7 @@ def secret_json(credential: ServiceAccount | ApnsKey) -> str:
 
 
 def parse_service_account(text: str) -> ServiceAccount:
-    """From the JSON file of Google's console. Raises Invalid with every fault by its path."""
+    """Parses the JSON file of Google's console. Raises Invalid with every fault by its path."""
     given = _json_object(text, _FCM)
     _check_google_file(given)
     values = _Values(given, _FCM)
@@ -114,7 +114,7 @@ def parse_service_account(text: str) -> ServiceAccount:
 
 
 def _check_google_file(given: Mapping[str, Any]) -> None:
-    """Raises Invalid, saying what was given, for another one of Google's files."""
+    """Raises Invalid for another kind of Google's files, and names the kind."""
     missing = [name for name in _GOOGLE_NAMES if name not in given]
     kind = _OTHER_GOOGLE_TYPES.get(str(given.get("type"))) or next(
         (name for mark, name in _OTHER_GOOGLE_FILES.items() if mark in given), None
@@ -129,10 +129,10 @@ def _is_or_are(names: Sequence[str]) -> str:
 
 
 def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str, str]) -> ApnsKey:
-    """From a JSON string with all five values, or from the bare text of a .p8 file.
+    """Parses a JSON string with all five values, or the text of a .p8 file.
 
-    With the bare text, the other four (`key_id`, `team_id`, `topic`, `environment`) come from
-    `entries`, which were sent beside it, or else from `stored`.
+    With a .p8 file, the other four values (`key_id`, `team_id`, `topic`, `environment`) come from
+    `entries`, which were sent with it, or from `stored`.
     """
     if text.lstrip().startswith("{"):
         return _apns_from_json(text, entries)
@@ -158,7 +158,7 @@ def _apns_from_json(text: str, entries: Mapping[str, str]) -> ApnsKey:
 
 
 class _Values:
-    """Reads texts from an object and collects the faults, to report all of them at once."""
+    """Reads texts from an object and collects the faults, to report them together."""
 
     def __init__(
         self, values: Mapping[str, Any], path: str, faults: list[Fault] | None = None

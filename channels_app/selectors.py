@@ -110,7 +110,7 @@ class NearlyFull:
 
 
 def channel_get(channel_id: UUID) -> Channel:
-    """The channel, or ChannelNotFound."""
+    """Returns the channel. Raises ChannelNotFound."""
     try:
         return Channel.objects.get(pk=channel_id)
     except Channel.DoesNotExist as error:
@@ -128,27 +128,27 @@ def api_key_find(public_id: str) -> FoundKey | None:
 
 
 def identity_keys(channel_id: UUID) -> list[IdentityKey]:
-    """Those that are in use, the newest first."""
+    """The channel's identity keys in use, newest first."""
     live = IdentityKey.objects.filter(channel_id=channel_id, retired_at__isnull=True)
     return list(live.order_by("-created_at", "-id"))
 
 
-# For requests, which come by the thousand. What they read may be a second old.
+# For requests, of which there are thousands per second. The rows may be a second old.
 recent_channel: Final = Recent(channel_get)
 recent_api_key: Final = Recent(api_key_find)
 recent_identity_keys: Final = Recent(identity_keys)
 
 
 def recent_forget() -> None:
-    """To be called when this process has committed a change of a key or a channel."""
+    """Call it when this process has committed a change of a key or a channel."""
     recent_channel.forget()
     recent_api_key.forget()
     recent_identity_keys.forget()
 
 
 def is_enabled(channel: Channel, platform: Platform) -> bool:
-    """Asks the database before it says no: the row may be a second old, and another process may
-    just have enabled the platform for the client that now uses it."""
+    """Whether the platform is enabled. Reads the database before it returns False, because the row
+    may be a second old, and another process may just have enabled the platform."""
     return channel.platforms[platform] or channel_get(channel.id).platforms[platform]
 
 
@@ -158,13 +158,14 @@ def current_vapid_key(channel: Channel) -> VapidKey:
 
 
 def retired_vapid_keys(channel: Channel) -> QuerySet[VapidKey]:
-    """Without their secrets; the last one retired comes first."""
+    """The retired VAPID keys without their secrets; the key that was retired last comes first."""
     retired = VapidKey.objects.filter(channel=channel, retired_at__isnull=False)
     return retired.defer("private_key_encrypted").order_by("-retired_at")
 
 
 def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
-    """By key id, also retired ones. SecretUnreadable if CREDENTIAL_KEYS lacks a secret's key."""
+    """The private keys by key id, including retired keys. Raises SecretUnreadable if
+    CREDENTIAL_KEYS lacks a secret's key."""
     keys = VapidKey.objects.filter(pk__in=list(ids)).select_related("channel")
     return {
         key.id: VapidPrivateKey(decrypt(key.private_key_encrypted), key.channel.vapid_subject)
@@ -173,7 +174,8 @@ def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
 
 
 def credential_for(channel_id: UUID, platform: Platform) -> DecryptedCredentials | None:
-    """The channel's current credentials. SecretUnreadable if CREDENTIAL_KEYS lacks their key."""
+    """The channel's current credentials, or None. Raises SecretUnreadable if CREDENTIAL_KEYS lacks
+    their key."""
     row = ProviderCredential.objects.filter(channel_id=channel_id, platform=platform).first()
     if row is None:
         return None
@@ -183,18 +185,18 @@ def credential_for(channel_id: UUID, platform: Platform) -> DecryptedCredentials
 
 
 def usable_credentials() -> QuerySet[ProviderCredential]:
-    """Those that were not refused since they were stored."""
+    """Credentials that were not refused since they were stored."""
     return ProviderCredential.objects.filter(paused_at__isnull=True)
 
 
 def channel_credentials(channel_id: UUID) -> dict[str, ProviderCredential]:
-    """By platform, without their secrets."""
+    """The channel's credentials by platform, without their secrets."""
     rows = ProviderCredential.objects.filter(channel_id=channel_id).defer("secret_encrypted")
     return {row.platform: row for row in rows}
 
 
 def credentials_unchecked() -> QuerySet[ProviderCredential]:
-    """Those of the last hour that nobody has checked yet, the oldest first: stored through the API,
+    """Credentials of the last hour that were not checked yet, oldest first: stored through the API,
     or without JavaScript."""
     new = ProviderCredential.objects.filter(
         checked_at__isnull=True,
@@ -205,14 +207,14 @@ def credentials_unchecked() -> QuerySet[ProviderCredential]:
 
 
 def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:
-    """The newest first; `is_expired` is by the database's clock."""
+    """The channel's keys, newest first. `is_expired` is by the database's clock."""
     is_expired = Case(When(expires_at__lte=Now(), then=True), default=False)
     keys = ApiKey.objects.filter(channel_id=channel_id).defer("secret_sha256")
     return keys.annotate(is_expired=is_expired).order_by("-created_at", "-id")
 
 
 def channel_totals(channel_id: UUID) -> ChannelTotals:
-    """Exact totals: each share is written in the transaction that it counts."""
+    """The channel's totals. They are exact, because each transaction also writes its counts."""
     return _added_up(ChannelCounter.objects.filter(channel_id=channel_id))
 
 
@@ -237,8 +239,8 @@ def stored_subscriptions(channel_id: UUID) -> StoredSubscriptions:
 
 
 def nearly_full_channels(channels: QuerySet[Channel], *, limit: int) -> list[NearlyFull]:
-    """The channels that have nine tenths of the subscriptions that they may have, or more. The
-    fullest comes first."""
+    """The channels with at least nine tenths of their maximum of subscriptions, the fullest
+    first."""
     own = Max("channel__max_subscriptions")
     sums = ChannelCounter.objects.filter(channel__in=channels).values("channel_id")
     filled = sums.annotate(
@@ -251,17 +253,17 @@ def nearly_full_channels(channels: QuerySet[Channel], *, limit: int) -> list[Nea
     return [NearlyFull(*row) for row in fullest[:limit]]
 
 
-# Parts of a larger statement of subscriptions_app, with `channel` and `most` as its parameters: the
-# id of the channel's current key; and one row, if the channel surely has room for one more
-# subscription, otherwise none.
+# SQL for a statement of subscriptions_app with the parameters `channel` and `most`: the id of the
+# channel's current key; and one row if the channel surely has room for one more subscription,
+# otherwise no row.
 CURRENT_VAPID_KEY_PART = """(SELECT id FROM channels_app_vapidkey
     WHERE channel_id = %(channel)s AND retired_at IS NULL)"""
 ROOM_PART = """SELECT FROM channels_app_channelcounter WHERE channel_id = %(channel)s
   HAVING coalesce(sum(stored_subscriptions), 0) + current_setting('max_connections')::int
     < %(most)s"""
 
-# In SQL, because it reads a setting of PostgreSQL too. A connection has at most one row that is not
-# counted yet.
+# In SQL, because it also reads a setting of PostgreSQL. A connection has at most one row that is
+# not counted yet.
 _STORED = """
 SELECT coalesce(sum(stored_subscriptions), 0)::bigint, current_setting('max_connections')::int
 FROM channels_app_channelcounter WHERE channel_id = %(channel)s

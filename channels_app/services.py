@@ -38,7 +38,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
 DEFAULT_ACCOUNT = "default"
-# A channel's own limits, and the installation's settings of the same things.
+# A channel's own limits, and the corresponding settings of the installation.
 _LIMITS: Final = {
     "sends_per_second": "SENDS_PER_SECOND",
     "subscribes_per_minute": "SUBSCRIBES_PER_MINUTE",
@@ -55,7 +55,8 @@ _SECRETS: Final[Sequence[tuple[type[Model], str]]] = (
 def channel_create(
     *, name: str, vapid_subject: str | None = None, account: Account | None = None
 ) -> Channel:
-    """A channel with its first VAPID key, and web enabled. Invalid for a bad name or subject.
+    """Creates a channel with its first VAPID key, and with web enabled. Raises Invalid for a bad
+    name or subject.
 
     Without `account` it belongs to the account `default`, which is created when first needed.
     """
@@ -82,12 +83,13 @@ def channel_update(
     identity: str,
     may_raise: bool,
 ) -> Channel:
-    """The channel with these settings. For a limit that is None the installation's setting applies.
-    A limit above it, and above what the channel has, is Invalid unless `may_raise`: others share
-    what it protects.
+    """Changes the channel's settings. If a limit is None, the installation's setting applies. A
+    limit above both the installation's and the channel's current limit requires `may_raise`,
+    because it protects resources that channels share.
 
     Platforms that are not `enabled` accept no subscriptions and no notifications; sends in progress
-    continue. Safe to repeat. Invalid for a bad name or subject, or a platform without credentials.
+    continue. Safe to repeat. Raises Invalid for a bad name or subject, a limit that is too high, or
+    a platform without credentials.
     """
     _check_channel(name, vapid_subject)
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
@@ -152,7 +154,7 @@ def api_key_issue(
     scopes: Sequence[str] = tuple(Scope.values),
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
-    """A new key and its text, which is not stored and cannot be shown again."""
+    """Creates a key. Returns it with its text, which is not stored and cannot be shown again."""
     _check_api_key(name, scopes)
     text, presented = keys.generate()
     api_key = ApiKey.objects.create(
@@ -181,7 +183,7 @@ def _check_api_key(name: str, scopes: Sequence[str]) -> None:
 
 @transaction.atomic
 def api_key_revoke(*, api_key: ApiKey) -> bool:
-    """Refuses the key from the next request on. False: it was revoked before."""
+    """Revokes the key, from the next request on. Returns False if it was already revoked."""
     live = ApiKey.objects.filter(pk=api_key.pk, revoked_at__isnull=True)
     if not live.update(revoked_at=Now()):
         return False
@@ -203,7 +205,7 @@ def api_key_note_use(found: FoundKey) -> None:
 
 @transaction.atomic
 def vapid_key_rotate(*, channel: Channel) -> VapidKey:
-    """A new key pair for new subscriptions. The old key still serves its own."""
+    """Creates a new key pair for new subscriptions. The old key still serves its subscriptions."""
     _lock(channel)
     current = VapidKey.objects.filter(channel=channel, retired_at__isnull=True)
     before = current.values("public_key").first()
@@ -233,10 +235,10 @@ def provider_credentials_store(
     apns_key: str | None = None,
     apns_entries: dict[str, str] | None = None,
 ) -> None:
-    """Checks and stores the given credentials, all or none. A platform that is not given stays.
+    """Checks and stores the given credentials, all or none. Other platforms do not change.
 
     Storing enables the platform, raises the credentials' version and ends the platform's pause.
-    Invalid for credentials that cannot be used (channels_app/provider_credentials.py).
+    Raises Invalid for credentials that cannot be used (channels_app/provider_credentials.py).
     """
     _lock(channel)
     if fcm_service_account is not None:
@@ -288,7 +290,8 @@ def _lock(channel: Channel) -> None:
 def platform_pause(
     *, channel_id: UUID, platform: Platform, version: int, code: str, detail: str
 ) -> bool:
-    """Pauses the platform. False: it was paused before, or this version is no longer current."""
+    """Pauses the platform. Returns False if it was already paused, or if this version is no longer
+    current."""
     refused = ProviderCredential.objects.filter(
         channel_id=channel_id, platform=platform, version=version, paused_at__isnull=True
     )
@@ -298,7 +301,7 @@ def platform_pause(
 def credential_check_record(
     *, channel_id: UUID, platform: str, version: int, is_accepted: bool | None, words: str
 ) -> None:
-    """Keeps what the push service answered to a check, if this version is still current.
+    """Stores the result of a check, if this version is still current.
 
     `is_accepted` is None if the push service could not be asked.
     """
@@ -309,8 +312,8 @@ def credential_check_record(
 
 
 def credential_check_claim(credential: ProviderCredential) -> bool:
-    """Whether the caller is the one to check this version. If it never ends, the credentials stay
-    without an answer, and staff can check them again."""
+    """Claims the check of this version. Returns True for one caller only. If its check never ends,
+    the credentials have no result, and staff can check them again."""
     unchecked = ProviderCredential.objects.filter(
         pk=credential.pk, version=credential.version, checked_at__isnull=True
     )
@@ -320,7 +323,7 @@ def credential_check_claim(credential: ProviderCredential) -> bool:
 def secrets_reencrypt() -> int:
     """Encrypts every secret with the first key of CREDENTIAL_KEYS. Returns how many it changed.
 
-    Safe to repeat. SecretUnreadable if the key of a secret is missing.
+    Safe to repeat. Raises SecretUnreadable if the key of a secret is missing.
     """
     return sum(_reencrypt(model, field) for model, field in _SECRETS)
 
@@ -339,7 +342,7 @@ def _reencrypt(model: type[Model], field: str) -> int:
     encrypted = model._default_manager.exclude(**{field: ""}).values_list("pk", field)
     for pk, token in encrypted.iterator(chunk_size=1000):
         if not is_current(token):
-            # Only if the row is unchanged: somebody may have stored new credentials meanwhile.
+            # Only if the row is unchanged, because new credentials may have been stored meanwhile.
             unchanged = model._default_manager.filter(pk=pk, **{field: token})
             changed += unchanged.update(**{field: encrypt(decrypt(token))})
     return changed

@@ -45,15 +45,16 @@ class TargetInput(StrictSerializer):
 
 
 def check_one_audience(given: Mapping[str, Any]) -> None:
-    """Raises NotCombinable for several audiences."""
+    """Raises NotCombinable if the send names several audiences."""
     named = [name for name in AUDIENCE_FIELDS if given[name] is not None]
     if len(named) > 1:
         raise NotCombinable(named[1], f"A send has one audience. This one names `{named[0]}`, too.")
 
 
 def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
-    """Takes the fields that name targets out of a checked send. Each target once, in the order of
-    the send. Raises Invalid for one that is named twice with different values."""
+    """Removes the fields that name targets from a checked send, and returns the targets in the
+    order of the send, without repetitions. Raises Invalid for a target that is named twice with
+    different values."""
     people = [TargetId(external_id=id_) for id_ in given.pop("external_ids") or ()]
     devices = [TargetId(subscription_id=id_) for id_ in given.pop("subscription_ids") or ()]
     both = [_target(each) for each in given.pop("targets") or ()]
@@ -62,7 +63,7 @@ def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
 
 
 def _target(given: Mapping[str, Any]) -> TargetId:
-    """No values are the same as none given."""
+    """A target. Empty `vars` are the same as none."""
     return TargetId(**{**given, "vars": given.get("vars") or None})
 
 

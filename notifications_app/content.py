@@ -1,4 +1,4 @@
-"""What a sender asks for: the content of a notification, its audience and its time. Pure."""
+"""Values of a send: its content, its audience and its time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pushsvc.common.platforms import Platform
 
-# What becomes of a recipient who lacks a value: an empty place in the text, or a bounce.
+# If a recipient lacks a value: an empty place in the text, or a bounce.
 EMPTY: Final = "empty"
 BOUNCE: Final = "bounce"
 ON_MISSING: Final = (EMPTY, BOUNCE)
@@ -17,12 +17,12 @@ ON_MISSING: Final = (EMPTY, BOUNCE)
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a device gets of a notification, and how long and how urgently it is tried.
+    """What a device gets of a notification, and how long and how urgently it is sent.
 
-    The one list of these fields: the API's and the console's input, the notification's columns and
-    the transports all use these names. Text that was not given is "". `ttl` is in seconds; 0 means
-    deliver at once or drop. The last fields hold what `send_schema` lets through, as JSON. `vars`
-    are values of the send for its placeholders; it has some only if it is to `personalize`.
+    The API's and the console's input, the notification's columns and the transports all use the
+    names of these fields. A text that was not given is "". `ttl` is in seconds; 0 means deliver at
+    once or drop. The last fields are JSON as `send_schema` accepts it. `vars` are values of the
+    send for placeholders; there are some only with `personalize`.
     """
 
     title: str = ""
@@ -44,7 +44,8 @@ class Content:
     on_missing: str = EMPTY
 
     def with_texts(self, changed: Mapping[str, Any]) -> Self:
-        """As `dataclasses.replace`, which takes ten times as long, for each recipient."""
+        """A copy with these texts. Used for each recipient, because `dataclasses.replace` takes ten
+        times as long."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(changed)
@@ -52,14 +53,14 @@ class Content:
 
     @property
     def extras(self) -> dict[str, Any] | None:
-        """Those of EXTRA_FIELDS that were given. None if there are none, as of most sends."""
+        """The EXTRA_FIELDS that were given. None if there are none, as in most sends."""
         given = {name: getattr(self, name) for name in EXTRA_FIELDS}
         stored = {name: value for name, value in given.items() if value and value != EMPTY}
         return stored or None
 
 
 CONTENT_FIELDS: Final = tuple(each.name for each in fields(Content))
-# Those of which a send may have none.
+# Fields that a send may lack.
 REMOVABLE_FIELDS: Final = (
     "title",
     "url",
@@ -74,8 +75,8 @@ REMOVABLE_FIELDS: Final = (
     "translations",
     "vars",
 )
-# Stored together in one column. Each of the others has its own, also `vars`, which the audit log
-# must not show.
+# Stored together in one column. Each other field has its own column, including `vars`, which the
+# audit log must not show.
 EXTRA_FIELDS: Final = (
     "actions",
     "web",
@@ -89,7 +90,7 @@ COLUMN_FIELDS: Final = tuple(name for name in CONTENT_FIELDS if name not in EXTR
 
 
 class AudienceKind(StrEnum):
-    """How a send says whom it is for."""
+    """The ways in which a send names its audience."""
 
     CHANNEL = "channel"
     SEGMENT = "segment"
@@ -108,15 +109,15 @@ AUDIENCE_FIELDS: Final[Mapping[str, AudienceKind]] = {
 }
 MAX_TARGETS: Final = 1_000
 
-# In `only_subscription_id` of what is for a rule or for targets. Planners of the version before,
-# which know neither, send such a notification to nobody instead of to the whole channel.
+# In `only_subscription_id` of notifications to a rule or to targets. So planners of the previous
+# version, which support neither, find no recipients instead of the whole channel.
 NO_SUBSCRIPTION: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetId:
-    """A person or a subscription that a send names: one of the two ids. `vars`: its own values for
-    placeholders, above those of the send."""
+    """A person or a subscription that a send names, by one of the two ids. `vars`: its own values
+    for placeholders, which override those of the send."""
 
     external_id: str | None = None
     subscription_id: UUID | None = None
@@ -126,11 +127,12 @@ class TargetId:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
     """One send. Without `segment_id`, `rule` and `targets` it is for the whole channel.
-    No `target_platforms` means every platform that the channel has enabled, `scheduled_at` None
-    means at once. After `expires_at` nobody is sent it. Who refuses the `category` is left out; ""
-    is none. `template_id` is the template that gave content to the send.
 
-    With `only_subscription_id` it is a test: that subscription gets it and no other.
+    Empty `target_platforms` mean every platform that the channel has enabled. `scheduled_at` None
+    means at once. No call is made after `expires_at`. Devices that refuse the `category` are left
+    out; "" means no category. `template_id`: the template from which content was copied.
+
+    `only_subscription_id` makes it a test: only that subscription gets it.
     """
 
     content: Content

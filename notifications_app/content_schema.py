@@ -1,4 +1,4 @@
-"""The content of a send as JSON: its buttons, and what is for one platform alone."""
+"""The content of a send as JSON: its buttons, translations and platforms' own fields."""
 
 import math
 import re
@@ -33,11 +33,11 @@ MAX_TRANSLATIONS: Final = 30
 DIRECTIONS: Final = ("auto", "ltr", "rtl")
 VISIBILITIES: Final = ("private", "public", "secret")
 INTERRUPTION_LEVELS: Final = ("passive", "active", "time-sensitive", "critical")
-_MAX_COUNT: Final = 2**31 - 1  # as Google's and Apple's numbers
+_MAX_COUNT: Final = 2**31 - 1  # the limit of Google's and Apple's numbers
 
 
 class _Patterned(Text):
-    """Text of one form, which `words` describe."""
+    """Text that matches a pattern, which `words` describe."""
 
     pattern: re.Pattern[str]
     words: str
@@ -107,7 +107,7 @@ class Action(StrictSerializer):
 
 
 def _optional(field: type[Any], **kw: Any) -> Any:
-    """Nothing is stored of a field that is missing."""
+    """An optional field. A missing field is not stored."""
     return field(required=False, **kw)
 
 
@@ -215,7 +215,7 @@ class IosContent(PlatformContent):
 
 
 class Actions(ListOf):
-    """Buttons whose ids differ."""
+    """Buttons with different ids."""
 
     def __init__(self, **kw: Any) -> None:
         super().__init__(Action(), max_length=MAX_ACTIONS, **kw)
@@ -249,7 +249,7 @@ class Translation(StrictSerializer):
 
 
 class Translations(MapOf):
-    """By language, in any case."""
+    """Translations by language tag, in upper or lower case."""
 
     child = Translation()
     most = MAX_TRANSLATIONS
@@ -272,7 +272,7 @@ class Translations(MapOf):
 
 
 def check_action_titles(content: Mapping[str, Any]) -> None:
-    """Raises ValidationError for a translation of a button that there is not."""
+    """Raises ValidationError for a translation of a button that does not exist."""
     known = {each["id"] for each in content["actions"]}
     fault = ErrorDetail("There is no such button.", code="unknown_field")
     faults = {

@@ -32,12 +32,12 @@ from pushsvc.common.store.crypto import SecretUnreadable
 logger = structlog.stdlib.get_logger(__name__)
 
 _SECONDS: Final = 60.0
-_AT_ONCE: Final = 5  # in one task, so that it holds its worker for a bounded time
+_AT_ONCE: Final = 5  # checks in one task, so that a task occupies its worker for a bounded time
 
 
 @dataclass(frozen=True)
 class CredentialCheck:
-    """`is_good`: what the service answered; None: it could not be asked."""
+    """`is_good`: whether the service accepts the credentials; None if it could not be asked."""
 
     is_good: bool | None
     code: str
@@ -49,9 +49,9 @@ class CredentialCheck:
 
 
 def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialCheck:
-    """Sends a message to a device that does not exist, so nobody gets anything. Safe to repeat.
+    """Sends a message to a device that does not exist, so no device gets anything. Safe to repeat.
 
-    Takes as long as a call to the push service, and keeps the result with the credentials. Raises
+    Takes as long as a call to the push service, and stores the result with the credentials. Raises
     CredentialsMissing, CredentialsUnreadable, SecretUnreadable.
     """
     credentials = stored_credentials(platform, channel_id)
@@ -67,7 +67,7 @@ def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialChec
 
 
 def platforms_to_check() -> list[Platform]:
-    """Those with new credentials that nobody has checked."""
+    """Platforms with new credentials that were not checked yet."""
     names = credentials_unchecked().order_by().values_list("platform", flat=True).distinct()
     return [Platform(name) for name in names]
 

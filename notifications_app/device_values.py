@@ -1,4 +1,4 @@
-"""What the placeholders of a notification stand for, of one device as it is stored."""
+"""The values of placeholders for one stored device."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from subscriptions_app.models import Subscription
 def device_values(
     device: Subscription, *, notification_id: UUID, sent_vars: Mapping[str, Any]
 ) -> Values:
-    """As a worker finds them. Reads the device's person if that is not loaded yet."""
+    """The same values as a worker reads. Reads the device's person if it is not loaded yet."""
     return values_of(
         platform=device.platform,
         notification_id=str(notification_id),
@@ -29,7 +29,8 @@ def device_values(
 def stored_values(
     notification: Notification, subscription_id: UUID, device: Subscription | None
 ) -> Values:
-    """Of a device that the notification was sent to; of a deleted one, those of the send alone."""
+    """The values for a device that the notification was sent to. If the device was deleted, only
+    the values of the send."""
     pair = notification.pk, subscription_id
     named = still_named([pair]).get(pair) if notification.has_targets else None
     sent_vars = {**notification.content.vars, **(named.vars if named else {})}
@@ -39,5 +40,5 @@ def stored_values(
 
 
 def spoken_by(device: Subscription) -> str:
-    """Its language, else its attribute of this name, else ""."""
+    """The device's language, or its attribute `language`, or ""."""
     return device.language or str(device.attributes.get("language", ""))

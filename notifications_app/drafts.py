@@ -26,7 +26,8 @@ class DraftGone(NotFound):
 
 
 def draft_create(*, channel: Channel, owner: User, form: Mapping[str, Any]) -> Draft:
-    """Raises Conflict if the channel has MOST_DRAFTS, and Invalid for a form that is too long."""
+    """Creates a draft. Raises Conflict if the channel has MOST_DRAFTS, and Invalid for a form that
+    is too long."""
     _check_size(form)
     with transaction.atomic():
         _take_place(channel)
@@ -38,9 +39,9 @@ def draft_save(
 ) -> Draft:
     """Replaces the form that the user saw as `version`. Safe to repeat.
 
-    The draft moves to `channel`, without its segment. Raises DraftGone if the draft was sent or
-    deleted, Conflict if it was changed since or moves to a channel that has MOST_DRAFTS, and
-    Invalid for a form that is too long.
+    If `channel` is another one, the draft moves there, without its segment. Raises DraftGone if the
+    draft was sent or deleted, Conflict if it was changed since or moves to a channel that has
+    MOST_DRAFTS, and Invalid for a form that is too long.
     """
     _check_size(form)
     with transaction.atomic():
@@ -74,7 +75,7 @@ def draft_send(
     body: Any,
     idempotency_key: str,
 ) -> Acceptance:
-    """As `notification_accept`. `drafts` has the draft that is sent; None is for a form that was
+    """As `notification_accept`. `drafts` selects the draft that is sent; None for a form that was
     never saved. Deletes the draft in the same transaction, unless it was changed after the
     `version` that the user saw.
 
@@ -92,26 +93,26 @@ def draft_send(
 
 
 def _take_place(channel: Channel) -> None:
-    """Until the transaction ends, no other draft gets into the channel. Raises Conflict if it has
-    MOST_DRAFTS."""
+    """Locks the channel, so that no other draft is added before the transaction ends. Raises
+    Conflict if the channel has MOST_DRAFTS."""
     Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
     if Draft.objects.filter(channel=channel).count() >= MOST_DRAFTS:
         raise Conflict(f"The channel has {MOST_DRAFTS} drafts. Delete one first.")
 
 
 def _is_repeated_move(draft: Draft, version: int, user: User, form: Mapping[str, Any]) -> bool:
-    """Whether the user's save of `form` over `version` was the last change, and a move."""
+    """Whether the last change was the same move: the same user saved `form` over `version`."""
     is_last_change = draft.version == version + 1 and draft.changed_by == user
     return is_last_change and draft.form == _without_segment(form)
 
 
 def _without_segment(form: Mapping[str, Any]) -> dict[str, Any]:
-    """For another channel, which has other segments."""
+    """The form for another channel, which has other segments."""
     return {**form, "segment_id": ""}
 
 
 def _locked(drafts: QuerySet[Draft]) -> Draft:
-    """The only one of them."""
+    """Locks and returns the only draft. Raises DraftGone."""
     draft = drafts.select_related("changed_by").select_for_update(of=("self",)).first()
     if draft is None:
         raise DraftGone

@@ -1,4 +1,4 @@
-"""What a send would be, without storing it."""
+"""Dry runs: check and count a send without storing it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from subscriptions_app.sizes import Size, audience_size
 
 @dataclass(frozen=True, slots=True)
 class PlatformDryRun:
-    """What a send would be on one platform: bytes for each device, and how many devices. Of a
-    personal send `largest_sampled` is the most bytes for one of some devices, if there are any."""
+    """The result on one platform: bytes per device, and how many devices. `largest_sampled`: for a
+    personal send, the most bytes for one of some sampled devices; None without devices."""
 
     payload_bytes: int
     payload_limit: int
@@ -38,8 +38,9 @@ class PlatformDryRun:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a send would be. Of a send to targets: `unknown` are those that the channel does not
-    have, and `missed` the platforms on which they have devices and that the send leaves out."""
+    """The result of a dry run. For a send to targets: `unknown` are the targets that the channel
+    does not have, and `missed` the platforms of the targets' devices that the send does not name.
+    """
 
     platforms: Mapping[Platform, PlatformDryRun]
     unknown: Named | None = None
@@ -47,7 +48,7 @@ class DryRun:
 
 
 def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
-    """Checks all that `notification_accept` checks and stores nothing."""
+    """Checks everything that `notification_accept` checks, and stores nothing."""
     request = with_platforms(channel, request)
     channel_check(channel, request)
     sizes = content_check(request)
@@ -65,7 +66,7 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
 
 
 def missed_words(found: DryRun) -> str:
-    """For people: on which other platforms the targets have devices."""
+    """A text for people: on which other platforms the targets have devices."""
     names = ", ".join(PLATFORM_NAMES[each] for each in found.missed)
     return f"The targets also have devices on {names}, which get nothing."
 
@@ -95,7 +96,7 @@ def _dry_runs(
 
 
 def audience_rule(channel_id: UUID, request: SendRequest) -> Rule | None:
-    """Of a send without targets; None is the whole channel. Raises SegmentNotFound."""
+    """The rule of a send without targets; None means the whole channel. Raises SegmentNotFound."""
     if request.segment_id is None:
         return request.rule
     try:

@@ -1,4 +1,4 @@
-"""Changes what a notification says, when it is sent and until when, after it was accepted."""
+"""Changes a notification after it was accepted: its content, its audience and its times."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ from notifications_app.tasks import wake_planner
 from pushsvc.common.errors import NotFound, Outdated
 from pushsvc.common.store import sql
 
-# What of a notification that is being sent can be changed while it is paused.
+# Fields that can be changed while a notification that is being sent is paused.
 _WHILE_PAUSED: Final = frozenset({*CONTENT_FIELDS, "expires_at"})
 
 
@@ -46,15 +46,16 @@ def notification_edit(
     keeps_values: bool = False,
     seen: str | None = None,
 ) -> Notification:
-    """Changes fields of a send and returns the notification. `changes` is parsed JSON: a field that
-    is missing stays as it is, null takes its default. If all fields are as they were, nothing
-    changes. Safe to repeat. `keeps_values`: targets that stay and are given no values keep theirs.
-    `seen`: the `edit_version` for which the changes are meant.
+    """Changes fields of a send and returns the notification. `changes` is parsed JSON: a missing
+    field stays as it is, null sets its default. If all fields stay the same, nothing is written.
+    Safe to repeat. `keeps_values`: targets that stay and get no values keep their values. `seen`:
+    the `edit_version` for which the changes are meant.
 
-    A pending notification can be changed as a whole, but for the kind of its audience. Either
-    the change is first and devices get what it says, or the start is and NotEditable is raised.
-    One that is processing and paused can be changed in its content and `expires_at`. What is fixed
-    then is not checked again, nor is an `expires_at` that stays.
+    All fields of a pending notification can be changed, but not the kind of its audience. If the
+    start comes first, NotEditable is raised. Of a notification that is processing and paused, the
+    content and `expires_at` can be changed. Fields that are fixed then are not checked again, nor
+    is an `expires_at` that stays.
+
     Raises NotFound, Outdated for another version, NotEditable, NotCombinable, StillSending, DRF's
     ValidationError, and what the checks of a send raise.
     """
@@ -86,7 +87,7 @@ def notification_edit(
 
 
 def edit_version(notification: Notification) -> str:
-    """Another one after an edit, and after the start, which fixes audience and time."""
+    """A version that changes with each edit, and with the start, which fixes audience and time."""
     moments = (notification.started_at, notification.edited_at)
     return " ".join(each.isoformat() if each else "-" for each in moments)
 
@@ -94,7 +95,7 @@ def edit_version(notification: Notification) -> str:
 def _edited(
     channel: Channel, before: Notification, changes: Mapping[str, Any], *, keeps_values: bool
 ) -> SendRequest:
-    """The send with the changes. Raises if it may not be changed so."""
+    """The send with the changes. Raises if it may not be changed like this."""
     _refuse(before, changes)
     request = with_platforms(channel, read_edit(before, changes))
     if keeps_values:
@@ -115,20 +116,21 @@ def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:
         raise NotEditable(f"Notification {notification.id} is {state}.{remedy}")
     if fixed := sorted(changes.keys() - _WHILE_PAUSED):
         raise NotEditable(f"It is being sent already, so these are fixed: {', '.join(fixed)}.")
-    # A batch that is claimed from now on is handed back, or its worker reads what was changed.
+    # A batch that is claimed later is handed back, or its worker reads the changes.
     if Batch.objects.leased().filter(notification=notification).exists():
         raise StillSending
 
 
 def _check_actions(before: Notification, request: SendRequest) -> None:
-    """Raises for buttons whose clicks would be counted for others that were sent before."""
+    """Raises if the ids of buttons change after the start, because clicks on buttons that were
+    already sent would be counted wrongly."""
     ids = [[each["id"] for each in of.actions] for of in (before.content, request.content)]
     if before.status != NotificationStatus.PENDING and ids[0] != ids[1]:
         raise NotEditable("It is being sent already, so the ids of its buttons are fixed.")
 
 
 def _refuse_other_audience(kind: AudienceKind, changes: Mapping[str, Any]) -> None:
-    """Raises NotCombinable for an edit after which the audience would be of another kind."""
+    """Raises NotCombinable for an edit that would change the kind of the audience."""
     given = {name: changes[name] is not None for name in AUDIENCE_FIELDS if name in changes}
     keeps = any(is_given and AUDIENCE_FIELDS[name] == kind for name, is_given in given.items())
     for name, is_given in given.items():
@@ -155,7 +157,7 @@ def _with_values(before: Notification, request: SendRequest) -> SendRequest:
 
 
 def _replace_targets(before: Notification, request: SendRequest) -> bool:
-    """Whether they are others now. The notification is pending and locked."""
+    """Replaces the targets of a pending, locked notification. Returns whether they changed."""
     if _stored_targets(before) == request.targets:
         return False
     Target.objects.filter(notification_id=before.pk).delete()
@@ -174,7 +176,7 @@ def _stored_targets(notification: Notification) -> tuple[TargetId, ...]:
 def _check(
     channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
 ) -> None:
-    """Raises for what may not be sent, if it can still be changed."""
+    """Raises for fields that may not be sent, if they can still be changed."""
     # Targets that stay count, too.
     targets = request.targets or (_stored_targets(before) if before.has_targets else ())
     if not request.content.personalize and any(each.vars for each in targets):
@@ -187,8 +189,7 @@ def _check(
 
 
 def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:
-    """The names of the fields of a send that get another value, without their values: `data` may
-    be about a person."""
+    """The names of the changed fields, without values, because `data` may be about a person."""
     was, new = before.content, request.content
     names = {name for name in CONTENT_FIELDS if getattr(new, name) != getattr(was, name)}
     if list(new.data) != list(was.data):  # in the sender's order, which devices get
@@ -198,7 +199,7 @@ def _changed(before: Notification, request: SendRequest, values: Mapping[str, An
 
 
 def _values(before: Notification, request: SendRequest) -> dict[str, Any]:
-    """Of the columns that an edit writes, but for the deadline."""
+    """The values of the columns that an edit writes, without the deadline."""
     own = Notification.values_of(request.content) | {"expires_at": request.expires_at}
     return own | _schedule(request) if before.status == NotificationStatus.PENDING else own
 

@@ -101,7 +101,7 @@ class IdempotencyKeyInFlight(Conflict):
 
 
 class NotRunning(Conflict):
-    """The notification is in no state in which it can be paused or stopped."""
+    """The notification cannot be paused or stopped in its state."""
 
     code = "not_running"
     title = "Not running"
@@ -118,7 +118,7 @@ class NotEditable(Conflict):
 
 
 class NotCombinable(Invalid):
-    """Fields that cannot go together, or not with what the notification is."""
+    """Fields that cannot be combined, or do not fit the notification."""
 
     code = "not_combinable"
     title = "Not combinable"
@@ -128,7 +128,7 @@ class NotCombinable(Invalid):
 
 
 class StillSending(Conflict):
-    """Workers are ending the calls that they had begun when the notification was paused."""
+    """Workers are still ending calls that they began before the pause."""
 
     code = "still_sending"
     title = "Still sending"

@@ -1,8 +1,7 @@
-"""Records the events that devices report: received, clicked, dismissed. The only writer of them.
+"""The only writer of the events that devices report: received, clicked, dismissed.
 
-An event counts once for each recipient, even if it is repeated or reported concurrently: the counts
-add only what the UPDATE of the delivery row changed. Locks are taken in the order of
-docs/architecture.md.
+An event counts once for each recipient, even if it is repeated or reported concurrently, because
+only changes of the delivery row are counted. Locks are taken in the order of docs/architecture.md.
 """
 
 import re
@@ -48,13 +47,13 @@ class Event(NamedTuple):
 
 
 def read_events(given: Iterable[tuple[str, str, str]]) -> list[Event]:
-    """Events of each (token, kind, action) whose token is valid. Reads no database."""
+    """The events of each (token, kind, action) whose token is valid. Does not use the database."""
     read = [(read_token(token), kind, action) for token, kind, action in given]
     return [Event(*ids, kind, action) for ids, kind, action in read if ids is not None]
 
 
 def holds_valid_token(body: bytes) -> bool:
-    """Whether a valid token stands in the body, which need not be JSON.
+    """Whether the body contains a valid token. The body need not be JSON.
 
     The cost is bounded for any body. A token that is written with JSON escapes is not found.
     """
@@ -63,13 +62,13 @@ def holds_valid_token(body: bytes) -> bool:
 
 
 def events_record(events: Sequence[Event]) -> None:
-    """Counts the events that are new, in one transaction. Safe to repeat.
+    """Counts new events, in one transaction. Safe to repeat.
 
     A click or a dismissal implies that the notification was received. A click of an action that the
-    notification does not have is a click without one. Nothing changes for a
-    notification that started over TOKEN_DAYS ago, for a deleted subscription, or for a deleted
-    delivery. The delivery may have any status, because a device can report before the outcome is
-    recorded, and after a call whose answer was lost.
+    notification does not have counts as a click without action. Nothing changes for a notification
+    that started over TOKEN_DAYS ago, for a deleted subscription, or for a deleted delivery. The
+    delivery may have any status, because a device can report before the outcome is recorded, and
+    after a call whose answer was lost.
 
     Outside of a transaction, concurrent calls of a process share one transaction.
     """
@@ -80,9 +79,8 @@ def events_record(events: Sequence[Event]) -> None:
 
 
 def click_follow(clicks: Sequence[Event], *, is_counted: bool) -> str:
-    """The url that the clicked notification opens on the device; records the click if `is_counted`.
-
-    Raises NotFound if there is no click, or if the notification has no url.
+    """Returns the url that the clicked notification opens on the device. Records the click if
+    `is_counted`. Raises NotFound if there is no click, or if the notification has no url.
     """
     url = _url(clicks[0]) if clicks else ""
     if not url:
@@ -93,14 +91,14 @@ def click_follow(clicks: Sequence[Event], *, is_counted: bool) -> str:
 
 
 def _url(click: Event) -> str:
-    """Most notifications open the same on every device."""
+    """The url of the click. Most notifications have the same url on every device."""
     url, is_same = selectors.notification_url(click.notification_id)
     return url if is_same else _own_url(click)
 
 
 def _own_url(click: Event) -> str:
-    """What the message opens on the device, with the device's values as they are now. Of a deleted
-    device, what the common texts open."""
+    """The url of the device's message, with the current values of the device. For a deleted device,
+    the url of the common texts."""
     notification = Notification.objects.get(pk=click.notification_id)
     device = Subscription.objects.filter(pk=click.subscription_id).select_related("person").first()
     values = stored_values(notification, click.subscription_id, device)
@@ -125,7 +123,7 @@ _record_in_group = GroupCommit(_record)
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[object]]:
-    """One entry for each delivery, with all of its events."""
+    """One entry for each delivery, with all its events."""
     reported: defaultdict[tuple[UUID, UUID], set[str]] = defaultdict(set)
     actions: dict[tuple[UUID, UUID], str] = {}
     for event in events:
@@ -143,14 +141,13 @@ def _columns(events: Sequence[Event]) -> dict[str, list[object]]:
 
 
 # Raw, because the ORM has neither statements that chain UPDATEs nor unnest over parallel arrays.
-
-# For a delivery that is joined or selected beside `reported`: whether an event is new.
+# Whether an event is new, for a delivery in a statement with `reported`.
 _IS_NEWS = """(received_at IS NULL OR (reported.clicked AND clicked_at IS NULL)
            OR (reported.dismissed AND dismissed_at IS NULL))"""
 
 # A single delivery is locked while no other lock is held. Before several deliveries, their batches
-# are locked, because all code that locks several deliveries holds their batch: so the order of the
-# deliveries does not matter. Events that are not new lock nothing, so replays delay no worker.
+# are locked, as in all code that locks several deliveries, so the order of deliveries does not
+# matter. Events that are not new lock nothing, so repeated events delay no worker.
 _REPORTED: Final = """unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[],
               %(clicked)s::boolean[], %(dismissed)s::boolean[], %(actions)s::text[])
     AS reported (notification_id, subscription_id, clicked, dismissed, action)"""
@@ -165,10 +162,10 @@ ORDER BY id
 FOR NO KEY UPDATE
 """  # noqa: S608 - a constant
 
-# One statement, so that no lock is held over a round trip. Each part reads what the part before
-# returns, which keeps the order of locks. Deliveries are locked before they are examined, so an
-# event is new or not by the row as the last writer left it. Nobody waits for a notification's
-# hours, because its lock is held.
+# One statement, so that no lock is held during a round trip. Each part reads what the previous part
+# returns, which keeps the order of locks. Deliveries are locked before they are read, so the row is
+# as the last writer left it. No transaction waits for a notification's hours, because this one
+# holds the lock of the notification.
 #
 # If no click is new, the commit does not wait for the disk, because hundreds of thousands of
 # devices report at once. A crash of the server can lose the last events, rows and counts together.

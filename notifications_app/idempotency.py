@@ -1,4 +1,4 @@
-"""Keeps one answer for each Idempotency-Key of a channel, for 24 hours."""
+"""Stores one answer for each Idempotency-Key of a channel, for 24 hours."""
 
 import json
 import re
@@ -32,9 +32,10 @@ def checked_key(key: str) -> str:
 
 
 def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answer]) -> Answer:
-    """The answer that the key got in the last 24 hours, else the answer of `act`, which is stored.
+    """Returns the answer that the key got in the last 24 hours. If there is none, calls `act`, and
+    stores and returns its answer.
 
-    Call it in the transaction that `act` writes in, with a checked key. `body` is the request's
+    Call it with a checked key, in the transaction in which `act` writes. `body` is the request's
     parsed JSON. An error of `act` is not stored. Raises IdempotencyKeyInFlight,
     IdempotencyKeyReused.
     """
@@ -54,7 +55,7 @@ def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answ
 
 
 def once(*, channel_id: UUID, key: str | None, body: Any, act: Callable[[], Answer]) -> Answer:
-    """As `answer_once`, in a transaction of its own. Without a key, the answer of `act`."""
+    """As `answer_once`, in its own transaction. Without a key, calls `act`."""
     if key is None:
         return act()
     with transaction.atomic():
@@ -71,7 +72,7 @@ def idempotency_purge(limit: int) -> int:
 
 
 def _lock(channel_id: UUID, key: str) -> None:
-    # A try-lock, so that a second request is refused at once and holds no thread meanwhile.
+    # A try-lock, so that a second request is refused at once and occupies no thread.
     if not sql.try_lock(f"idempotency {channel_id} {key}"):
         raise IdempotencyKeyInFlight
 

@@ -1,6 +1,6 @@
 """Checks whether an address answers with an image that devices can show.
 
-Anybody who writes a notification chooses the address, so the request goes through the guard of
+Users who write a notification choose the address, so the request goes through the guard of
 `pushsvc.common.egress`: https on port 443 of a public address, no redirect, a short time, and only
 the beginning of the answer.
 """
@@ -38,7 +38,7 @@ _UNESCAPED: Final = "/%:@!$&'()*+,;=~?"
 _HEADERS: Final = {"Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 _NOT_HTTPS: Final = "The address must begin with https://. Devices load no other images."
-# The same for a name that nobody has, so that nobody learns which private names there are.
+# The same for a name that does not exist, so that the answer does not reveal private names.
 _NOT_PUBLIC: Final = (
     "The address is not public: devices on the internet cannot reach it. Check the spelling."
 )
@@ -51,14 +51,14 @@ _OTHER: Final = "This is not an image that devices show. They show PNG, JPEG, GI
 
 @dataclass(frozen=True, slots=True)
 class ImageCheck:
-    """`fault` says why devices would show no image; "" if they would. `found`: what is there."""
+    """`fault`: why devices would show no image; "" if they would. `found`: what was found."""
 
     fault: str = ""
     found: str = ""
 
 
 def image_check(url: str, make_client: MakeClient | None = None) -> ImageCheck:
-    """Asks the address, for SECONDS at most. Safe to repeat. Raises nothing."""
+    """Requests the address; takes SECONDS at most. Safe to repeat. Never raises."""
     if not url.startswith("https://"):
         return ImageCheck(_NOT_HTTPS)
     try:
@@ -75,7 +75,7 @@ def image_check(url: str, make_client: MakeClient | None = None) -> ImageCheck:
 
 
 def _encoded(url: str) -> str:
-    """As browsers send it: other letters than ASCII's are escaped, and the fragment is left out."""
+    """The URL as browsers send it: non-ASCII letters are escaped, and the fragment is removed."""
     parts = urlsplit(url)
     path, query = quote(parts.path, _UNESCAPED), quote(parts.query, _UNESCAPED)
     return parts._replace(path=path, query=query, fragment="").geturl()
@@ -110,7 +110,7 @@ def _judged(answer: Response) -> ImageCheck:
     if 300 <= answer.status < 400:
         return ImageCheck(_MOVED)
     if answer.status != 200:
-        return ImageCheck(f"The server answers {answer.status} in place of an image.")
+        return ImageCheck(f"The server answers {answer.status} instead of an image.")
     kind = _kind(answer.body)
     if not kind:
         return ImageCheck(_OTHER)
@@ -123,7 +123,8 @@ def _judged(answer: Response) -> ImageCheck:
 
 
 def _kind(beginning: bytes) -> str:
-    """By the first bytes, as browsers judge it; "" for what is no image. RIFF holds sound, too."""
+    """The kind of image by its first bytes, as browsers decide it; "" if it is not an image. RIFF
+    may also contain sound."""
     kind = next((name for name, first in _BEGINNINGS.items() if beginning.startswith(first)), "")
     return "" if kind == "WebP" and beginning[8:12] != b"WEBP" else kind
 

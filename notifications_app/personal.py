@@ -1,4 +1,4 @@
-"""The content of a notification that each recipient gets with values of their own. Pure."""
+"""Personal content, in which each recipient gets its own values. Pure functions."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,17 +27,17 @@ _LONGEST: Final = {"title": MAX_TITLE, "body": MAX_BODY}
 
 _TEXTS: Final = ("title", "body")
 _LINKS: Final = ("url", "icon", "image")
-# The objects that hold texts for a platform, and their texts beside those of all platforms.
+# The objects with a platform's own fields, and their texts that other platforms do not have.
 _PLATFORMS: Final[Mapping[str, Sequence[str]]] = {"web": (), "android": (), "ios": ("subtitle",)}
 _HOST: Final = re.compile(r"https?://[^/?#\\]+/", re.IGNORECASE)
 
-# By name: what makes the text of values.
+# By name: the function that makes the text from values.
 _Fills: TypeAlias = Mapping[str, Callable[[Values], str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A text of a send in which placeholders may stand. `attr`: its path, as in faults."""
+    """A text of a send that may contain placeholders. `attr`: its path, as in faults."""
 
     attr: str
     text: str
@@ -45,7 +45,7 @@ class Place:
 
 
 def places(content: Content) -> Iterator[Place]:
-    """All that have two opening braces, or a tag of Liquid. The others stay as they are."""
+    """The texts with two opening braces or a tag of Liquid. Other texts stay as they are."""
     return (each for each in _places(content) if "{{" in each.text or "{%" in each.text)
 
 
@@ -84,7 +84,7 @@ def _given_places(
 
 
 def template_of(place: Place) -> Template:
-    """Raises NotATemplate, also for a link whose host a value could change."""
+    """Parses the text. Raises NotATemplate, also for a link whose host a value could change."""
     template = parsed(place.text)
     if place.is_link and template.placeholders:
         begin = template.parts[0]
@@ -105,7 +105,7 @@ def values_of(
     language: str = "",
     timezone: str = "",
 ) -> Values:
-    """What placeholders stand for, of one device. What is not known is missing."""
+    """The values of placeholders for one device. Unknown values are missing."""
     return {
         ATTRIBUTES: attributes or {},
         VARS: sent_vars or {},
@@ -120,7 +120,7 @@ def values_of(
 
 
 class PersonalContent:
-    """A content as one platform and language has it, with placeholders. Made once for all of its
+    """The content for one platform and language, with placeholders parsed once for all
     recipients."""
 
     def __init__(self, content: Content) -> None:
@@ -133,13 +133,13 @@ class PersonalContent:
         self._ios = _fills([subtitle])
         holds_texts = bool(self._data or self._has_actions or self._ios)
         self.is_same_for_all = not (self._texts or holds_texts)
-        # Whether values can make it too long for any push service. Title and body are cut.
+        # Whether values can make the content too long for push services. Title and body are cut.
         self.can_be_long = holds_texts or not self._texts.keys() <= _LONGEST.keys()
         every = _placeholders([*_common_places(content), subtitle])
         self._required = [each for each in every if each.default is None]
 
     def missing(self, values: Values) -> list[str]:
-        """The placeholders that have neither a value nor a default, as they are written."""
+        """The placeholders without a value and without a default, as they are written."""
         return [each.path for each in self._required if each.is_missing(values)]
 
     def filled(self, values: Values) -> Content:
@@ -147,8 +147,8 @@ class PersonalContent:
         return self.content.with_texts(self.own(values))
 
     def own(self, values: Values) -> dict[str, Any]:
-        """The fields that have placeholders, with these values. A title and a body that became long
-        are cut."""
+        """The fields with placeholders, filled with these values. A title and a body that are too
+        long are cut."""
         changed: dict[str, Any] = _filled(self._texts, values)
         for name, most in _LONGEST.items():
             if name in changed and len(changed[name]) > most:
@@ -165,8 +165,8 @@ class PersonalContent:
         return changed
 
     def empty_text(self, own: Mapping[str, Any]) -> str:
-        """Which text values left empty, if it is the body, or the title of a content without a
-        body; else ""."""
+        """`body` or `title` if values left the body empty, or the title of a content without a
+        body; otherwise ""."""
         name = "body" if "body" in own or self.content.body.strip() else "title"
         return "" if own.get(name, "filled").strip() else name
 
@@ -190,8 +190,8 @@ def _filled(fills: _Fills, values: Values) -> dict[str, str]:
 
 
 def values_asked(content: Content) -> frozenset[str]:
-    """What the texts of all platforms and languages ask of a device: `attributes`, `vars`, or names
-    of the device's own. Nothing if the content is not personal."""
+    """The values that the texts of all platforms and languages need: `attributes`, `vars`, and
+    names of a device's own values. Empty if the content is not personal."""
     asked = _placeholders(_places(content)) if content.personalize else ()
     return frozenset(each.name if each.scope == DEVICE else each.scope for each in asked)
 

@@ -1,4 +1,4 @@
-"""The fields of a send that give its placeholders values, and the check of texts with some."""
+"""The fields of a send with values for placeholders, and the check of texts with placeholders."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _VAR_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_VAR_NAME - 1}}}",
 
 @extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
 class Link(HttpUrl):
-    """The same, in which placeholders may stand. `check_texts` judges those that have some."""
+    """A URL that may contain placeholders. `check_texts` checks URLs with placeholders."""
 
     @override
     def to_internal_value(self, data: object) -> str:
@@ -61,7 +61,7 @@ class Vars(MapOf):
 
 
 def check_texts(content: Content) -> None:
-    """Judges texts with two opening braces, which are placeholders if the content is personal.
+    """Checks texts with two opening braces, which are placeholders if the content is personal.
     Raises ValidationError."""
     found = list(places(content))
     faults = {

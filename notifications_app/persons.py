@@ -9,7 +9,8 @@ from subscriptions_app.person import person_erase
 
 
 def person_forget(*, channel: Channel, external_id: str) -> int:
-    """Returns how many devices the person had. Raises NotFound, also if it was done before."""
+    """Erases the person. Returns how many devices the person had. Raises NotFound, also if the
+    person was already erased."""
     return person_erase(
         channel=channel,
         external_id=external_id,

@@ -1,7 +1,7 @@
-"""Texts with placeholders, such as "Hi {{ first_name | default: 'there' }}". Pure.
+"""Texts with placeholders, such as "Hi {{ first_name | default: 'there' }}". Pure functions.
 
-The syntax is a strict subset of Liquid's, and the result is Liquid's. There are no tags and no
-logic, so the time that a text takes is bounded by its length and its number of placeholders.
+The syntax is a strict subset of Liquid's, with the same results. There are no tags and no logic, so
+the time for a text is bounded by its length and its number of placeholders.
 """
 
 import math
@@ -16,12 +16,12 @@ MAX_PLACEHOLDERS: Final = 40  # in one text
 MAX_FILTERS: Final = 10  # of one placeholder
 
 Value: TypeAlias = str | int | float
-# What placeholders stand for, by scope and name.
+# The values of placeholders, by scope and name.
 Values: TypeAlias = Mapping[str, Mapping[str, Value]]
-# Functions with their further arguments, in the order in which they are applied.
+# Functions with their other arguments, in the order in which they are applied.
 Filters: TypeAlias = Sequence[tuple[Callable[..., Value], Sequence[Value]]]
 
-# The scopes. A bare name is one of DEVICE_NAMES, or else an attribute.
+# The scopes. A name without scope is one of DEVICE_NAMES, or an attribute.
 ATTRIBUTES: Final = "attributes"
 VARS: Final = "vars"
 DEVICE: Final = "device"
@@ -29,7 +29,7 @@ DEVICE_NAMES: Final = frozenset(
     {"external_id", "language", "timezone", "platform", "notification_id"}
 )
 
-# Liquid's own words, which are no names of values.
+# Liquid's own words, which cannot be names of values.
 _RESERVED: Final = frozenset(
     {
         *("true", "false", "nil", "null", "empty", "blank", "and", "or", "not", "contains", "in"),
@@ -50,12 +50,12 @@ _FILTER: Final = re.compile(
     rf"\|{_BLANKS}(?P<name>{_NAME}){_BLANKS}"
     rf"(?::{_BLANKS}(?:(?P<text>{_STRING})|(?P<number>[0-9]{{1,4}}(?![\w.-]))){_BLANKS})?"
 )
-# Controls, halves of surrogate pairs, and what turns the direction of the text that follows.
+# Control characters, lone surrogates, and characters that change the direction of text.
 _UNWANTED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class NotATemplate(ValueError):
-    """The text is none that can be personalized. `position`: of the character, from 1."""
+    """The text cannot be personalized. `position`: of the character at fault, from 1."""
 
     def __init__(self, position: int, words: str) -> None:
         super().__init__(f"Character {position}: {words}")
@@ -73,7 +73,7 @@ class Placeholder:
     default: str | None = None
 
     def is_missing(self, values: Values) -> bool:
-        """Whether there is neither a value nor a default."""
+        """Whether the placeholder has neither a value nor a default."""
         return self.default is None and self._value(values) == ""
 
     def text(self, values: Values) -> str:
@@ -91,7 +91,7 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text as its parts, in their order."""
+    """A parsed text: its parts in order."""
 
     parts: Sequence[str | Placeholder]
 
@@ -105,7 +105,8 @@ class Template:
         )
 
     def link(self, values: Values) -> str:
-        """Values are percent-encoded. Dots alone are left out: they would lead to another path."""
+        """The text as a URL, with percent-encoded values. A value of only dots is omitted, because
+        it would change the path."""
         return "".join(
             [part if isinstance(part, str) else _encoded(part.text(values)) for part in self.parts]
         )
@@ -113,7 +114,7 @@ class Template:
 
 @lru_cache(maxsize=256)
 def parsed(text: str) -> Template:
-    """Raises NotATemplate."""
+    """Parses a text. Raises NotATemplate."""
     parts: list[str | Placeholder] = []
     at = count = 0
     while (opening := text.find("{{", at)) >= 0:
@@ -139,7 +140,7 @@ def _literal(text: str, begin: int, end: int) -> str:
 
 
 def _part(text: str, begin: int, end: int) -> str | Placeholder:
-    """Of what is between two pairs of braces. A text in quotes needs no recipient."""
+    """The part for the text between two pairs of braces. A text in quotes needs no recipient."""
     head = _HEAD.match(text, begin, end)
     if head is None:
         raise NotATemplate(begin + 1, f"there must be a name or a text in quotes. {_NAMES}")
@@ -151,7 +152,7 @@ def _part(text: str, begin: int, end: int) -> str | Placeholder:
 
 
 def _place(head: re.Match[str]) -> tuple[str, str]:
-    """Scope and name."""
+    """The scope and the name of a placeholder."""
     if head["quoted"]:
         return head["scope"], head["quoted"][1:-1]
     name = head["member"] or head["bare"]
@@ -178,7 +179,7 @@ def _filters(text: str, at: int, end: int) -> Filters:
 
 
 def _filter(found: re.Match[str]) -> tuple[Callable[..., Value], Sequence[Value]]:
-    """The function and its arguments."""
+    """The function of a filter and its arguments."""
     name, at = found["name"], found.start("name") + 1
     if name not in _FILTERS:
         raise NotATemplate(at, f"there is no filter `{name}`. Filters: {', '.join(_FILTERS)}.")
@@ -203,7 +204,7 @@ def _applied(value: Value, filters: Filters) -> str:
 
 
 def _shortest(number: float) -> Value:
-    """5, not 5.0."""
+    """Writes a whole number as 5, not 5.0."""
     return int(number) if number.is_integer() and abs(number) < 1e16 else number
 
 
@@ -228,13 +229,13 @@ def _capitalize(value: Value) -> Value:
 
 
 def _truncate(value: Value, length: int) -> Value:
-    """As python-liquid: a text of exactly this length is cut, too."""
+    """Cuts a text. As in python-liquid, a text of exactly this length is cut, too."""
     text = str(value)
     return text if len(text) < length else f"{text[: length - 3]}..."
 
 
 def _round(value: Value, digits: int = 0) -> Value:
-    """What is no number is 0."""
+    """Rounds a number. Any other value counts as 0."""
     number = _number(value)
     if digits:
         return round(number, digits)
@@ -253,7 +254,7 @@ def _number(value: Value) -> int | float:
 
 
 _NAMES: Final = 'Write `name`, `attributes.name`, `attributes["any name"]` or `vars.name`.'
-# By name: the function, the kinds of its argument, and whether it needs one.
+# By name: the function, the kinds of its argument, and whether the argument is required.
 _FILTERS: Final[Mapping[str, tuple[Callable[..., Value], Sequence[str], bool]]] = {
     "default": (_default, ("text", "number"), True),
     "upcase": (_upcase, (), False),

@@ -1,7 +1,8 @@
-"""Statements on notifications, plans, batches and deliveries, by name.
+"""Named statements on notifications, plans, batches and deliveries.
 
 Each is one conditional statement. An update returns how many rows it changed, so its caller
-knows whether the rows were still as expected. SQL that the ORM cannot say stands beside its caller.
+knows whether the rows were still as expected. SQL that the ORM cannot write is in the modules that
+use it.
 """
 
 from collections import defaultdict
@@ -46,7 +47,7 @@ _LONGEST_BREAK = 5  # as a power of two seconds
 
 
 class BatchLease(Protocol):
-    """A claim of a batch. It is over once the batch has another attempt."""
+    """A lease of a batch. It is over when the batch has another attempt."""
 
     @property
     def batch_id(self) -> int: ...
@@ -56,7 +57,7 @@ class BatchLease(Protocol):
 
 
 class PlanClaim(Protocol):
-    """The same of a plan."""
+    """A lease of a plan. It is over when the plan has another attempt."""
 
     @property
     def plan_id(self) -> int: ...
@@ -69,20 +70,21 @@ class StateQuerySet(QuerySet[Row]):
     """Rows that have a state."""
 
     def become(self, state: State, **values: Any) -> int:
-        """Changes the state of those rows that may become `state`, together with other columns."""
+        """Changes the state of rows that may become `state`, and other columns. Returns how
+        many."""
         return self.filter(status__in=previous_states(state)).update(status=state, **values)
 
     def all_locked(self) -> Self:
-        """The rows, locked in the order of their keys until the transaction ends, as every writer
-        locks them. Inserts that refer to a row need not wait."""
+        """Selects the rows and locks them in the order of their keys, as all writers do. Inserts
+        that refer to a row need not wait."""
         return self.order_by("pk").select_for_update(no_key=True, of=("self",))
 
     def lock_all(self) -> list[Any]:
-        """Locks the rows in this way; returns their keys."""
+        """Locks the rows as `all_locked` does; returns their keys."""
         return [row.pk for row in self.all_locked().only("pk")]
 
     def locked(self) -> Row | None:
-        """The only row, locked in the same way; None if there is none."""
+        """Locks and returns the only row; None if there is none."""
         return next(iter(self.all_locked()), None)
 
 
@@ -93,7 +95,7 @@ class NotificationQuerySet(StateQuerySet[Row]):
         )
 
     def due_within(self, ahead: timedelta) -> Self:
-        """Those that are not due yet, and will be by then."""
+        """Notifications that are not due yet, but will be within `ahead`."""
         coming = Q(scheduled_at__gt=Now(), scheduled_at__lte=Now() + ahead)
         return self.filter(coming, status=NotificationStatus.PENDING, paused_at__isnull=True)
 
@@ -101,7 +103,8 @@ class NotificationQuerySet(StateQuerySet[Row]):
         return self.filter(status=NotificationStatus.PROCESSING, paused_at__lt=Now() - age)
 
     def complete(self, *, plans: QuerySet[Any], batches: QuerySet[Any]) -> Self:
-        """Those in `processing` of which no plan is still planning and every batch is done."""
+        """Notifications in `processing` without a plan in `planning` and without unfinished
+        batches."""
         own_plans = plans.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
         own_batches = batches.filter(notification=OuterRef("pk")).exclude(status=BatchStatus.DONE)
         return self.filter(
@@ -111,12 +114,12 @@ class NotificationQuerySet(StateQuerySet[Row]):
 
 class PlanQuerySet(StateQuerySet[Row]):
     def leased_by(self, *leases: PlanClaim) -> Self:
-        """The plans that are still being planned and whose lease is the newest."""
+        """Plans in `planning` whose newest lease is one of these."""
         held = _with_attempt((lease.plan_id, lease.attempt) for lease in leases)
         return self.filter(held, status=PlanStatus.PLANNING)
 
     def plannable(self) -> Self:
-        """Those with windows left that no planner holds."""
+        """Plans with windows left and without a lease."""
         unleased = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
         return self.unhalted().filter(unleased, status=PlanStatus.PLANNING, due_at__lte=Now())
 
@@ -125,24 +128,25 @@ class PlanQuerySet(StateQuerySet[Row]):
         return self.filter(halted_at__isnull=True)
 
     def with_deadline(self) -> Self:
-        """Each has `call_until`, after which no call may begin."""
+        """Adds `call_until`, after which no call may begin."""
         ttl_ends_at = Coalesce("deadline_at", "notification__deadline_at")
         return self.annotate(call_until=Least(ttl_ends_at, "notification__expires_at"))
 
     def out_of_time(self) -> Self:
-        """Those with recipients that are past their deadline or stopped. A paused one has time."""
+        """Unfinished plans with recipients that are past their deadline or stopped, but not those
+        of paused notifications."""
         open_ = self.with_deadline().exclude(status=PlanStatus.DONE).filter(recipient_count__gt=0)
         is_over = Q(call_until__lt=Now()) | Q(notification__stopped_at__isnull=False)
         return open_.filter(is_over, notification__paused_at__isnull=True)
 
     def hand_back(self) -> int:
-        """Ends the lease. A plan of which no window was written is as new as it was, or newer ones
-        would be planned before it."""
+        """Ends the leases. Plans of which no window was written stay new. Otherwise newer plans
+        would be planned before them."""
         sliced_at = Case(When(cursor__isnull=True, then=None), default="sliced_at")
         return self.update(lease_until=None, sliced_at=sliced_at)
 
     def hand_back_failed(self, *, wait: timedelta) -> int:
-        """Ends the lease of a plan that failed. It may be claimed again after `wait`. Without one
+        """Ends the leases of failed plans, which may be claimed again after `wait`. Without a wait
         `due_at` stays, because reports of late batches read it."""
         due = {"due_at": Now() + wait} if wait else {}
         return self.update(lease_until=None, **due)
@@ -153,7 +157,7 @@ class BatchQuerySet(StateQuerySet[Row]):
         return self.filter(status=BatchStatus.LEASED)
 
     def leased_by(self, *leases: BatchLease) -> Self:
-        """The batches whose lease is the newest and has not ended."""
+        """Leased batches whose newest lease is one of these."""
         held = _with_attempt((lease.batch_id, lease.attempt) for lease in leases)
         return self.leased().filter(held)
 
@@ -162,14 +166,14 @@ class BatchQuerySet(StateQuerySet[Row]):
         return self.filter(plan__halted_at__isnull=True)
 
     def idle(self) -> Self:
-        """Those that wait and that no worker holds."""
+        """Waiting batches without a lease."""
         return self.filter(status__in=IDLE)
 
     def parked(self) -> Self:
         return self.filter(status=BatchStatus.PARKED)
 
     def prolong_parking(self) -> int:
-        """The time of a pause that ends now does not count as parked."""
+        """Moves `parked_at` by the duration of a pause that ends now. Returns how many."""
         parked = self.parked().filter(plan__halted_at__isnull=False)
         begun = Greatest(
             "parked_at", Subquery(parked.filter(pk=OuterRef("pk")).values("plan__halted_at"))
@@ -180,8 +184,8 @@ class BatchQuerySet(StateQuerySet[Row]):
         return self.become(BatchStatus.PARKED, lease_until=None, parked_at=Now())
 
     def hand_back(self, waiting: QuerySet[Any], *, finished_pass: bool, wait: timedelta) -> int:
-        """Ends the lease. The batch is due when the first of its `waiting` deliveries is, but not
-        before `wait` is over. A finished pass sets the lease losses back to zero."""
+        """Ends the leases. Each batch is due when the first of its `waiting` deliveries is, but not
+        before `wait` is over. A finished pass resets the lease losses to zero."""
         own = waiting.filter(batch_id=OuterRef("pk")).order_by().values("batch_id")
         first_due = Subquery(own.values(first=Min(Coalesce("due_at", Now()))))
         return self.become(
@@ -192,8 +196,9 @@ class BatchQuerySet(StateQuerySet[Row]):
         )
 
     def hand_back_failed(self, *, careful: bool) -> int:
-        """Ends the lease after a pass that broke, which counts as a lease loss. The batch waits
-        1 s, twice as long after each further loss, at most 32 s. `careful`: the next pass is."""
+        """Ends the leases after a broken pass, which counts as a lease loss. The batches wait 1 s,
+        twice as long after each further loss, at most 32 s. `careful`: the next pass calls
+        recipients one by one."""
         return self.become(
             BatchStatus.READY,
             lease_until=None,
@@ -202,8 +207,8 @@ class BatchQuerySet(StateQuerySet[Row]):
         )
 
     def postpone_bounces(self) -> int:
-        """The same for an idle batch of which the database refuses to bounce rows. It is not to be
-        bounced again before."""
+        """Postpones bounces of an idle batch with rows that the database refuses to change, by the
+        same wait. Counts as a lease loss, after which recipients are called one by one."""
         return self.update(
             lease_losses=_one_more_loss(careful=True),
             due_at=_after_a_break(),
@@ -224,7 +229,7 @@ class DeliveryQuerySet(StateQuerySet[Row]):
         return self.become(DeliveryStatus.BOUNCED, code=code, due_at=None, finished_at=Now())
 
     def begin_alone(self, batch: QuerySet[Any]) -> int:
-        """Notes a solo attempt, if there is still such a batch."""
+        """Counts a solo attempt, if `batch` still selects a batch."""
         return self.filter(Exists(batch)).update(solo_attempts=F("solo_attempts") + 1)
 
 
@@ -234,7 +239,7 @@ class IdempotencyRecordQuerySet(QuerySet[Row]):
 
 
 def _with_attempt(leases: Iterable[tuple[int, int]]) -> Q:
-    """Rows with these ids, each with its attempt. Most have the same attempt."""
+    """Matches rows with these ids and attempts. Grouped, because most have the same attempt."""
     ids_by_attempt = defaultdict(list)
     for pk, attempt in leases:
         ids_by_attempt[attempt].append(pk)

@@ -1,5 +1,4 @@
-"""Retention: deletes old rows, and merges hourly rows, in small steps, so that nothing waits for a
-long transaction."""
+"""Deletes old rows and merges hourly rows, in small steps to avoid long transactions."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -26,8 +25,8 @@ _MOST_NEARLY_FULL = 10
 
 
 def purge() -> None:
-    """Deletes what is past its retention and merges the shares of hourly rows: in a run at most
-    100,000 rows of a kind."""
+    """Deletes rows that are past their retention, and merges the shares of hourly rows. At most
+    100,000 rows of a kind in a run."""
     purged = {
         "deliveries": _in_steps(_purge_deliveries),
         "targets": _in_steps(_purge_targets),
@@ -43,7 +42,8 @@ def purge() -> None:
 
 
 def warn_of_full_channels() -> None:
-    """Once in a run and not for each refused subscription, or anyone could fill the log."""
+    """Warns of channels that are nearly full. Once per run and not for each refused subscription,
+    because anyone could fill the log."""
     for channel in nearly_full_channels(Channel.objects.all(), limit=_MOST_NEARLY_FULL):
         logger.warning(
             "subscriptions.scarce",
@@ -61,9 +61,10 @@ def _purge_deliveries() -> int:
 
 
 def _purge_targets() -> int:
-    """The same for targets, which a notification without recipients has too."""
+    """Deletes old targets. Separate from deliveries, because a notification may have targets but no
+    recipients."""
     age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
-    # Ids sort by time, so what may be old enough is one range of the primary key.
+    # Ids sort by time, so rows that may be old enough are one range of the primary key.
     oldest = uuid7_at(sql.now() - age)
     return sql.execute(_PURGE_TARGETS, {"age": age, "before": oldest, "limit": _STEP})
 
@@ -78,7 +79,7 @@ def _in_steps(step: Callable[[], int]) -> int:
     return total
 
 
-# In SQL, because the ORM does not delete what a join finds, nor a limited number of rows.
+# In SQL, because a DELETE of the ORM has neither joins nor a limit.
 _PURGE_TARGETS = """
 WITH old AS (
   SELECT target.notification_id, target.position FROM notifications_app_target target

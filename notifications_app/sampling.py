@@ -1,4 +1,4 @@
-"""What a personal send would be for some devices of its audience."""
+"""Samples devices of an audience to measure and preview a personal send."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,8 +21,8 @@ SAMPLED: Final = 20  # devices of each platform
 def largest_payload(
     channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform
 ) -> int | None:
-    """Bytes of the largest message among those of SAMPLED devices; None if there is no device.
-    `rule`: of an audience without targets; None is the whole channel."""
+    """The largest message in bytes among those of SAMPLED devices; None without devices. `rule`: of
+    an audience without targets; None means the whole channel."""
     messages = Messages(ANY_ID, request.content, platform, expires_at=0.0)
     sizes = [
         payload_size(platform, messages.filled(spoken_by(each), sampled_values(request, each)))
@@ -34,13 +34,13 @@ def largest_payload(
 def sampled_devices(
     channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform, *, limit: int
 ) -> list[Subscription]:
-    """Some of those that the send would reach, with their persons."""
+    """Some devices that the send would reach, with their persons."""
     ids = _sampled(channel_id, request, rule, platform, limit)
     return list(Subscription.objects.filter(id__in=ids).select_related("person").order_by("-id"))
 
 
 def sampled_values(request: SendRequest, device: Subscription) -> Values:
-    """What the placeholders of the send would stand for."""
+    """The values of the send's placeholders for the device."""
     sent_vars = _sent_vars(request, device)
     return device_values(device, notification_id=ANY_ID, sent_vars=sent_vars)
 
@@ -60,7 +60,8 @@ def named_by(targets: Sequence[TargetId]) -> Named:
 
 
 def _sent_vars(request: SendRequest, device: Subscription) -> dict[str, Any]:
-    """With the values of the targets that name the device, those of the subscription above."""
+    """The `vars` of the send with those of the targets that name the device. Values of the
+    subscription override those of the person."""
     person = device.person.external_id if device.person else None
     sent_vars = dict(request.content.vars)
     for own in ((person, None), (None, device.id)):

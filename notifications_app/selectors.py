@@ -28,7 +28,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.models import Person, Subscription
 
-# What is counted of a notification, by the names of its columns.
+# The columns with a notification's counts.
 COUNTS: Final = (
     "recipient_count",
     "delivered_count",
@@ -40,7 +40,7 @@ COUNTS: Final = (
 
 
 def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification:
-    """Raises NotFound, also for a notification of another channel."""
+    """Returns the notification. Raises NotFound, also for a notification of another channel."""
     found = Notification.objects.filter(id=notification_id, channel_id=channel_id).first()
     if found is None:
         raise NotFound("There is no such notification.")
@@ -48,21 +48,21 @@ def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification
 
 
 def notification_page(*, channel_id: UUID, limit: int, offset: int) -> list[Notification]:
-    """Newest first. An offset past the end is an empty page."""
+    """A page of the channel's notifications, newest first. Empty if the offset is past the end."""
     notifications = Notification.objects.filter(channel_id=channel_id).defer("data", "data_names")
     return list(notifications.order_by("-created_at", "-id")[offset : offset + limit])
 
 
 def notification_url(notification_id: UUID) -> tuple[str, bool]:
-    """What a click opens, for a notification of any channel, "" if there is nothing to open; and
-    whether that is the same on every device."""
+    """The url that a click opens, for a notification of any channel, or ""; and whether it is the
+    same on every device."""
     found = Notification.objects.filter(id=notification_id).values_list("url", "extras").first()
     url, extras = found or ("", None)
     return url, not extras
 
 
 def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
-    """Ids of the channels' newest notifications, for `id__in` of a query; None: of all channels.
+    """Ids of the channels' newest notifications, for `id__in` of a query. None: of all channels.
 
     They are an array, because PostgreSQL reads an array first and by index. With a plain subquery
     it may choose the other join order and read every notification.
@@ -77,10 +77,10 @@ def newest_ids(channel_ids: Sequence[UUID] | None, *, limit: int) -> RawSQL:
 def notifications_sent_since(
     notifications: QuerySet[Any], since: datetime, *, platform: str = ""
 ) -> QuerySet[Any]:
-    """The notifications that were being sent at some time since then. `since` begins a minute.
+    """Notifications that were being sent at some time after `since`, which must begin a minute.
 
-    Each has `delivered_since` and `bounced_since`: how many of its recipients ended so since then,
-    on one platform or on all.
+    Adds `delivered_since` and `bounced_since`: how many recipients were delivered or bounced since
+    then, on one platform or on all ("").
     """
     minutes = _minutes(since, platform)
     is_running = Q(status=NotificationStatus.PROCESSING)
@@ -95,8 +95,8 @@ def notifications_sent_since(
 def notifications_with_outcome(
     notifications: QuerySet[Any], *, outcome: str, since: datetime | None, platform: str
 ) -> QuerySet[Any]:
-    """The notifications with a recipient that was `delivered` or `bounced`, since then or ever, on
-    one platform or on any ("")."""
+    """Notifications with a recipient that was `delivered` or `bounced`, after `since` or at any
+    time (None), on one platform or on any ("")."""
     minutes = _minutes(since, platform)
     ended = minutes.filter(code="") if outcome == "delivered" else minutes.exclude(code="")
     return notifications.filter(Exists(ended))
@@ -115,7 +115,7 @@ def _sum(minutes: QuerySet[OutcomeMinute]) -> Coalesce:
     return Coalesce(Subquery(sums, output_field=BigIntegerField()), 0)
 
 
-# What a delivery's status is called where people or programs read it.
+# The public names of a delivery's status.
 OUTCOMES: Final = {
     DeliveryStatus.WAITING: "waiting",
     DeliveryStatus.DELIVERED: "delivered",
@@ -124,23 +124,24 @@ OUTCOMES: Final = {
 
 
 def no_longer_named(recipients: Sequence[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-    """Of these notifications, each with a subscription: those whose targets name the subscription
-    neither by itself nor by its person as it is now."""
+    """(notification id, subscription id): those of the pairs in which no target of the notification
+    names the subscription or its current person."""
     notifications, subscriptions = zip(*recipients, strict=True)
     parameters = {"notifications": list(notifications), "subscriptions": list(subscriptions)}
     return {(row[0], row[1]) for row in sql.rows(_NO_LONGER_NAMED, parameters)}
 
 
 class NamedNow(NamedTuple):
-    """How the targets of a notification name a subscription: its person as it is now, or "", and
-    the values of the target. Those of the subscription are above those of the person."""
+    """How the targets of a notification name a subscription: the external id of its current person,
+    or "", and the values. Values of the subscription override those of the person."""
 
     external_id: str
     vars: Mapping[str, Any]
 
 
 def still_named(recipients: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], NamedNow]:
-    """The others of these notifications, each with a subscription."""
+    """(notification id, subscription id): the pairs that `no_longer_named` does not return, with
+    how the targets name the subscription."""
     notifications, subscriptions = zip(*recipients, strict=True)
     parameters = {"notifications": list(notifications), "subscriptions": list(subscriptions)}
     return {
@@ -168,7 +169,8 @@ class SubscriberDelivery(NamedTuple):
 def subscriber_deliveries(
     subscription: Subscription, *, notifications: int
 ) -> list[SubscriberDelivery]:
-    """Newest first, among the channel's last `notifications`; each is one lookup by key."""
+    """The subscription's deliveries among the channel's last `notifications`, newest first. Each is
+    one lookup by key."""
     channel_id, own = subscription.channel_id, [subscription.pk]
     return devices_deliveries(channel_id, own, notifications=notifications)[subscription.pk]
 
@@ -176,7 +178,7 @@ def subscriber_deliveries(
 def devices_deliveries(
     channel_id: UUID, subscription_ids: Sequence[UUID], *, notifications: int
 ) -> dict[UUID, list[SubscriberDelivery]]:
-    """The same of several subscriptions, by their ids."""
+    """The deliveries of several subscriptions, by their ids, as `subscriber_deliveries`."""
     last = notification_page(channel_id=channel_id, limit=notifications, offset=0)
     by_id = {each.pk: each for each in last}
     found = Delivery.objects.filter(
@@ -191,7 +193,8 @@ def devices_deliveries(
 
 
 def person_deliveries(person: Person, *, notifications: int) -> list[SubscriberDelivery]:
-    """Those of all the person's devices, newest first, among the channel's last `notifications`."""
+    """The deliveries of all devices of the person among the channel's last `notifications`, newest
+    first."""
     ids = list(person.devices.values_list("pk", flat=True))
     by_device = devices_deliveries(person.channel_id, ids, notifications=notifications)
     found = [each for deliveries in by_device.values() for each in deliveries]
@@ -199,7 +202,7 @@ def person_deliveries(person: Person, *, notifications: int) -> list[SubscriberD
 
 
 class LogEntry(NamedTuple):
-    """What became of one recipient. `outcome`: one of OUTCOMES."""
+    """The result of one recipient. `outcome`: one of OUTCOMES."""
 
     subscription_id: UUID
     platform: Platform
@@ -227,13 +230,13 @@ _OUTCOME: Final = Case(
 
 
 def segment_user(segment_id: UUID) -> Notification | None:
-    """An unfinished notification that targets the segment."""
+    """An unfinished notification that targets the segment, or None."""
     unfinished = [NotificationStatus.PENDING, NotificationStatus.PROCESSING]
     found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
     return next(iter(found[:1]), None)
 
 
-# Raw, because the ORM cannot ask about pairs.
+# Raw, because the ORM cannot query pairs.
 _NO_LONGER_NAMED = """
 SELECT notification_id, subscription_id
 FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[])
@@ -251,9 +254,9 @@ WHERE NOT EXISTS (
 )
 """
 
-# Raw, because the ORM cannot ask about pairs. One statement, so that the values are those of the
-# person to whom the device belongs in it. Each pair is found once: a notification names a person or
-# a subscription at most once.
+# Raw, because the ORM cannot query pairs. One statement, so that the values belong to the person
+# that the statement sees. Each pair is found once, because a notification names a person or a
+# subscription at most once.
 _STILL_NAMED = """
 SELECT recipient.notification_id, recipient.subscription_id, person.external_id,
   named.vars, target.vars
@@ -272,8 +275,8 @@ WHERE named.notification_id IS NOT NULL OR target.notification_id IS NOT NULL
 """
 
 # Raw, because the ORM has no LATERAL: the newest of each channel are read by index, then the newest
-# of all these are kept. BETWEEN and both orders, because for an equality PostgreSQL may read the
-# primary key instead, and for a channel without notifications it reads it whole.
+# of all these are kept. BETWEEN and both orders, because with an equality PostgreSQL may read the
+# primary key instead, and for a channel without notifications all of it.
 _NEWEST_OF_ALL = """
 SELECT unnest(ARRAY(SELECT id FROM notifications_app_notification ORDER BY id DESC LIMIT %s))
 """

@@ -1,4 +1,4 @@
-"""Judges a send before it is stored: its platforms, audience, category, content and time."""
+"""Checks a send before it is stored: its platforms, audience, category, content and time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
     """The request with all platforms that the channel has enabled, if it names none."""
     if request.target_platforms:
         return request
-    # As the database has them: the channel's row may be a second old.
+    # Read from the database, because the channel's row may be a second old.
     enabled = [name for name, is_on in channel_get(channel.id).platforms.items() if is_on]
     if not enabled:
         raise Invalid([Fault("target_platforms", "empty", "The channel has no platform enabled.")])
@@ -38,7 +38,8 @@ def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
 
 
 def send_check(*, channel: Channel, request: SendRequest) -> None:
-    """Raises for a send that may not be stored. Keeps its segment until the transaction ends."""
+    """Raises for a send that may not be stored. Holds its segment until the transaction ends, so
+    that it cannot be deleted."""
     audience_check(channel=channel, request=request)
     content_check(request)
     expiry_check(request)
@@ -46,7 +47,7 @@ def send_check(*, channel: Channel, request: SendRequest) -> None:
 
 def audience_check(*, channel: Channel, request: SendRequest) -> None:
     """Raises PlatformNotEnabled, CategoryUnknown, CategoryRequired, SegmentNotFound, and
-    NotificationNotFound for one that the rule names. Keeps the segment until the transaction ends.
+    NotificationNotFound for one that the rule names. Holds the segment until the transaction ends.
     """
     channel_check(channel, request)
     segment_id = request.segment_id
@@ -55,7 +56,7 @@ def audience_check(*, channel: Channel, request: SendRequest) -> None:
 
 
 def content_check(request: SendRequest) -> dict[Platform, int]:
-    """Bytes of the message by platform. Raises Invalid, PayloadTooLarge."""
+    """Returns the bytes of the largest message by platform. Raises Invalid, PayloadTooLarge."""
     for platform in request.target_platforms:
         _check_data_names(platform, request.content)
     return {
@@ -100,7 +101,8 @@ def _check_data_names(platform: Platform, content: Content) -> None:
 
 
 def _largest_payload(platform: Platform, content: Content) -> int:
-    """Of all languages, with the default of every placeholder that the send gives no value."""
+    """The largest payload of all languages. Placeholders without a value in the send have their
+    defaults."""
     messages = Messages(ANY_ID, content, platform, expires_at=0.0)
     values = values_of(platform=platform, notification_id=str(ANY_ID), sent_vars=content.vars)
     attrs = {tag: _longest(tag, each) for tag, each in content.translations.items()}
@@ -112,7 +114,7 @@ def _largest_payload(platform: Platform, content: Content) -> int:
 
 
 def _longest(tag: str, translation: Mapping[str, Any]) -> str:
-    """The path of its longest text, which is the first to shorten."""
+    """The path of the translation's longest text, which should be shortened first."""
     name = max(translation, key=lambda each: len(str(translation[each])), default="")
     return f"translations.{tag}.{name}".rstrip(".")
 
@@ -131,5 +133,5 @@ def _checked_size(platform: Platform, message: Message, attr: str) -> int:
 
 
 def payload_size(platform: Platform, message: Message) -> int:
-    """In bytes, with a tracking token."""
+    """The size of the payload in bytes, with a tracking token."""
     return len(TRANSPORTS[platform].payload(message, _ANY_TOKEN))

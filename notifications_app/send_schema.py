@@ -56,12 +56,12 @@ from subscriptions_app.models import MAX_CATEGORY_KEY
 
 MAX_TTL: Final = 28 * 24 * 3600
 DEFAULT_TTL: Final = 3 * 24 * 3600
-MAX_PLATFORMS: Final = 20  # given, with duplicates
+MAX_PLATFORMS: Final = 20  # in a request, with duplicates
 ALL: Final = "all"
 _UNUSED_VALUES: Final = "Values need `personalize`."
 
 
-# A pattern, because generators of Go name the values of an enumeration alike in all of them.
+# A pattern, because generators for Go use the same names for the values of all enumerations.
 @extend_schema_field({"type": "string", "pattern": f"^({'|'.join([*PLATFORM_VALUES, ALL])})$"})
 class TargetPlatform(Choice):
     """A platform, or all that the channel has enabled."""
@@ -197,7 +197,7 @@ class TemplateContent(ContentFields):
 
     @override
     def run_validation(self, data: Any = empty) -> Any:
-        """The fields as they were given, without defaults."""
+        """Returns the fields as they were given, without defaults."""
         checked = {"body": "", **super().run_validation(data)}
         content = Content(**{name: checked[name] for name in CONTENT_FIELDS})
         if content.vars and not content.personalize:
@@ -208,7 +208,7 @@ class TemplateContent(ContentFields):
 
 
 def _platforms(given: list[str]) -> tuple[Platform, ...]:
-    """Empty for all that the channel has enabled."""
+    """The named platforms. Empty means all that the channel has enabled."""
     names = dict.fromkeys(given)
     if ALL not in names:
         return tuple(map(Platform, names))
@@ -218,7 +218,7 @@ def _platforms(given: list[str]) -> tuple[Platform, ...]:
 
 
 def _nullable(choices: Iterable[str]) -> dict[str, Any]:
-    """A pattern, because generators of clients refuse an enumeration that has null."""
+    """A pattern, because generators of clients refuse an enumeration with null."""
     return {"type": "string", "pattern": f"^({'|'.join(choices)})$", "nullable": True}
 
 
@@ -238,7 +238,7 @@ class _Changes(SendFields):
     """For the API's document: what content may be null. The whole that they change is validated."""
 
     body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
-    # Classes of their own, because elsewhere they may not be null.
+    # Separate classes, because elsewhere they may not be null.
     web = WebOrNone(default=dict, help_text="For browsers alone.")
     android = AndroidOrNone(default=dict, help_text="For Android alone.")
     ios = IosOrNone(default=dict, help_text="For iOS alone.")
@@ -286,10 +286,10 @@ def read_send(data: object) -> tuple[SendRequest, bool]:
 
 
 def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:
-    """What `changes` make of the notification, validated as a whole send. Raises DRF's
+    """The notification's send with `changes`, validated as a whole send. Raises DRF's
     ValidationError.
 
-    Of a send to targets the request has the targets of `changes` alone; none means that they stay.
+    For a send to targets, the result has only the targets in `changes`; none means that they stay.
     """
     merged = {**_body_of(notification), **changes}
     kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
@@ -307,7 +307,8 @@ def _request(given: dict[str, Any]) -> SendRequest:
 
 
 def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
-    """Raises NotCombinable for values that nothing uses: people would read the placeholders."""
+    """Raises NotCombinable for values without `personalize`, because people would read the
+    placeholders."""
     if content.personalize:
         return
     if content.vars:
@@ -318,7 +319,7 @@ def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _body_of(notification: Notification) -> dict[str, Any]:
-    """The body of the send that the notification came from, or was edited to, without times."""
+    """The body of a send that would give the same notification, without times."""
     content = {name: getattr(notification.content, name) for name in CONTENT_FIELDS}
     return {
         **{name: value for name, value in content.items() if value not in ("", {}, [])},

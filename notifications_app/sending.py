@@ -1,4 +1,4 @@
-"""A send as a program asks for it: from a template or not, once for each key, or as a dry run."""
+"""Sends over the API: with or without a template, once for each key, or as a dry run."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from notifications_app.templates import names_template, with_template
 
 
 def send(*, channel: Channel, body: Any, idempotency_key: str | None = None) -> Acceptance | DryRun:
-    """Accepts what `body`, parsed JSON, asks for, or says what it would be.
+    """Accepts the send in `body` (parsed JSON), or makes a dry run if the body says so.
 
     With a key, safe to repeat. Raises TemplateNotFound, DRF's ValidationError, and what
     `notification_accept` and `notification_dry_run` raise.
     """
     if names_template(body) and idempotency_key is not None and not body.get("dry_run"):
-        # The key is looked up before the template, which may be deleted since the first answer.
+        # The key is read before the template, which may have been deleted since the first answer.
         return accept_once(
             channel=channel,
             body=body,

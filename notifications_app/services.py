@@ -1,5 +1,5 @@
-"""Accepts, tests, pauses, resumes, stops and cancels notifications; deletes a segment that no
-notification needs."""
+"""Accepts, tests, pauses, resumes, stops and cancels notifications; deletes segments that no
+notification uses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def notification_accept(
     """Stores the notification in a committed transaction; it will be sent.
 
     With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again,
-    whatever the channel has become since. Raises what `send_check`, `with_platforms` and
+    even if the channel was changed since. Raises what `send_check`, `with_platforms` and
     idempotency.answer_once raise.
     """
     if idempotency_key is not None:
@@ -74,9 +74,9 @@ def notification_accept(
 def accept_once(
     *, channel: Channel, body: Any, idempotency_key: str, accept: Callable[[], Acceptance]
 ) -> Acceptance:
-    """The acceptance that the key was answered before, else that of `accept`, which may raise.
+    """Returns the acceptance that the key got before, or calls `accept`.
 
-    Raises what idempotency.answer_once raises.
+    Raises what `accept` and idempotency.answer_once raise.
     """
     answer = idempotency.answer_once(
         channel_id=channel.id,
@@ -88,12 +88,12 @@ def accept_once(
 
 
 def _is_one_statement(request: SendRequest) -> bool:
-    """Whether storing it inserts a row and does nothing else, which needs no transaction."""
+    """Whether storing the send only inserts one row, which needs no transaction."""
     return request.segment_id is None and not request.targets and not audit.is_by_staff()
 
 
 def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> UUID:
-    """Sends the content at once to one subscription and to no other; the notification's id.
+    """Sends the content at once to only this subscription. Returns the notification's id.
 
     It goes through the same pipeline and counts like any other notification. Raises NotFound if
     the channel has no such active subscription, and what `notification_accept` raises.
@@ -129,8 +129,9 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
 def notification_pause(*, channel_id: UUID, notification_id: UUID) -> Notification:
     """Pauses a notification that is pending or processing, and returns it. Safe to repeat.
 
-    A pending one does not start. Of one that is processing nobody else becomes a recipient, and no
-    call begins later than ten seconds after this returns. Raises NotFound, NotRunning.
+    A pending notification does not start. For a notification that is processing, no further
+    recipient is planned, and no call begins later than ten seconds after this returns. Raises
+    NotFound, NotRunning.
     """
     notification = _changed(halting.pause, channel_id, notification_id)
     if not notification.is_paused:
@@ -147,8 +148,8 @@ def notification_resume(*, channel_id: UUID, notification_id: UUID) -> Notificat
 def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notification:
     """Stops a notification that is processing, for good, and returns it. Safe to repeat.
 
-    No call begins later than ten seconds after this returns. The recipients that wait bounce as
-    `stopped` within seconds, then the notification ends. Raises NotFound, NotRunning.
+    No call begins later than ten seconds after this returns. Waiting recipients bounce as `stopped`
+    within seconds, then the notification ends. Raises NotFound, NotRunning.
     """
     notification = _changed(halting.stop, channel_id, notification_id)
     if not notification.is_stopped:
@@ -159,9 +160,10 @@ def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notificatio
 
 
 def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
-    """Raises NotFound, and SegmentInUse while an unfinished notification targets it.
+    """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification
+    targets it.
 
-    A concurrent send that names the segment is either seen here or is refused.
+    A concurrent send that names the segment is either seen here or refused.
     """
     with transaction.atomic():
         segment = segment_locked(channel_id=channel_id, segment_id=segment_id)
@@ -203,7 +205,8 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
 
 
 def _insert(channel: Channel, request: SendRequest) -> Notification:
-    """`created_at`, and `scheduled_at` of a send at once, are the database's time."""
+    """Inserts the notification. `created_at`, and `scheduled_at` of a send at once, are the
+    database's time."""
     times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
     notification = Notification(
         id=uuid7(),

@@ -1,7 +1,7 @@
 """The states of a notification, a plan, a batch and a delivery, and the changes between them.
 
-docs/states.md draws them. `querysets.become` changes a state and allows no other change. SQL takes
-the states from STATES.
+docs/states.md has diagrams. `querysets.become` allows only these changes. SQL takes the states from
+STATES.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class PlanStatus(models.TextChoices):
 class BatchStatus(models.TextChoices):
     READY = "ready"  # may be claimed from `due_at` on
     LEASED = "leased"  # belongs to a worker until `lease_until`
-    PARKED = "parked"  # waits for credentials that the push service accepts
+    PARKED = "parked"  # waits until the channel's credentials are replaced
     DONE = "done"
 
 
@@ -68,7 +68,7 @@ _NEXT: Final[Mapping[type[State], Mapping[State, frozenset[State]]]] = {
 
 
 def next_states(state: State) -> frozenset[State]:
-    """What a row in this state may become; empty if the state is terminal."""
+    """The states that a row in this state may become; empty if the state is final."""
     return _NEXT[type(state)].get(state, frozenset())
 
 
@@ -78,7 +78,7 @@ def previous_states(state: State) -> list[State]:
 
 
 UNFINISHED: Final = (NotificationStatus.PENDING, NotificationStatus.PROCESSING)
-IDLE: Final = (BatchStatus.READY, BatchStatus.PARKED)  # a batch that no worker holds
+IDLE: Final = (BatchStatus.READY, BatchStatus.PARKED)  # waiting, without a lease
 
 # Parameters of statements in SQL: `%(batch_ready)s`, `%(delivery_waiting)s` and so on.
 STATES: Final[dict[str, Any]] = {
@@ -92,5 +92,5 @@ STATES: Final[dict[str, Any]] = {
     for state in states
 }
 
-# From so many lease losses in a row on, a batch is served one recipient at a time.
+# After this many lease losses in a row, recipients are called one by one.
 CAREFUL_AFTER_LEASE_LOSSES: Final = 3

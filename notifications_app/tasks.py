@@ -1,4 +1,4 @@
-"""The tasks that wakeups start: thin entry points. Each may run twice, or never."""
+"""The tasks that wakeups start. Each may run twice, or never."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +27,14 @@ from pushsvc.common.telemetry import spans
 logger = structlog.stdlib.get_logger(__name__)
 
 _TURN_SECONDS = 30.0
-_AHEAD_SECONDS = 1.5  # until the next tick, and what that may be late
+_AHEAD_SECONDS = 1.5  # until the next tick, which may be late
 _PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes and expire if they wait
 _EXPIRY_STEPS = 20
 
 
 @worker_init.connect(weak=False)
 def _load_transports(sender: Any, **_: Any) -> None:
-    """Only those of the worker's queues: it never calls other push services."""
+    """Loads only the transports of the worker's queues, because it calls no other push service."""
     queues = sender.app.amqp.queues.consume_from
     connections.load(platform for platform in Platform if platform in queues)
     spans.load()
@@ -47,7 +47,8 @@ def _close_connections(**_: Any) -> None:
 
 
 def wake_planner() -> None:
-    """Says that a notification was accepted. Never raises. If it is lost, a tick finds the row."""
+    """Wakes the planner up for an accepted notification. Never raises. If the wakeup is lost, a
+    tick finds the row."""
     wakeup.wake("plan")
 
 
@@ -76,7 +77,7 @@ def deliver_ios() -> None:
 
 
 def _deliver(platform: Platform) -> None:
-    """Delivers until nothing is due. If its turn is over before, it sends another wakeup."""
+    """Delivers until nothing is due. Sends another wakeup if its turn ends before."""
     with spans.span("turn", trail.woken_by(), queue=platform):
         is_more = dispatch.deliver(platform, seconds=_TURN_SECONDS)
     if is_more and not worker.is_stopping():
@@ -95,7 +96,7 @@ def check_ios_credentials() -> None:
 
 @shared_task
 def tick() -> None:
-    """Runs every second: does what the time, a lost wakeup or a dead worker made due."""
+    """Runs every second: does work that became due, or that a lost wakeup or a dead worker left."""
     worker.note_tick()
     _attempt(batches.shorten_dead)
     _attempt(batches.free_lost)
@@ -114,14 +115,14 @@ def _bounce_overdue() -> None:
 
 
 def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
-    """A row that cannot be written must not stop the other steps and the wakeups. A database that
-    is away ends the task."""
+    """Runs a step. A row that cannot be written must not stop the other steps and the wakeups. If
+    the database is away, the task ends."""
     try:
         step(*arguments)
     except (OperationalError, InterfaceError):
         raise
     except outcomes.RowsRefused:
-        pass  # it is logged already, without the row that a traceback would quote
+        pass  # already logged, without a traceback, which would quote the row
     except Exception:
         logger.exception("tick.step_failed", step=step.__name__)
 
@@ -133,13 +134,13 @@ def _decide_expiries() -> None:
 
 
 def _have_credentials_checked() -> None:
-    """By the platform's own worker, which may call its push service."""
+    """Asks the platforms' workers to check new credentials; only they may call push services."""
     for platform in credential_check.platforms_to_check():
         wakeup.have_credentials_checked(platform)
 
 
 def _wake_workers() -> None:
-    # First what is to come, so that nothing becomes due unseen between the two statements.
+    # Coming notifications first, so that none becomes due unseen between the two statements.
     for seconds in planning.starts_within(_AHEAD_SECONDS):
         wakeup.wake("plan", after=seconds)
     if planning.anything_to_plan():
@@ -150,8 +151,8 @@ def _wake_workers() -> None:
 
 @shared_task
 def housekeeping() -> None:
-    """Runs every minute: applies retention, warns of channels that are nearly full, and stops what
-    is paused for too long."""
+    """Runs every minute: applies retention, warns of channels that are nearly full, and stops
+    notifications that were paused for too long."""
     _attempt(retention.purge)
     _attempt(retention.warn_of_full_channels)
     _attempt(_stop_long_paused)

@@ -1,4 +1,4 @@
-"""A channel's templates: what changes and reads them, and the sends that name one."""
+"""Changes and reads a channel's templates, and applies them to sends."""
 
 import json
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ _LABEL: Final = Template._meta.label_lower
 
 
 def template_create(*, channel: Channel, name: str, content: Mapping[str, Any]) -> Template:
-    """`content` is what TemplateContent lets through. Raises TemplateNameTaken, and Invalid for a
-    name without letters and for one template too many."""
+    """Creates a template. `content` is checked by TemplateContent. Raises TemplateNameTaken, and
+    Invalid for a name without letters or if the channel has MAX_TEMPLATES."""
     _check_name(name)
     with sql.unless_taken(TemplateNameTaken):
-        # Until the transaction ends, no other template gets into the channel.
+        # Locks the channel, so that no other template is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         if _of(channel.pk).count() >= MAX_TEMPLATES:
             detail = f"A channel has at most {MAX_TEMPLATES:,} templates."
@@ -47,7 +47,7 @@ def template_update(
     content: Mapping[str, Any],
     seen: str | None = None,
 ) -> Template:
-    """Replaces name and content. What was accepted keeps the content of before. Safe to repeat.
+    """Replaces name and content. Accepted notifications keep the old content. Safe to repeat.
 
     Raises NotFound, Invalid, TemplateNameTaken, and Outdated if `seen`, a version, is not the
     template's.
@@ -68,24 +68,25 @@ def template_update(
 
 @transaction.atomic
 def template_delete(*, channel_id: UUID, template_id: UUID) -> None:
-    """What was accepted keeps the content. Raises NotFound."""
+    """Deletes the template. Accepted notifications keep the content. Raises NotFound."""
     template = _locked(channel_id, template_id)
     audit.record(template, audit.Action.DELETE, _audited(template))
     template.delete()
 
 
 def template_get(*, channel_id: UUID, template_id: UUID) -> Template:
-    """Raises NotFound, also for a template of another channel."""
+    """Returns the template. Raises NotFound, also for a template of another channel."""
     return _one(_of(channel_id).filter(id=template_id))
 
 
 def template_find(*, channel_id: UUID, template_id: UUID | None) -> Template | None:
-    """None for no id, and if the template no longer exists."""
+    """The template, or None if there is no id or the template no longer exists."""
     return None if template_id is None else _of(channel_id).filter(id=template_id).first()
 
 
 def template_page(*, channel_id: UUID, limit: int, offset: int, words: str = "") -> list[Template]:
-    """Newest first, those with `words` in their name. Empty if the offset is past the end."""
+    """A page of the templates with `words` in their names, newest first. Empty if the offset is
+    past the end."""
     found = _of(channel_id).filter(name__icontains=words) if words else _of(channel_id)
     return list(found.order_by("-created_at", "-id")[offset : offset + limit])
 
@@ -96,9 +97,9 @@ def names_template(body: object) -> bool:
 
 
 def with_template(channel_id: UUID, body: Any) -> Any:
-    """The body of a send with the content of its template. Each field that the send gives replaces
-    the template's, and null takes it away. Raises TemplateNotFound, and DRF's ValidationError for
-    what cannot be an id."""
+    """The body of a send with the content of its template. Fields of the send replace those of the
+    template, and null removes them. Raises TemplateNotFound, and DRF's ValidationError for a
+    malformed id."""
     if not names_template(body):
         return body
     template = _of(channel_id).filter(id=_Named.checked(body)["template_id"]).first()
@@ -140,13 +141,13 @@ def _as_json(content: Mapping[str, Any]) -> str:
 
 
 def _audited(template: Template) -> dict[str, Any]:
-    """What the audit log may show. `data` may be about a person."""
+    """The values that the audit log may show. Not `data`, which may be about a person."""
     values = {"name": template.name, **template.content}
     return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}
 
 
 def _unshown(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Names what changed and is not shown."""
+    """The names of changed fields that the audit log does not show."""
     names = sorted((was.keys() | now.keys()) - set(audit.SHOWN[_LABEL]))
     # As JSON, because the order of the names in `data` counts.
     changed = [name for name in names if json.dumps(was.get(name)) != json.dumps(now.get(name))]

@@ -1,4 +1,4 @@
-"""Tracking tokens: a device returns one with its events. It names the delivery and is signed."""
+"""Tracking tokens. A device sends one with its events; it names the delivery and is signed."""
 
 import hmac
 import re
@@ -19,13 +19,13 @@ _PURPOSE: Final = b"notifications_app.tracking"
 
 
 def make_token(notification_id: UUID, subscription_id: UUID) -> str:
-    """TOKEN_LENGTH base64url characters. The same delivery always has the same token."""
+    """The token of a delivery: TOKEN_LENGTH base64url characters, always the same ones."""
     ids = notification_id.bytes + subscription_id.bytes
     return urlsafe_b64encode(ids + _mac(ids, settings.SECRET_KEY)).decode()
 
 
 def read_token(token: str) -> tuple[UUID, UUID] | None:
-    """(notification id, subscription id) of a token that `make_token` made; None for other texts.
+    """(notification id, subscription id) of a token of `make_token`; None for other texts.
 
     The caller checks, by the notification, that the token is not older than TOKEN_DAYS.
     """

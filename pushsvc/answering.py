@@ -1,9 +1,9 @@
-"""How the web process answers: the event loop talks to clients, and threads do the work.
+"""How the web process answers: the event loop communicates with clients, and threads do the work.
 
-If a thread waited for a client, anybody could hold it. So the event loop first reads the whole
-request (request_body.py). Threads then make the answer part by part, and the event loop sends each
-part. Between two parts an answer holds no thread. Django's WSGI application runs in the threads,
-which keep their database connections.
+If threads waited for clients, any client could occupy them. So the event loop first reads the whole
+request (request_body.py). Then threads produce the answer part by part, and the event loop sends
+each part. Between two parts an answer occupies no thread. Django's WSGI application runs in the
+threads, which keep their database connections.
 """
 
 import asyncio
@@ -73,8 +73,8 @@ class BufferedApplication:
 
 
 class _Answer:
-    """The application's answer to one request, made in parts. Each part may be made in another
-    thread, but never two at once."""
+    """The application's answer to one request, in parts. Each part may be produced in another
+    thread, but only one at a time."""
 
     def __init__(self, application: _Application, environ: dict[str, Any]) -> None:
         self._application = application
@@ -103,7 +103,8 @@ class _Answer:
         return messages
 
     def close(self) -> None:
-        """To be called in a thread, because Django closes old database connections here."""
+        """Closes the answer. Call it in a thread, because Django closes old database connections
+        here."""
         close = getattr(self._body, "close", None)
         self._body = ()
         if close is not None:
@@ -126,13 +127,13 @@ class _Answer:
 
 
 class _ClientLeft(Exception):
-    """The client left before the answer's end, or read nothing of it for PART_SECONDS."""
+    """The client left before the end of the answer, or read nothing for PART_SECONDS."""
 
 
 async def _send_parts(
     answer: _Answer, messages: list[_Message], run: _Run, receive: _Receive, send: _Send
 ) -> None:
-    """Sends the first messages of the answer, and makes and sends the others."""
+    """Sends the first messages of the answer, then produces and sends the others."""
     if not messages[-1]["more_body"]:
         await _send_all(send, messages)
         return
@@ -152,7 +153,7 @@ async def _send_parts(
 async def _send_in_time(
     send: _Send, messages: list[_Message], leaving: "asyncio.Future[_Message]"
 ) -> None:
-    """Raises _ClientLeft if the client left, or reads too slowly."""
+    """Sends the messages. Raises _ClientLeft if the client left, or reads too slowly."""
     sending = asyncio.ensure_future(_send_all(send, messages))
     await asyncio.wait(
         (sending, leaving), timeout=PART_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -171,8 +172,8 @@ async def _send_all(send: _Send, messages: list[_Message]) -> None:
 def _environ(scope: _Message) -> dict[str, Any]:
     """The request for WSGI, without the body.
 
-    WSGI has one name for X-Forwarded-For and X_Forwarded_For. A proxy sets the first, and may pass
-    on the client's second. So headers with an underscore are left out.
+    WSGI uses the same name for X-Forwarded-For and X_Forwarded_For. A proxy sets the first, and may
+    pass on a second one of the client. So headers with an underscore are omitted.
     """
     headers = [(name, value) for name, value in scope["headers"] if b"_" not in name]
     instance = WsgiToAsgiInstance(None, duplicate_header_limit=None)  # type: ignore[no-untyped-call]
@@ -185,7 +186,7 @@ def _environ(scope: _Message) -> dict[str, Any]:
 
 
 def _complete(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """With the body, and with its real length, because a chunked body announces none."""
+    """The request with the body and its real length, because a chunked body announces none."""
     return {
         **environ,
         "wsgi.input": BytesIO(body),
@@ -195,7 +196,7 @@ def _complete(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
 
 
 async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError) -> None:
-    """Needs no thread. The answer has the same headers as those that Django makes."""
+    """Answers with an error, without a thread. The answer has the same headers as Django's."""
     metrics.REQUESTS_REFUSED.add(1, error.code)
     refuse = CorsMiddleware(partial(refusal, error=error))
     answer: Any = SecurityMiddleware(PolicyMiddleware(refuse))

@@ -8,10 +8,11 @@ class PushsvcConfig(AppConfig):
 
     @override
     def ready(self) -> None:
-        """Imports what every process with Django needs: the Celery application, which tasks are
-        sent through, and how rows are read.
+        """Imports what every process with Django needs: the Celery application, to send tasks, and
+        the loading of rows.
 
-        The package `pushsvc` does not import it, because the sandbox and the embedded servers need
-        neither Django nor Celery."""
+
+        The package `pushsvc` does not import them, because the sandbox and the embedded servers
+        need neither Django nor Celery."""
         import pushsvc.celery
         import pushsvc.common.store.loading  # noqa: F401

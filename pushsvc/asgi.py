@@ -1,4 +1,4 @@
-"""The web process. Importing this starts its threads, so only a server does."""
+"""The web process. Importing this module starts its threads, so only a server may import it."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +7,7 @@ from importlib import import_module
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-# Set before our own modules are imported, because some of them read settings.
+# Set before our modules are imported, because some of them read settings.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings

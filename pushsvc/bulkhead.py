@@ -1,9 +1,9 @@
-"""Limits how many threads of a web process each kind of request holds, and how many requests wait.
+"""Limits how many threads of a web process each kind of request occupies, and how many wait.
 
-Exports, the console and reads hold at most a quarter of the threads each. So a quarter is always
-left for the requests of devices and senders. Requests wait for a thread in the event loop, and are
-refused if they wait for too long: their clients would not read the answer. Health checks have
-threads of their own, or an overloaded process would be restarted.
+Exports, the console and reads each occupy at most a quarter of the threads. So a quarter is always
+left for requests of devices and senders. Requests wait for a thread in the event loop, and are
+refused if they wait too long, because their clients would not wait for the answer. Health checks
+have their own threads, because otherwise an overloaded process would be restarted.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ class Capacity(NamedTuple):
 THREADS: Final = 16
 ALL: Final = Capacity(THREADS, 2_048)
 QUARTER: Final = Capacity(THREADS // 4, 64)
-HEALTH: Final = Capacity(2, 64)  # one may wait for a database that hangs
-# An address that floods leaves places to probes. Its own probes may hold both threads.
+HEALTH: Final = Capacity(2, 64)  # one thread may wait for a database that hangs
+# One address cannot take all places. Its requests may occupy both threads.
 ADDRESS_IN_HEALTH: Final = Capacity(HEALTH.threads, 16)
 ADDRESS_IN_QUARTER: Final = Capacity(QUARTER.threads - 1, 16)  # so one address leaves a thread free
-IN_FLIGHT: Final = 1_024  # of an address: being read, waiting or being answered
+IN_FLIGHT: Final = 1_024  # requests of an address: being read, waiting or being answered
 
 _T = TypeVar("_T")
 _HEALTH: Final = frozenset({"healthz", "readyz"})
 _READ: Final = frozenset({"channel", "notification", "notifications", "metrics"})
 
-# The event loop calls these for every request, before the caller is known. So their time must not
-# grow faster than the path. A regular expression with two unbounded parts would.
+# The event loop calls these for every request, before authentication. So their time must be linear
+# in the path. A regular expression with two unbounded parts is not.
 
 
 def _is_export(method: str, path: str) -> bool:
@@ -60,7 +60,7 @@ def _is_health(_method: str, path: str) -> bool:
     return path.strip("/") in _HEALTH
 
 
-# Each kind has a quarter of its own. The first that fits decides. All others may use all threads.
+# Each kind has its own quarter. The first that matches decides. Other requests may use all threads.
 QUARTERS: Final = {"export": _is_export, "console": _is_console, "read": _is_read}
 _OTHERS: Final = "other"
 
@@ -73,7 +73,7 @@ class Busy(Unavailable):
 
 
 class TooManyInFlight(Busy):
-    """Of one address. The body of the request is not read yet."""
+    """An address has too many requests in flight. The body of this request was not read yet."""
 
 
 class _Places:
@@ -83,9 +83,9 @@ class _Places:
 
 
 class Queue:
-    """The threads that one kind of request may hold, and the requests that wait for them.
+    """The threads that one kind of request may occupy, and the requests that wait for them.
 
-    Each address has a share of both. To be used in one event loop. `kind`: its name in /metrics.
+    Each address has a share of both. Use it in one event loop. `kind`: its name in /metrics.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Queue:
             raise Busy
 
     async def run(self, work: Callable[[], _T], address: str, *, within: float | None = None) -> _T:
-        """Does the work in a thread as soon as one is free, and the address has a share of it left.
-        Otherwise in the order of the calls. Raises Busy after waiting for `within` seconds."""
+        """Does the work in a thread as soon as one is free and the address has a share left. Calls
+        wait in their order. Raises Busy after waiting for `within` seconds."""
         share = self._share(address)
         try:
             with self._waiting(share):
@@ -164,7 +164,8 @@ class Bulkhead:
 
     @contextmanager
     def in_flight(self, address: str) -> Iterator[None]:
-        """Raises TooManyInFlight if the address has IN_FLIGHT requests in flight already."""
+        """Counts a request of the address in this context. Raises TooManyInFlight if the address
+        already has IN_FLIGHT requests in flight."""
         if self._in_flight[address] >= IN_FLIGHT:
             raise TooManyInFlight
         self._in_flight[address] += 1

@@ -1,6 +1,6 @@
 """Static files that are served together as one. `settings.py` imports it."""
 
-# The pages on which a notification is written have many parts, and load each kind of file once.
+# The pages for writing a notification have many parts, and load one bundle of each kind of file.
 STATIC_BUNDLES = {
     "console/composing.css": ("console/compose.css", "console/segments.css"),
     "console/composing.js": (

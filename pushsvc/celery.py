@@ -1,7 +1,7 @@
 """The Celery application.
 
 The database is the queue of record. A message is a wakeup: it only says that there may be work. So
-messages may be lost, doubled or late, results are ignored, and messages that nobody takes expire.
+messages may be lost, delivered twice or late, results are ignored, and unread messages expire.
 """
 
 import os
@@ -24,7 +24,7 @@ class _Celery(Celery):
     @override
     @cached_property
     def Beat(self) -> Any:
-        """By its name, because only the beat process loads it."""
+        """The class of beat, by its name, because only the beat process loads it."""
         return self.subclass_with_self("pushsvc.common.beat:Beat")  # type: ignore[arg-type]
 
 
@@ -36,17 +36,17 @@ app.steps["worker"].add(Announce)
 
 
 def _put_no_messages_back() -> None:
-    """A worker that stops does not put back the messages that it holds. That needs a connection,
-    and a worker that has just lost its connection to Redis would fail over it. The messages are
-    wakeups, and the next tick sends them again. kombu has no setting for this."""
+    """Keeps a stopping worker from putting back its messages. This needs a connection, and a worker
+    that has just lost its connection to Redis would fail. The messages are wakeups, and the next
+    tick sends them again. kombu has no setting for this."""
     QoS.restore_at_shutdown = False
 
 
 _put_no_messages_back()
 
 
-# Tasks share their process's connection to the database (CELERY_DB_REUSE_MAX). One that broke
-# meanwhile is replaced, as Django does before a request.
+# Tasks share their process's connection to the database (CELERY_DB_REUSE_MAX). A broken connection
+# is replaced before a task, as Django does before a request.
 task_prerun.connect(close_old_connections, weak=False)
 
 
@@ -57,13 +57,13 @@ def _begin_turn(task: Task[Any, Any], **_: Any) -> None:
 
 @setup_logging.connect(weak=False)
 def _log_as_django_does(**_: Any) -> None:
-    """Without a receiver Celery raises the level of the root logger, which hides events of level
-    info."""
+    """Configures logging as Django does. Without this receiver, Celery raises the level of the root
+    logger, which hides events of level info."""
 
 
 @import_modules.connect(weak=False)
 def _refuse_bad_settings(**_: Any) -> None:
-    """Runs when a worker or beat starts, before it connects to anything."""
+    """Checks the settings when a worker or beat starts, before it connects to anything."""
     # Imported here, because settings must not be read when this module is imported.
     from channels_app.checks import require_working_settings
 

@@ -1,6 +1,6 @@
 """/demo: a page that subscribes this browser and sends to it. Served only if DEMO_RECORD is set.
 
-Anybody who can open the page may subscribe, as on any site. Sending needs no API key here. So it is
+Anyone who can open the page may subscribe, as on any site. Sending needs no API key here. So it is
 allowed only from this machine and only from the page itself, and the text is fixed.
 """
 
@@ -69,7 +69,7 @@ class DemoCountsView(ApiView):
 
 
 def _channel() -> Channel:
-    """The demo channel, which `make run` records when it starts. Raises NotFound elsewhere."""
+    """The demo channel, which `make run` records at its start. Raises NotFound if there is none."""
     if not settings.DEMO_RECORD:
         raise NotFound
     try:
@@ -85,7 +85,7 @@ def _require_this_machine(request: Request) -> None:
 
 
 def _require_own_page(request: Request) -> None:
-    """Refuses pages of other sites, because their requests come from this machine too (CSRF)."""
+    """Refuses pages of other sites, because their requests also come from this machine (CSRF)."""
     _require_this_machine(request)
     own = django_request(request).build_absolute_uri("/").removesuffix("/")
     if request.headers.get("Origin") != own:

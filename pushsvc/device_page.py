@@ -1,7 +1,7 @@
-"""/test-device/<channel>: the page on which a browser becomes a test device, by an invitation.
+"""/test-device/<channel>: the page on which a browser becomes a test device with an invitation.
 
-The console makes the invitation, and shows the page's address as a link and as a QR code. The
-invitation is in the address's fragment, so that no server and no log gets to see it with the page.
+The console creates the invitation, and shows the page's address as a link and as a QR code. The
+invitation is in the address's fragment, so servers and logs do not get it with the page.
 """
 
 from uuid import UUID
@@ -35,7 +35,7 @@ class JoinInput(StrictSerializer):
 
 @extend_schema(exclude=True)
 class DevicePageView(ApiView):
-    """The same for every channel, whether there is one or not."""
+    """The same page for every channel, even for one that does not exist."""
 
     def get(self, request: Request, channel_id: UUID) -> HttpResponse:
         name, file = script()
@@ -45,7 +45,8 @@ class DevicePageView(ApiView):
 
 @extend_schema(exclude=True)
 class DeviceWorkerView(ApiView):
-    """Each channel has a worker of its own: a browser may be a test device of several."""
+    """Each channel has its own service worker, because a browser may be a test device of several
+    channels."""
 
     def get(self, request: Request, channel_id: UUID) -> HttpResponse:
         return HttpResponse(worker_snippet(""), content_type="text/javascript; charset=utf-8")

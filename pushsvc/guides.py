@@ -1,6 +1,6 @@
-"""docs/*.md and examples/ as pages of the service: /docs/NAME. No app's data.
+"""docs/*.md and examples/ as pages of the service: /docs/NAME. Uses no data of the apps.
 
-Markdown of the checkout is the only input, so that what is read here is what this version does.
+The only input is Markdown of the checkout, so the pages describe this version.
 """
 
 import re
@@ -22,7 +22,7 @@ from pushsvc.common.errors import NotFound
 from pushsvc.common.http.drf import ApiView, django_request
 
 START: Final = {"start": "Quick start"}
-# In the order in which the home page lists them.
+# In the order of the home page.
 GROUPS: Final = {
     "Send": {
         "browser": "Push on your site",
@@ -126,13 +126,14 @@ def _html(name: str) -> SafeString:
             token.attrSet("id", slugify(tokens[position + 1].content))
         for inner in token.children or ():
             _adapt(inner)
-    # Not what anybody sent: text of this checkout, by a renderer that escapes HTML.
+    # Not input of users: text of this checkout, from a renderer that escapes HTML.
     rendered: str = markdown.renderer.render(tokens, markdown.options, {})
     return mark_safe(rendered)  # noqa: S308
 
 
 def _adapt(token: Token) -> None:
-    """Links between documents lead to their pages; a picture is what it shows, in words."""
+    """Changes links between documents to links between pages, and pictures to their
+    descriptions."""
     if token.type == "link_open":
         token.attrSet("href", _address(str(token.attrGet("href"))))
     elif token.type == "image":
@@ -149,7 +150,7 @@ def _address(link: str) -> str:
 
 
 def guides() -> dict[str, dict[str, str]]:
-    """{group: {address: title}} of all guides but the quick start."""
+    """{group: {address: title}} of all guides except the quick start."""
     return {
         group: {f"/docs/{name}": title for name, title in titles.items()}
         for group, titles in GROUPS.items()

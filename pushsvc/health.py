@@ -1,4 +1,4 @@
-"""Tells whether the process is up, and whether it can do its work.
+"""Checks whether the process is up, and whether it can do its work.
 
 For load balancers, orchestrators and `make run`.
 """
@@ -64,12 +64,12 @@ class ReadyView(ApiView):
 
 
 class Kept:
-    """Keeps the answer of `check` for a second. One caller at a time checks.
+    """Caches the answer of `check` for a second. Only one caller at a time checks.
 
     During a check, other callers get the last answer while it is younger than
-    _WHILE_CHECKING_SECONDS. After that they wait for at most _WAIT_SECONDS, then hear that the
-    check hangs. Once one has heard it, all others hear it at once. So a broker or a database that
-    hangs holds one thread of the process for long.
+    _WHILE_CHECKING_SECONDS. After that they wait at most _WAIT_SECONDS, then get the answer that
+    the check hangs. Once one caller has got this answer, all others get it at once. So a broker or
+    a database that hangs blocks only one thread of the process for long.
     """
 
     def __init__(self, check: Callable[[], list[str]]) -> None:
@@ -94,7 +94,7 @@ class Kept:
             self._lock.release()
 
     def _checked(self, known_at: float) -> list[str]:
-        """Checks, unless another caller did so since `known_at`. To be called with the lock."""
+        """Checks, unless another caller did so since `known_at`. Call it with the lock."""
         if self._last[0] == known_at:
             answer = self._check()
             self._last = (time.monotonic(), answer)
@@ -121,14 +121,14 @@ def _missing_of_database() -> list[str]:
 
 @cache
 def _migrations() -> frozenset[Any]:
-    """The migrations of this code. Kept, because reading them takes longer than the query."""
+    """The migrations of this code. Cached, because reading them takes longer than the query."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
 class _Broker:
-    """Asks the broker over one connection that it keeps. To be used by one caller at a time.
+    """Asks the broker over one kept connection. Use it from one caller at a time.
 
-    The connection that tasks are sent over is not used: it waits and retries for too long."""
+    It does not use the connection that sends tasks, which waits and retries for too long."""
 
     def __init__(self, url: str) -> None:
         timeouts = dict.fromkeys(_TIMEOUTS, _BROKER_SECONDS)
@@ -138,12 +138,12 @@ class _Broker:
         self._queue: Queue | None = None
 
     def is_there(self) -> bool:
-        """Connects again, once, if the kept connection is gone."""
+        """Whether the broker answers. Connects again, once, if the kept connection is closed."""
         was_kept = self._queue is not None
         return self._answers() or (was_kept and self._answers())
 
     def _answers(self) -> bool:
-        """Declares a queue as senders do, which every broker answers."""
+        """Declares a queue as senders do, because every broker answers this."""
         try:
             if self._queue is None:
                 self._connection.ensure_connection(max_retries=0)

@@ -1,10 +1,10 @@
-"""What the standard library's logging is configured with. `settings.py` imports it."""
+"""The configuration of the standard library's logging. `settings.py` imports it."""
 
 from typing import Any
 
 
 def logging_settings(*, log_format: str, sentry_dsn: str) -> dict[str, Any]:
-    """`log_format`: `text` or `json`. Without a DSN, nothing goes to Sentry."""
+    """`log_format`: `text` or `json`. Without a DSN, nothing is sent to Sentry."""
     handlers = {
         "stderr": {
             "class": "logging.StreamHandler",
@@ -37,7 +37,7 @@ def logging_settings(*, log_format: str, sentry_dsn: str) -> dict[str, Any]:
 
 _LOGGERS = {
     "django": {"handlers": [], "level": "INFO", "propagate": True},
-    "django.request": {"level": "ERROR"},  # a refused request is no event
+    "django.request": {"level": "ERROR"},  # refused requests are not logged
     "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners cause it; they get 400
     "django.server": {"handlers": [], "propagate": True},
     "axes": {"level": "WARNING"},

@@ -1,7 +1,7 @@
 """GET /metrics: the state of the whole installation, rendered for Prometheus.
 
-Each scrape reads the database and Redis, where processes report what they counted. So every web
-process gives the same answer. What Redis holds is missing while it is away.
+Each scrape reads the database, and Redis, to which processes report their counts. So every web
+process gives the same answer. While Redis is away, its counts are missing.
 """
 
 import hmac
@@ -68,7 +68,7 @@ class MetricsView(ApiView):
 
 
 def _may_read(request: Request) -> bool:
-    """Whether the token is right, or a process on this machine asks without one."""
+    """Whether the token is right, or a process on this machine sends no token."""
     sent = request.headers.get("Authorization", "")
     if sent:
         right = f"Bearer {settings.METRICS_TOKEN}"
@@ -209,7 +209,7 @@ def _breakers() -> Iterator[Metric]:
 
 
 def _reported() -> Iterator[Metric]:
-    """What processes counted."""
+    """The counts that processes reported."""
     found = metric_reports.read()
     processes = GaugeMetricFamily(
         "pushsvc_reporting_processes",
@@ -229,8 +229,8 @@ _Samples = Mapping[tuple[str, ...], Mapping[str, int]]
 
 
 def _by_metric(sums: Mapping[str, int]) -> Mapping[str, _Samples]:
-    """By name, by the values of labels, and by bucket. A process of another version may have
-    reported other metrics."""
+    """The sums by name, by the values of labels, and by bucket. Processes of other versions may
+    have reported other metrics."""
     found: dict[str, dict[tuple[str, ...], dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     for field, amount in sums.items():
         name, *values, part = field.split(metrics.SEPARATOR)
@@ -254,14 +254,14 @@ def _family(metric: metrics.Count | metrics.Histogram, samples: _Samples) -> Met
 def _buckets(
     histogram: metrics.Histogram, parts: Mapping[str, int]
 ) -> tuple[list[tuple[str, float]], float]:
-    """Each bucket with those below it, and the sum."""
+    """The cumulative buckets, and the sum."""
     counted = [parts.get(part, 0) for part in histogram.parts]
     sums = list(zip(histogram.parts, map(float, accumulate(counted)), strict=True))
     return sums, parts.get(metrics.SUM, 0) / metrics.MILLIONTHS
 
 
-# Connections of all databases and roles, because they share the limit. Of another role's, a role
-# without special rights sees only that there are some, and not of which type.
+# Connections of all databases and roles, because they share the limit. For connections of other
+# roles, a role without special rights does not see the type.
 _CONNECTIONS: Final = """
 SELECT count(*), current_setting('max_connections')::int FROM pg_stat_activity
 WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'

@@ -1,4 +1,4 @@
-"""What drf-spectacular makes the OpenAPI document with. `settings.py` imports it."""
+"""The settings of drf-spectacular for the OpenAPI document. `settings.py` imports them."""
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "pushsvc",
@@ -40,8 +40,8 @@ SPECTACULAR_SETTINGS = {
         "Urgency": "notifications_app.models.Urgency.values",
         "Visibility": "notifications_app.content_schema.VISIBILITIES",
     },
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # it would say each value twice
-    "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput may be left out
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # would repeat each value
+    "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput are optional
     "SERVERS": [{"url": "/"}],
     "TAGS": [
         {"name": "channel", "description": "For the channel's owner: statistics, credentials."},

@@ -1,4 +1,4 @@
-"""What people see: where everything is, the API reference, the list of errors. No app's data."""
+"""Pages for people: the home page, the API reference, the list of errors. No data of the apps."""
 
 import re
 from functools import cache
@@ -38,8 +38,8 @@ class ReferenceView(ApiView):
 
 @extend_schema(exclude=True)
 class ScalarView(ApiView):
-    """The script of the reference. Its name holds its version. Every browser reads gzip, and
-    without it the script has 4.3 MB."""
+    """The script of the reference, always compressed, because every browser accepts gzip and the
+    script has 4.3 MB. Its name contains its version."""
 
     def get(self, request: Request) -> HttpResponse:
         headers = {"Cache-Control": FOR_EVER, "Content-Encoding": "gzip"}

@@ -1,8 +1,8 @@
 """Reads the body of a request in the event loop, within bounds of size and time.
 
-The server closes a connection if its request is not read to the end. If the client is still sending
-then, the kernel resets the connection, and the client (or the proxy in front of us) may see the
-reset instead of the answer. So what is left of a refused body is read and dropped, up to
+The server closes a connection if its request is not read to the end. If the client is still
+sending, the kernel resets the connection, and the client (or the proxy in front of us) may see the
+reset instead of the answer. So the rest of a refused body is read and dropped, up to
 DISCARDED_BYTES.
 """
 
@@ -31,7 +31,7 @@ class BodyTooSlow(errors.PushsvcError):
 
 
 class RequestBody:
-    """To be read, or else discarded, once."""
+    """The body of a request. Call `read` or `discard`, once."""
 
     def __init__(self, scope: Message, receive: Receive) -> None:
         headers = dict(scope["headers"])
@@ -44,8 +44,8 @@ class RequestBody:
         self._is_complete = False
 
     async def read(self) -> bytes:
-        """The whole body. Raises BodyTooLarge, BodyTooSlow after BODY_SECONDS, or BadRequest if the
-        body ends early."""
+        """Reads the whole body. Raises BodyTooLarge, BodyTooSlow after BODY_SECONDS, or BadRequest
+        if the body ends early."""
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -62,7 +62,8 @@ class RequestBody:
         return bytes(body)
 
     async def discard(self) -> None:
-        """For a request that counts as none of its address's: takes UNREAD_BODY_SECONDS at most."""
+        """Drops the body of a request that is not counted for its address. Takes
+        UNREAD_BODY_SECONDS at most."""
         with suppress(TimeoutError, errors.BadRequest):
             async with asyncio.timeout(UNREAD_BODY_SECONDS):
                 await self._drop_rest()

@@ -1,6 +1,6 @@
 """All settings. docs/configuration.md lists those that come from the environment.
 
-A bad value raises nothing here. A system check (channels_app/checks.py) reports `ENV.faults`.
+A malformed value raises nothing here. A system check (channels_app/checks.py) reports `ENV.faults`.
 """
 
 import sys
@@ -27,13 +27,13 @@ ENV = Env()
 DEBUG = False
 UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - marks that it is unset
 SECRET_KEY = ENV.text("SECRET_KEY", UNSET_SECRET_KEY)
-SECRET_KEY_FALLBACKS = list(ENV.words("SECRET_KEY_FALLBACKS"))  # they verify, and never sign
+SECRET_KEY_FALLBACKS = list(ENV.words("SECRET_KEY_FALLBACKS"))  # these verify, but do not sign
 PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
 ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
 
 INSTALLED_APPS = [
-    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "unfold.apps.BasicAppConfig",  # before the admin, because it replaces templates
     "pushsvc.common.console.apps.ConsoleConfig",  # the admin
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -112,8 +112,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 if is_worker() or is_beat():
-    # They serve no requests, so they load neither the console nor the HTTP interface. These apps
-    # are those whose rows they write.
+    # Workers serve no requests, so they load neither the console nor the HTTP interface. They need
+    # only the apps whose rows they write.
     INSTALLED_APPS = [
         "django.contrib.auth",
         "django.contrib.contenttypes",
@@ -195,7 +195,7 @@ OIDC_CLIENT_ID = ENV.text("OIDC_CLIENT_ID")
 OIDC_CLIENT_SECRET = ENV.text("OIDC_CLIENT_SECRET")
 OIDC_LABEL = ENV.text("OIDC_LABEL", "OpenID Connect")
 OIDC_TRUST_SECOND_STEP = ENV.choice("OIDC_TRUST_SECOND_STEP", "off", ("on", "off")) == "on"
-OIDC_SECONDS = 10.0  # for the body of an answer of the provider, and for each read of its headers
+OIDC_SECONDS = 10.0  # for the body of the provider's answer, and for each read of its headers
 
 # --- Mail -----------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ REDIS_TLS_VERIFY = ENV.choice("REDIS_TLS_VERIFY", "on", ("on", "off"))
 
 
 def _redis(url: str) -> str:
-    """States whether the server's certificate is verified. By Celery's default it is not."""
+    """Adds whether the server's certificate is verified. By Celery's default it is not."""
     if not url.startswith("rediss://") or "ssl_cert_reqs=" in url:
         return url
     wanted = "required" if REDIS_TLS_VERIFY == "on" else "none"
@@ -287,8 +287,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "health_check_interval": 25,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Tasks of a worker process before Celery closes its database connection: it is kept, because a new
-# session reads the catalog again, which takes longer than planning a small send.
+# How many tasks share a database connection. Practically unlimited, because a new session reads the
+# catalog again, which takes longer than planning a small send.
 CELERY_DB_REUSE_MAX = 2**31
 CELERY_TASK_IGNORE_RESULT = True
 # Seconds; longer than a batch may take. A process that takes longer hangs: its worker kills it and
@@ -313,7 +313,7 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "notifications_app.tasks.tick",
         "schedule": 1.0,
-        "options": {"queue": "tick", "expires": 120.0},  # by the clock of whoever takes it
+        "options": {"queue": "tick", "expires": 120.0},  # by the clock of the process that takes it
     },
     "housekeeping": {
         "task": "notifications_app.tasks.housekeeping",
@@ -339,7 +339,7 @@ WEBPUSH_TRUSTED_ORIGINS = frozenset(ENV.words("WEBPUSH_TRUSTED_ORIGINS"))
 WEBPUSH_ALLOWED_HOSTS = ENV.words("WEBPUSH_ALLOWED_HOSTS")
 FCM_API_BASE = ENV.text("FCM_API_BASE", "https://fcm.googleapis.com").rstrip("/")
 GOOGLE_TOKEN_URI = ENV.text("GOOGLE_TOKEN_URI", "https://oauth2.googleapis.com/token")
-APNS_SERVER = ENV.text("APNS_SERVER")  # host:port in place of Apple's, for both environments
+APNS_SERVER = ENV.text("APNS_SERVER")  # host:port instead of Apple's, for both environments
 PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
 
 # --- Pipeline -------------------------------------------------------------------------------------
@@ -348,17 +348,17 @@ PLAN_WINDOW = 5_000  # subscription ids that one planning transaction reads
 PLAN_SLICE_SECONDS = 0.5
 CLAIM_PLANS = 100  # new plans that a planner claims together
 BATCH_SIZE = 1_000
-CLAIM_BATCHES = 100  # that a worker claims together, if they have no more recipients than one
+CLAIM_BATCHES = 100  # small batches that a worker claims together, up to the size of one batch
 LEASE_SECONDS = 120
 SILENT_TRANSACTION_SECONDS = 20  # then PostgreSQL ends it: its process is paused or gone
 FLUSH_OUTCOMES = 300
 FLUSH_SECONDS = 0.25
-UNWRITTEN_OUTCOMES = 500  # a worker starts no call with more outcomes than this not yet written
+UNWRITTEN_OUTCOMES = 500  # beyond this, a worker starts no further call
 CALLS_IN_FLIGHT = 100  # of one pass of a worker process
 CALL_SECONDS = 10.0
 # For each Google project (https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas)
 FCM_CALLS_PER_MINUTE = 600_000
-BATCH_SECONDS = 60.0  # of one pass; then the batches that are left are handed back
+BATCH_SECONDS = 60.0  # of one pass; then unfinished batches are handed back
 UNKNOWN_HOST_CALL_SECONDS = 5.0
 UNKNOWN_HOST_BATCH_SECONDS = 5.0  # the same
 HAND_OVER_ATTEMPTS = 12
@@ -370,7 +370,8 @@ SUBSCRIPTION_RETENTION_DAYS = 90
 
 # --- Traces and errors ----------------------------------------------------------------------------
 
-# Without /v1/traces. The names are OpenTelemetry's and Sentry's, whose packages read more of them.
+# Without /v1/traces. The names are those of OpenTelemetry and Sentry, whose packages read more
+# variables.
 OTEL_EXPORTER_OTLP_ENDPOINT = ENV.text("OTEL_EXPORTER_OTLP_ENDPOINT").rstrip("/")
 OTEL_TRACES_SAMPLER_ARG = ENV.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
 SENTRY_DSN = ENV.text("SENTRY_DSN")

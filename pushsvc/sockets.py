@@ -1,4 +1,4 @@
-"""Limits of the web process's connections: open files, and the time in which a client reads
+"""Limits the web process's connections: open files, and the time in which a client reads
 nothing."""
 
 import os
@@ -15,8 +15,8 @@ _OTHER_FILES: Final = 256  # database connections, Redis, logs, the event loop
 
 
 def require_files(connections: int) -> None:
-    """Raises this process's limit of open files to fit the connections. Ends the process if it may
-    not.
+    """Raises this process's limit of open files for this many connections. Ends the process if that
+    is not allowed.
 
     Without a free file, the server would retry to accept connections in a loop that uses all CPU.
     """
@@ -35,8 +35,8 @@ def require_files(connections: int) -> None:
 def end_unread_connections() -> None:
     """Makes the kernel end connections whose peer reads nothing of an answer for UNREAD_SECONDS.
 
-    granian has no such time limit and no way to set socket options. So the option is set on the
-    listening socket, and accepted sockets inherit it. Linux only.
+    granian has no such timeout and cannot set socket options. So the option is set on the listening
+    socket, and accepted sockets inherit it. Linux only.
     """
     for descriptor in os.listdir("/proc/self/fd"):
         with suppress(OSError):

@@ -43,7 +43,7 @@ urlpatterns = [
     path("admin", RedirectView.as_view(url="/admin/")),
     # Replaces the admin's own page, which would neither log the change nor count wrong passwords.
     path("admin/password_change/", admin.site.admin_view(OwnPasswordPage.as_view())),
-    # The admin's own page here would look up any row of any model, whoever it belongs to.
+    # The admin's own page here would look up any row of any model, of any account.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     path("admin/doctor/", admin.site.admin_view(doctor_page), name="doctor"),
     path("admin/", admin.site.urls),

@@ -1,7 +1,7 @@
 """Starts a worker: `python -m pushsvc.worker web`.
 
-It is `celery -A pushsvc worker` with our options. Celery's command line also loads what only its
-interactive commands need, which is a tenth of a worker's memory.
+It is `celery -A pushsvc worker` with our options. Celery's command line also loads modules for its
+interactive commands, which are a tenth of a worker's memory.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _QUEUES: Final = {
 
 
 def make_worker(kind: str, name: str) -> Any:
-    """A worker that has loaded all it needs and has started no process."""
+    """A worker that has loaded everything it needs, but has started no process."""
     return app.Worker(
         hostname=f"{name}@{socket.gethostname()}",
         queues=_QUEUES[kind],
@@ -37,11 +37,11 @@ def make_worker(kind: str, name: str) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m pushsvc.worker")
     parser.add_argument("kind", choices=_QUEUES)
-    parser.add_argument("--name", help="in place of the kind, if two of a kind run on one host")
+    parser.add_argument("--name", help="instead of the kind, if two of a kind run on one host")
     chosen = parser.parse_args()
     worker = make_worker(chosen.kind, chosen.name or chosen.kind)
-    # On SIGHUP Celery starts Python with these again. The file alone would not find its package.
-    # Not earlier: the settings find in them that this is a worker.
+    # On SIGHUP Celery starts Python with these arguments again; with only the file, Python would
+    # not find the package. Not set earlier, because the settings recognise a worker by them.
     sys.argv[:1] = ["-m", "pushsvc.worker"]
     worker.start()
     sys.exit(worker.exitcode)

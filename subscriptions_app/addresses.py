@@ -1,4 +1,4 @@
-"""Addresses of devices, and the keys of browsers. Pure."""
+"""Addresses of devices, and the keys of browsers. Pure functions."""
 
 import re
 from hashlib import sha256
@@ -19,7 +19,7 @@ _TO_URL_ALPHABET: Final = str.maketrans("+/", "-_")
 
 
 def device_address(platform: Platform, text: str) -> str:
-    """The address in the form that is stored. APNs tokens are lower-cased hex."""
+    """The address as it is stored. APNs tokens are stored in lower case."""
     return text.lower() if platform == Platform.IOS else text
 
 
@@ -35,7 +35,7 @@ def address_lock(channel_id: UUID, platform: Platform, digest: bytes) -> str:
 def checked_p256dh(text: str) -> str:
     """An uncompressed point on P-256 (RFC 8291 section 3.1), as base64url without padding.
 
-    Takes any spelling of base64. Raises ValueError for anything else.
+    Accepts any form of base64. Raises ValueError for anything else.
     """
     raw = _decoded(text)
     if len(raw) != POINT_BYTES:
@@ -47,7 +47,7 @@ def checked_p256dh(text: str) -> str:
 def checked_auth(text: str) -> str:
     """16 octets (RFC 8291 section 3.2), as base64url without padding.
 
-    Takes any spelling of base64. Raises ValueError for anything else.
+    Accepts any form of base64. Raises ValueError for anything else.
     """
     raw = _decoded(text)
     if len(raw) != AUTH_BYTES:
@@ -56,7 +56,8 @@ def checked_auth(text: str) -> str:
 
 
 def url_spelling(text: str) -> str:
-    """Base64url without padding, of base64 in either alphabet: `btoa` writes the standard one."""
+    """Converts base64 of either alphabet to base64url without padding. `btoa` writes the standard
+    alphabet."""
     match = _PADDED.fullmatch(text)
     return match[1].translate(_TO_URL_ALPHABET) if match else text
 

@@ -27,8 +27,8 @@ def category_create(
     default: bool,
     position: int | None = None,
 ) -> Category:
-    """A category, by default after the others. An archived one with this key is restored, with the
-    choices that were made. Raises CategoryKeyTaken, and Invalid for one too many."""
+    """Creates a category, by default after the others. Restores an archived category with this key,
+    together with its choices. Raises CategoryKeyTaken, and Invalid if the channel has too many."""
     Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
     live = categories_of(channel.pk)
     if any(each.key == key for each in live):
@@ -62,21 +62,21 @@ def category_update(
     default: bool,
     position: int | None = None,
 ) -> Category:
-    """Changes all but the key. Without a `position` it stays where it is. A new default counts at
-    once, also for sends that are being planned. Safe to repeat. Raises NotFound."""
+    """Changes all fields except the key. Without a `position` it stays where it is. A new default
+    counts at once, also for sends that are being planned. Safe to repeat. Raises NotFound."""
     values = {"name": name, "description": description, "chosen_by_default": default}
     return _change(channel_id, key, values | ({} if position is None else {"position": position}))
 
 
 def category_archive(*, channel_id: UUID, key: str) -> None:
-    """From now on no send can name it, and no preferences show it. Sends that were accepted with it
-    still leave out who refuses it. Raises NotFound."""
+    """Archives the category: no further send can name it, and no preferences show it. Accepted
+    sends with the category still leave out devices that refuse it. Raises NotFound."""
     _change(channel_id, key, {"archived_at": Now()})
 
 
 @transaction.atomic
 def category_require(*, channel: Channel, is_required: bool) -> None:
-    """Whether sends to the whole channel or to a rule must name a category. Safe to repeat."""
+    """Sets whether sends to the whole channel or to a rule must name a category. Safe to repeat."""
     changed = Channel.objects.exclude(category_required=is_required).filter(pk=channel.pk)
     if changed.update(category_required=is_required):
         before, after = {"category_required": not is_required}, {"category_required": is_required}

@@ -1,4 +1,4 @@
-"""Fields of requests that say what somebody chose."""
+"""Fields of requests with choices about categories."""
 
 from typing import Any
 

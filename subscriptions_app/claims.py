@@ -1,8 +1,8 @@
-"""Decides which of the stored rows belong to the device that registers. Pure: writes nothing.
+"""Decides which of the stored rows belong to the device that registers. Pure functions.
 
 Endpoints and tokens are not secret: push services, servers of sites, and logs contain them. So an
-address alone gives nobody access to attributes. Only the device and the service know `auth`, and
-the subscription's id if it was told to a device that had sent `auth`.
+address alone gives no access to attributes. Only the device and this service know `auth`, and the
+subscription's id if the device had sent `auth` when it got the id.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,14 @@ from subscriptions_app.models import Person, Subscription
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a request sends to prove that an earlier subscription was its own."""
+    """What a device sends to prove that an earlier subscription is its own."""
 
     auths: tuple[str, ...]
     subscription_id: UUID | None
 
     def holds_for(self, row: Subscription) -> bool:
-        """Never for a row without `auth`, because anybody who knows the token is told its id."""
+        """Whether the proof is valid for the row. Never for a row without `auth`, because a request
+        with only the token gets its id."""
         return self.knows_auth(row) or (bool(row.auth) and row.id == self.subscription_id)
 
     def knows_auth(self, row: Subscription) -> bool:
@@ -36,9 +37,9 @@ class Claim:
     """The rows that a registration concerns.
 
     `own`: the device's row at its address. `previous`: the device's row at its previous address.
-    `current`: the row at the address that messages go to now. `aside`: the row that is set aside.
-    `person`: whom the device belongs to. Only `auth` proves that: ids of subscriptions are known to
-    more than the device.
+    `current`: the row at the address that now gets messages. `aside`: the row that is set aside.
+    `person`: the device's person. Only `auth` proves it, because not only the device knows the id
+    of the subscription.
     """
 
     own: Subscription | None
@@ -86,7 +87,7 @@ class Claim:
 
     @property
     def inherited(self) -> dict[str, Any]:
-        """If the device has two rows: what the kept row takes over from the other."""
+        """The values that the kept row takes over from the other, if the device has two rows."""
         if not (self.own and self.previous):
             return {}
         names = [name for name in ("attributes", "choices") if not getattr(self.own, name)]
@@ -94,5 +95,6 @@ class Claim:
 
 
 def _is_same(stored: str, given: str) -> bool:
-    """In constant time, so that the time of a refusal reveals nothing about the stored value."""
+    """Compares in constant time, so that the time of a refusal reveals nothing about the stored
+    value."""
     return compare_digest(stored.encode(), given.encode())

@@ -1,7 +1,7 @@
-"""Whether somebody wants the notifications of a category, and the choices of devices and people.
+"""Whether a device wants the notifications of a category, and the choices of devices and people.
 
-A choice is kept once: with the person if the device has one, otherwise with the device. A
-person or device without a choice wants what the category says by default.
+A choice is stored once: with the person if the device has one, otherwise with the device. Without a
+choice, the category's default counts.
 """
 
 import json
@@ -20,10 +20,10 @@ from subscriptions_app.models import Category, Person, Subscription
 from subscriptions_app.segments.compiler import Condition
 from subscriptions_app.selectors import newest_part
 
-# A change: true or false is a choice, null takes one back.
+# Changes by category: true or false is a choice, null removes a choice.
 ChoiceChanges = Mapping[str, bool | None]
 
-# The columns of a subscription that the condition reads, for the beginning of a list.
+# The columns of a subscription that the condition reads, as the beginning of a list.
 CONSENT_COLUMNS: Final = "person_id, choices, "
 
 
@@ -39,7 +39,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class ChoicesSeen:
-    """How many of the subscribers that were looked at chose a category, or refused it."""
+    """How many of the sampled subscribers chose a category, and how many refused it."""
 
     category: Category
     wanted: int
@@ -47,34 +47,34 @@ class ChoicesSeen:
 
 
 def categories_of(channel_id: UUID) -> list[Category]:
-    """Those that are not archived, in the order of their positions."""
+    """The channel's categories that are not archived, in the order of their positions."""
     live = Category.objects.filter(channel_id=channel_id, archived_at=None)
     return list(live.order_by("position", "key"))
 
 
 def category_page(*, channel_id: UUID, limit: int, offset: int) -> list[Category]:
-    """The same, a page at a time. Empty if the offset is past the end."""
+    """A page of `categories_of`. Empty if the offset is past the end."""
     return categories_of(channel_id)[offset : offset + limit]
 
 
 def is_category(channel_id: UUID, key: str) -> bool:
-    """Whether a send of the channel may name it."""
+    """Whether a send of the channel may name the category."""
     return Category.objects.filter(channel_id=channel_id, key=key, archived_at=None).exists()
 
 
 def consent_to(category: str) -> Condition:
-    """That a device wants the notifications of a category of the channel. The statement must have
+    """The condition that a device wants the notifications of a category. The statement must have
     the parameter `channel`."""
     return Condition(wants_part("%(channel)s", "%(category)s"), {"category": category})
 
 
 def wants_part(channel_id: str, category: str) -> str:
-    """The same as a part of a larger statement. The arguments are expressions in SQL."""
+    """The same condition as SQL. The arguments are SQL expressions."""
     return _WANTS.format(channel_id=channel_id, category=category)
 
 
 def refusing(channel_id: UUID, category: str, subscription_ids: Sequence[UUID]) -> set[UUID]:
-    """Those of the channel's subscriptions that do not want the category's notifications now."""
+    """The given subscriptions of the channel that do not want the category's notifications now."""
     wants = consent_to(category)
     parameters = {**wants.parameters, "channel": channel_id, "ids": list(subscription_ids)}
     return {row[0] for row in sql.rows(_REFUSING.format(wants=wants.text), parameters)}
@@ -88,11 +88,11 @@ def device_preferences(
     auth: str = "",
     changes: ChoiceChanges | None = None,
 ) -> list[Preference]:
-    """What the device wants, after `changes`. An unknown device wants what categories say by
-    default, and nothing is stored for it.
+    """Makes `changes`, and returns the device's preferences. An unknown device has the defaults,
+    and nothing is stored for it.
 
-    The choices of a device with a person are the person's, so they need the device's `auth`.
-    Safe to repeat. Raises CategoryUnknown, IdentityRefused.
+    The choices of a device with a person are the person's, so the device's `auth` is required. Safe
+    to repeat. Raises CategoryUnknown, IdentityRefused.
     """
     categories = categories_of(channel.id)
     check_changes(categories, changes or {})
@@ -108,8 +108,8 @@ def device_preferences(
 
 
 def choices_seen(channel_id: UUID) -> tuple[list[ChoicesSeen], int]:
-    """For each category, and how many of the channel's newest subscribers were looked at: at most
-    _SEEN on each platform. The others have not chosen."""
+    """The choices for each category, and how many of the channel's newest subscribers were read: at
+    most _SEEN on each platform. Subscribers in neither count have not chosen."""
     parameters = {"channel": channel_id, "platforms": PLATFORM_VALUES, "most": _SEEN}
     found = sql.rows(_CHOICES_SEEN, parameters)
     counts = {key: (wanted, refused) for key, wanted, refused, _ in found}
@@ -119,7 +119,7 @@ def choices_seen(channel_id: UUID) -> tuple[list[ChoicesSeen], int]:
 
 
 def check_changes(categories: Sequence[Category], changes: ChoiceChanges) -> None:
-    """Raises CategoryUnknown."""
+    """Raises CategoryUnknown if a change names another category."""
     known = {each.key for each in categories}
     for key in changes:
         if key not in known:
@@ -136,8 +136,8 @@ def preferences(categories: Sequence[Category], choices: Mapping[str, bool]) -> 
 
 
 def choices_merge(row: Subscription | Person, changes: ChoiceChanges) -> dict[str, bool]:
-    """Changes the choices of a device or a person, and returns all of them. One statement, so that
-    two changes at once are both kept."""
+    """Changes the choices of a device or a person, and returns all choices. One statement, so that
+    two concurrent changes are both kept."""
     statement = _MERGE.format(table=row._meta.db_table)
     parameters = {"id": row.pk, "changes": json.dumps(changes)}
     merged: dict[str, bool] = json.loads(sql.rows(statement, parameters)[0][0])
@@ -145,8 +145,8 @@ def choices_merge(row: Subscription | Person, changes: ChoiceChanges) -> dict[st
 
 
 def choices_take_over(person_id: UUID, choices: Mapping[str, bool]) -> None:
-    """Gives a person the choices of a device, but for those that the person has made. To be called
-    after `changes_count`, which locks persons in their order."""
+    """Copies the choices of a device to a person, except for categories about which the person has
+    a choice. Call it after `changes_count`, which locks persons in their order."""
     if choices:
         sql.execute(_TAKE_OVER, {"id": person_id, "choices": json.dumps(choices)})
 
@@ -160,7 +160,8 @@ def _choices(device: Subscription | None, auth: str) -> dict[str, bool]:
 
 
 def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> dict[str, bool]:
-    """While the device is locked, it stays with its person."""
+    """Changes the choices of the device or its person. The device is locked, so it keeps its
+    person."""
     if device is None:
         return {}
     _check_proof(device, auth)
@@ -168,8 +169,9 @@ def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> d
 
 
 def _check_proof(device: Subscription, auth: str) -> None:
-    """Endpoints and tokens are not secret (claims.py). Anybody who knows one can end that
-    device's subscription, but must not read or change what holds for all devices of a person."""
+    """Raises IdentityRefused without proof. Endpoints and tokens are not secret (claims.py): with
+    one, anyone can end the device's subscription, but must not read or change a person's choices,
+    which count for all devices of the person."""
     if device.person_id is None:
         return
     if not device.auth or not compare_digest(device.auth.encode(), auth.encode()):
@@ -182,7 +184,7 @@ _UNPROVEN: Final = (
     " `identity_token`."
 )
 
-# The person is found by its key for each row that has one. A join might read all people instead.
+# For each row, the person is read by its key. A join might read all people instead.
 _WANTS: Final = """coalesce(
   (CASE WHEN subscription.person_id IS NULL THEN subscription.choices
    ELSE (SELECT choices FROM subscriptions_app_person WHERE id = subscription.person_id)
@@ -191,7 +193,7 @@ _WANTS: Final = """coalesce(
    WHERE channel_id = {channel_id} AND key = {category}),
   true)"""
 
-# Raw, because the ORM has no LATERAL. The row without a key counts all.
+# Raw, because the ORM has no LATERAL. The row without a key counts all subscribers.
 _CHOICES_SEEN: Final = f"""
 WITH recent AS MATERIALIZED (
   SELECT coalesce(person.choices, newest.choices) AS choices
@@ -206,7 +208,7 @@ FROM recent, jsonb_each_text(choices) AS chosen (key, value) GROUP BY key
 UNION ALL SELECT '', 0, 0, count(*) FROM recent
 """  # noqa: S608 - names of our own
 
-# Raw, because the condition is.
+# Raw, because the condition is SQL.
 _REFUSING: Final = """
 SELECT id FROM subscriptions_app_subscription AS subscription
 WHERE id = ANY (%(ids)s) AND channel_id = %(channel)s AND NOT {wants}

@@ -99,7 +99,7 @@ class TagName(Text):
 
 
 class Tags(ListOf):
-    """Tags, of which a repeated one counts once."""
+    """Tags. A repeated tag counts once."""
 
     def __init__(self, **kw: Any) -> None:
         tag = TagName(min_length=1)

@@ -1,7 +1,7 @@
-"""Test devices: named ones, on which staff look at a notification before they send it.
+"""Test devices: named devices on which staff check a notification before they send it.
 
-A device joins by an invitation, a signed text that says for which channel and under which name. So
-a phone needs no sign-in: it opens a link, and what it may do by it is to become that test device.
+A device joins with an invitation, a signed text with the channel and the name. So a phone needs no
+sign-in: it opens a link, which only allows it to become this test device.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Invitation:
     channel_id: UUID
     name: str
     user_id: int
-    digest: str  # of its text
+    digest: str  # of the invitation's text
 
 
 def devices_of(channel_id: UUID) -> Sequence[Listed]:
@@ -58,7 +58,7 @@ def devices_of(channel_id: UUID) -> Sequence[Listed]:
 
 
 def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User) -> TestDevice:
-    """Names the subscription a test device; one that is a test device already gets the name.
+    """Makes the subscription a test device. If it already is one, changes its name.
 
     Safe to repeat. Raises NotFound if the channel has no such active subscription, Conflict if
     another device has the name or the channel has MOST_DEVICES, and Invalid for a name that is
@@ -88,9 +88,9 @@ def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User
 def device_join(
     *, invitation: Invitation, channel: Channel, subscription_id: UUID, user: User
 ) -> TestDevice:
-    """As `device_add`, by the user's invitation, which is for one device.
+    """As `device_add`, with an invitation, which is for one device.
 
-    Raises Forbidden also if the device that joined by it is another one or was removed, and
+    Also raises Forbidden if another device joined with it or the device was removed, and
     Unavailable while Redis is away.
     """
     with transaction.atomic():
@@ -102,19 +102,19 @@ def device_join(
 
 
 def device_remove(device: TestDevice) -> None:
-    """It stays a subscriber of the channel."""
+    """Removes the test device. The subscription stays."""
     with transaction.atomic():
         audit.record(device, audit.Action.DELETE, audit.fields_of(device))
         device.delete()
 
 
 def invite(*, channel: Channel, name: str, user: User) -> str:
-    """An invitation. Raises Invalid for a name that is empty or too long."""
+    """Creates an invitation. Raises Invalid for a name that is empty or too long."""
     return signing.dumps([str(channel.pk), _checked_name(name), user.pk], salt=_SALT)
 
 
 def invitation_of(text: str, *, channel_id: UUID) -> Invitation:
-    """Raises Forbidden for an invitation that is forged, too old, or of another channel."""
+    """Reads an invitation. Raises Forbidden if it is forged, too old, or of another channel."""
     try:
         channel, name, user_id = signing.loads(text, salt=_SALT, max_age=INVITED_SECONDS)
     except signing.BadSignature as error:
@@ -125,7 +125,8 @@ def invitation_of(text: str, *, channel_id: UUID) -> Invitation:
 
 
 def _use_up(invitation: Invitation, device: TestDevice) -> None:
-    """Without Redis nobody knows whether it was used, so nobody joins."""
+    """Marks the invitation as used by this device. Raises Forbidden if another device used it, and
+    Unavailable without Redis, because then it is not known whether it was used."""
     key, own = f"pushsvc:invitation:{invitation.digest}", str(device.pk)
     try:
         is_first = redis_client().set(key, own, nx=True, ex=INVITED_SECONDS)

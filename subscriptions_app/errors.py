@@ -43,7 +43,7 @@ class VapidKeyUnknown(Invalid):
 
 
 class SubscriptionsFull(Unavailable):
-    """The channel has its maximum of subscriptions, and a push service took a message for each."""
+    """The channel has its maximum of subscriptions, and all of them are proven."""
 
     code = "subscriptions_full"
     title = "The channel is full"
@@ -52,7 +52,7 @@ class SubscriptionsFull(Unavailable):
 
 
 class IdentityOff(Invalid):
-    """The channel links no devices to people."""
+    """The channel does not link devices to people."""
 
     code = "identity_off"
     title = "The channel knows no people"

@@ -1,4 +1,4 @@
-"""The id of a person, as the owner's backend gives it in a request."""
+"""The field for external ids in requests of the owner's backend."""
 
 import re
 from typing import Any, Final
@@ -8,7 +8,7 @@ from typing_extensions import override
 from pushsvc.common.http.fields import Text, refuse
 from subscriptions_app.models import MAX_EXTERNAL_ID
 
-# What a broken client sends in place of an id. All its users would be one person.
+# What a broken client sends instead of an id. All its users would become one person.
 RESERVED: Final = frozenset(
     {"null", "undefined", "none", "nan", "0", "-1", "anonymous", "[object object]"}
 )

@@ -1,6 +1,6 @@
-"""Reads of the people and subscriptions that a request names by their ids.
+"""Finds the people and subscriptions that a request names by their ids.
 
-An id of another channel is unknown here, like one that exists nowhere.
+An id of another channel counts as unknown, like an id that does not exist.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What was found of what was named. `devices`: how many active subscriptions on each platform,
-    each counted once. `unknown`: in the order in which they were named."""
+    """What the named ids reach. `devices`: how many active subscriptions on each platform, each
+    counted once. `unknown`: unknown ids in the order of the request."""
 
     devices: dict[Platform, int]
     unknown: Named
 
 
 def reach_of(channel_id: UUID, named: Named, consent: Condition = EVERYBODY) -> Reach:
-    """Counts only devices that give `consent`."""
+    """Counts the devices that the ids reach; only devices that match `consent`."""
     parameters = _ids(channel_id, named)
     statement = _DEVICES.format(consent=consent.text)
     counts = dict(sql.rows(statement, parameters | dict(consent.parameters)))
@@ -46,7 +46,7 @@ def reach_of(channel_id: UUID, named: Named, consent: Condition = EVERYBODY) -> 
 
 
 def named_sample(channel_id: UUID, named: Named, platform: Platform, *, limit: int) -> list[UUID]:
-    """Some of the active subscriptions that are named."""
+    """Ids of some of the named active subscriptions."""
     parameters = _ids(channel_id, named) | {"platform": platform, "limit": limit}
     return [row[0] for row in sql.rows(_SAMPLE, parameters)]
 
@@ -61,18 +61,19 @@ def _ids(channel_id: UUID, named: Named) -> dict[str, Any]:
 
 
 def found_part() -> str:
-    """The parts of a larger statement, for its WITH, that find the subscriptions of `named`, which
-    it has before them: position, channel_id, external_id, subscription_id.
+    """CTEs that find the subscriptions of an earlier CTE `named` (position, channel_id,
+    external_id, subscription_id).
 
-    They are `known` (position), of what the channel has, and `reached` (position, id, platform,
-    push_service, person_id, choices), of its active subscriptions. One that is named in two ways is
-    in it twice.
+    They are `known` (position), the entries that the channel has, and `reached` (position, id,
+    platform, push_service, person_id, choices), their active subscriptions. A subscription that is
+    named in two ways is in `reached` twice.
     """
     return _FOUND
 
 
-# Raw, because the larger statement writes recipients. LATERAL with OFFSET: each id is looked up by
-# index. For a plain join PostgreSQL may read the channel if it expects the wrong number of rows.
+# Raw, because it is a part of the statement that writes recipients. LATERAL with OFFSET, so that
+# each id is looked up by index. With a plain join PostgreSQL may read the whole channel if it
+# expects the wrong number of rows.
 _FOUND: Final = """people AS MATERIALIZED (
   SELECT named.position, named.channel_id, person.id FROM named
   CROSS JOIN LATERAL (

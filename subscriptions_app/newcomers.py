@@ -1,6 +1,6 @@
-"""Stores a device of which nothing is known, in one round trip.
+"""Stores a newcomer in one round trip.
 
-Most registrations of devices that are not known take this way. registration.py decides all others.
+Most registrations of newcomers end here. registration.py handles all others.
 """
 
 import json
@@ -27,10 +27,11 @@ def newcomer_store(
     vapid_key_id: UUID | None,
     external_id: str | None,
 ) -> UUID | None:
-    """Inserts and counts a subscription, and returns its id. `vapid_key_id` None: with the
-    channel's current key. `external_id`: the person that it belongs to, who may be new, too. None
-    if there is a row at the address of `facts`, if the channel has little room left, or if the
-    person may have no further device: then nothing is stored."""
+    """Inserts and counts a subscription, and returns its id. `vapid_key_id` None: the channel's
+    current key. `external_id`: the subscription's person, who may be new, too.
+
+    Stores nothing and returns None if there is a row at the address of `facts`, if the channel has
+    little room left, or if the person may have no further device."""
     statements, counts = _statements(platform, external_id is not None)
     parameters = {
         "attributes": "{}",
@@ -71,8 +72,8 @@ def _statements(platform: Platform, has_person: bool) -> tuple[str, dict[str, in
     ), counts
 
 
-# Raw, because the ORM has no advisory locks, and inserts nothing on a condition. The second
-# statement sees what others committed before they released the locks.
+# Raw, because the ORM has neither advisory locks nor conditional inserts. The second statement sees
+# what other transactions committed before they released the locks.
 _STORE = """
 SELECT pg_advisory_xact_lock(hashtextextended(%(address_lock)s, 0)),
   pg_advisory_xact_lock_shared(hashtextextended(%(room_lock)s, 0));
@@ -99,8 +100,8 @@ SELECT id FROM added
 
 _NOBODY = "SELECT NULL::uuid AS id"
 
-# The person is locked before the subscription is inserted. That inverts the usual order, but nobody
-# waits for a row that is not yet there: the address is locked.
+# The person is locked before the subscription is inserted. This is not the usual order, but cannot
+# deadlock: the address is locked, so no transaction waits for the new row.
 _PERSON = """
   INSERT INTO subscriptions_app_person AS stored
     (id, channel_id, external_id, active_devices)

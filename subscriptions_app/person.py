@@ -1,7 +1,7 @@
-"""One person as the owner's backend sees them: what is known, opting out, and erasure.
+"""Reads and changes one person: attributes, choices, opting out, erasure.
 
-Each change locks the person's devices in the order of their ids, then the person. A device that is
-linked meanwhile is found by the person's count, and the change begins again.
+Each change locks the person's devices in the order of their ids, then the person. If a device is
+linked meanwhile, the person's count shows it, and the change begins again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,8 +45,7 @@ _ERASED: Final = "The person was erased."
 
 @dataclass(frozen=True, slots=True)
 class PersonChange:
-    """What to change of a person. `opted_out` None leaves it. An attribute or choice of None is
-    taken away."""
+    """Changes to a person. `opted_out` None: unchanged. None removes an attribute or a choice."""
 
     opted_out: bool | None = None
     choices: ChoiceChanges = field(default_factory=dict)
@@ -55,7 +54,7 @@ class PersonChange:
 
 
 def person_get(*, channel_id: UUID, external_id: str) -> Person:
-    """Raises NotFound."""
+    """Returns the person. Raises NotFound."""
     found = _named(channel_id, external_id).first()
     if found is None:
         raise NotFound(_UNKNOWN)
@@ -63,7 +62,7 @@ def person_get(*, channel_id: UUID, external_id: str) -> Person:
 
 
 def person_devices(person: Person) -> list[Subscription]:
-    """All that are stored, active or not, the oldest first."""
+    """All stored devices of the person, active or not, oldest first."""
     return list(_devices_of(person).order_by("id"))
 
 
@@ -72,9 +71,9 @@ def person_change(
 ) -> Person:
     """Changes the person and all devices of the person, or nothing. Safe to repeat.
 
-    Opting out ends all devices. They are active again when they register after the person opted in.
-    `is_own`: the person says it, who may not be known yet. The audit log does not keep that.
-    Raises NotFound, CategoryUnknown, and Invalid for too many attributes or tags.
+    Opting out ends all devices. They become active again when they register after the person opted
+    in. `is_own`: the change comes from the person. Then an unknown person is created, and the audit
+    log has no entry. Raises NotFound, CategoryUnknown, and Invalid for too many attributes or tags.
     """
     check_changes(categories_of(channel.pk), change.choices)
 
@@ -101,12 +100,14 @@ def person_change(
 
 def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int]) -> int:
     """Deletes the person and everything about the addresses of the person's devices. Returns how
-    many devices. `also` deletes what the caller stores, in the same transaction, before rows of
-    subscriptions are locked, and returns how much that was: it may name somebody who never had a
-    device, or whose row was purged.
+    many devices the person had.
+
+    `also` deletes the caller's data in the same transaction, before rows of subscriptions are
+    locked, and returns how many rows. There may be such data even if the person has no row.
 
     The log of recipients keeps its outcomes, with ids that no longer exist. Messages that are being
-    sent to them bounce as `unsubscribed`. Raises NotFound, also if it was done before.
+    sent to the devices bounce as `unsubscribed`. Raises NotFound, also if the person was already
+    erased.
     """
 
     def act() -> int:
@@ -118,7 +119,7 @@ def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int])
         if person is None:
             raise NotFound(_UNKNOWN)
         addresses = list(_devices_of(person).values_list("address_sha256", flat=True))
-        # Also the rows of others at these addresses, or a dump would still hold them.
+        # Also rows of other devices at these addresses. Otherwise the addresses stay stored.
         here = Subscription.objects.filter(channel=channel, platform__in=PLATFORM_VALUES)
         rows = list(here.filter(address_sha256__in=addresses).locked_by_id())
         changes = Changes()
@@ -137,8 +138,8 @@ def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int])
 def person_preferences(
     *, channel: Channel, token: str, changes: ChoiceChanges | None, opted_out: bool | None
 ) -> tuple[list[Preference], bool]:
-    """What the person whom the token proves wants, after `changes`, and whether they opted out.
-    Somebody who is not known wants what categories say by default. Safe to repeat. Raises
+    """Makes `changes` for the person that the token proves. Returns the person's preferences, and
+    whether the person opted out. An unknown person has the defaults. Safe to repeat. Raises
     IdentityOff, IdentityRefused, CategoryUnknown."""
     external_id = proven_person(channel, token)
     if changes or opted_out is not None:
@@ -150,12 +151,12 @@ def person_preferences(
 
 
 def person_exported(person: Person) -> None:
-    """Records that everything known of the person was given away."""
+    """Records in the audit log that everything known about the person was exported."""
     _record(person, audit.Action.ACCESS, "Everything known was exported.")
 
 
 def _repeated(act: Callable[[], Result]) -> Result:
-    """In a transaction, which begins again if a device was linked to the person meanwhile."""
+    """Runs `act` in a transaction, again if a device was linked to the person meanwhile."""
     while True:
         try:
             with sql.brief_transaction():
@@ -201,8 +202,8 @@ def _end(devices: Sequence[Subscription]) -> Changes:
 
 
 def _opt(person: Person, *, out: bool | None) -> None:
-    """While the person is locked. A device that was linked after the devices were locked is counted
-    by now."""
+    """Opts the locked person out or in. A device that was linked after the devices were locked is
+    counted by now."""
     own = Person.objects.filter(pk=person.pk)
     if out is False:
         own.update(opted_out_at=None)
@@ -213,8 +214,8 @@ def _opt(person: Person, *, out: bool | None) -> None:
 
 
 def _delete(person: Person) -> None:
-    """While the row is locked, nobody links a device to the person. A transaction that waits for
-    the lock finds no person then."""
+    """Deletes the person. While the row is locked, no device can be linked to it. A transaction
+    that waits for the lock then finds no person."""
     own = Person.objects.filter(pk=person.pk)
     if own.select_for_update().first() is None or _devices_of(person).exists():
         raise PersonsChanged
@@ -229,13 +230,13 @@ def _record(
 
 
 def _note(external_id: str, words: str) -> str:
-    """Only somebody who knows the external id can tell whom an entry is about, because entries stay
-    when the person is erased."""
+    """The text of an entry, with a hash of the external id. Entries are kept when the person is
+    erased, and only with the external id can one find the person of an entry."""
     return f"{words} SHA-256 of the id: {sha256(external_id.encode()).hexdigest()}."
 
 
 def _words(change: PersonChange) -> str:
-    """The names of what is changed, without values."""
+    """The names of the changes, without values."""
     named = {
         "opting out": change.opted_out is not None,
         "choices": bool(change.choices),

@@ -1,8 +1,8 @@
-"""Registers devices: finds out which subscription and person a device has, and stores its visit.
+"""Registers devices: finds the subscription and the person of a device, and stores its visit.
 
-Most registrations end with one of two statements: the visit of a device that is known and active,
-or the insertion of one of which nothing is known (newcomers.py). All others take locks, in the
-order that services.py states. claims.py decides which stored subscription is the device's.
+Most registrations end with one of two statements: the visit of a known, active device, or the
+insertion of a newcomer (newcomers.py). All others take locks in the order in services.py. claims.py
+decides which stored subscription belongs to the device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,9 +67,9 @@ def subscription_register(
     the device has a subscription at both addresses, the previous one expires. A subscription of
     another device at the address is replaced.
 
-    `attributes`, `timezone`, `language`, `login` and `tags` None keep what is stored. But only
-    `auth` keeps the person: a subscription that moves by its id belongs to nobody. Safe to repeat,
-    also at the same time. Raises PlatformNotEnabled, EndpointRefused, VapidKeyUnknown,
+    None for `attributes`, `timezone`, `language`, `login` and `tags` keeps the stored values. But
+    only `auth` keeps the person: a subscription that moves by its id loses its person. Safe to
+    repeat, also concurrently. Raises PlatformNotEnabled, EndpointRefused, VapidKeyUnknown,
     SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid for too many tags.
     """
     if not is_enabled(channel, platform):
@@ -91,7 +91,7 @@ def subscription_register(
 
 @dataclass(frozen=True)
 class _Visit:
-    """What a device sent, checked. `previous`: the digest of its previous address."""
+    """The checked data of a device. `previous`: the digest of its previous address."""
 
     channel: Channel
     platform: Platform
@@ -108,12 +108,12 @@ class _Visit:
 
     @cached_property
     def refusal(self) -> str | None:
-        """Why the device may not be linked as it asks."""
+        """Why the device may not be linked as requested, or None."""
         return login_refusal(self.channel, self.login) if self.login else None
 
     def store_alone(self) -> tuple[UUID, bool] | None:
-        """Stores the visit of a known device, or a new one, in one statement. None if it takes
-        locks to decide."""
+        """Stores the visit of a known device, or a newcomer, in one statement. None if the
+        registration needs locks."""
         what = (self.platform, self.facts, self.named_key_id)
         known_id = Subscription.objects.revisited(self.channel.pk, *what, self.login)
         if known_id is not None:
@@ -166,8 +166,8 @@ def _register(visit: _Visit, *, alone: bool) -> tuple[UUID, bool]:
 
 
 def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> list[Subscription]:
-    """Locked, each with its person. A row that was linked to another person while the statement
-    waited for it comes without one; then the transaction begins again."""
+    """Locks the rows and returns them with their persons. If a row was linked to another person
+    while the statement waited, its person is missing, and PersonsChanged is raised."""
     rows = Subscription.objects.locked_at(channel_id, platform, digests).select_related("person")
     if any(row.person_id is not None and row.person is None for row in rows):
         raise PersonsChanged
@@ -175,7 +175,7 @@ def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> 
 
 
 def _person_of(visit: _Visit, claim: Claim) -> Person | None:
-    """Whom the device belongs to from now on. Proof is asked for only if that changes."""
+    """The new person of the device. Proof is required only if the person changes."""
     if visit.login is None:
         return claim.person
     external_id = visit.login.external_id
@@ -218,7 +218,7 @@ def _values_of(claim: Claim, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
     if known is None:
         return {**facts, **state}
-    # A device of a person has no choices of its own, nor has one that was unlinked.
+    # Devices with a person, and unlinked devices, have no choices of their own.
     is_linked = person is not None or known.person_id is not None
     choices: dict[str, Any] = {"choices": {}} if is_linked else {}
     return {**_moved_zone(known, facts), **claim.inherited, **facts, **state, **choices}
@@ -242,8 +242,8 @@ def _moved_zone(known: Subscription, values: Mapping[str, Any]) -> dict[str, dat
 def _end_others(claim: Claim, now: datetime, changes: Changes) -> None:
     """Expires the rows that this registration ends.
 
-    Of the other devices' rows at the address, only the oldest is set aside, because a later one had
-    no proof and may be anybody's."""
+    Of other devices' rows at the address, only the oldest is set aside, because later rows had no
+    proof and may belong to any device."""
     for each in claim.ended:
         before = Standing.of(each)
         if each.expired_at is None:
@@ -306,7 +306,7 @@ def _named_vapid_key_id(channel: Channel, platform: Platform, given: str | None)
 
 
 def _kept_vapid_key_id(channel: Channel, platform: Platform, claim: Claim) -> UUID | None:
-    """The key of the row at the address, else the current key."""
+    """The id of the VAPID key of the row at the address, or of the channel's current key."""
     if platform != Platform.WEB:
         return None
     here = claim.own or claim.current

@@ -1,10 +1,11 @@
 """Limits how many subscriptions a channel holds, and deletes one when a full channel gets another.
 
 `POST /subscribe` is public, so the number of subscriptions needs a limit. A full channel deletes
-the oldest subscription for which no push service ever accepted a message. It never deletes another.
+its oldest subscription that is not proven, and never a proven one.
 
-A transaction that adds a row holds the channel's room, an advisory lock, until it ends. The lock is
-shared while there is plenty of room, and exclusive if room is scarce, so that the count is exact.
+A transaction that adds a row holds an advisory lock on the channel's room until it ends. The lock
+is shared while there is plenty of room, and exclusive if room is scarce, so that the count is
+exact.
 """
 
 from typing import Final
@@ -21,7 +22,7 @@ _MOST_EVICTED: Final = 100  # in one transaction; there are more only if the lim
 
 
 class RoomScarce(Exception):
-    """The registration has to be repeated in another transaction, with the room held `alone`."""
+    """The registration must be repeated in another transaction, with the room held `alone`."""
 
 
 def room_lock(channel_id: UUID) -> str:
@@ -32,12 +33,12 @@ def room_lock(channel_id: UUID) -> str:
 def take_room(channel: Channel, changes: Changes, *, alone: bool) -> None:
     """Makes sure that the caller's transaction may insert and count one more row.
 
-    May delete other rows, and notes that in `changes`. Raises SubscriptionsFull, and RoomScarce
+    May delete other rows, and notes this in `changes`. Raises SubscriptionsFull, and RoomScarce
     unless the room is held `alone`.
     """
     most = channel.most_subscriptions
     sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": room_lock(channel.id)})
-    # A separate statement, because it must see what others committed before they released the lock.
+    # A separate statement, to see what other transactions committed before releasing the lock.
     stored = stored_subscriptions(channel.id)
     if not alone:
         if stored.counted + stored.most_uncounted >= most:

@@ -28,10 +28,10 @@ INDEX_ROWS: Final = 20_000  # of all channels, that may be read through the inde
 
 
 class DeliveryTarget(NamedTuple):
-    """Where a message goes. A later expiry compares `registered_at`: if the device has registered
-    again since, the row does not expire. `is_proven`: a push service took a message for it before.
+    """A device that a message is sent to. A later expiry compares `registered_at`: if the device
+    has registered again since, the row does not expire.
 
-    The last fields are those of ASKABLE, which are empty unless they are known and asked for.
+    The last fields are those of ASKABLE. They are empty unless they are known and were requested.
     """
 
     id: UUID
@@ -48,7 +48,7 @@ class DeliveryTarget(NamedTuple):
     attributes: Mapping[str, Any] = MappingProxyType({})
 
 
-# A language is the column, else the attribute of the same name.
+# The language is the column, or the attribute of the same name.
 ASKABLE: Final[Mapping[str, str]] = {
     "language": "coalesce(nullif(language, ''), attributes ->> 'language', '')",
     "timezone": "timezone",
@@ -62,21 +62,21 @@ _LAST_ID: Final = UUID(int=2**128 - 1)
 def delivery_targets(
     subscription_ids: Collection[UUID], *, asked: Collection[str] = ()
 ) -> list[DeliveryTarget]:
-    """In no particular order. Ids that no longer exist are left out. `asked`: names of ASKABLE.
-    Only these columns are read."""
+    """Reads the devices, in any order. Ids that no longer exist are missing. `asked`: the names of
+    ASKABLE to read."""
     ids = sql.array(each.hex for each in subscription_ids)
     rows = sql.rows(_targets_statement(frozenset(asked)), {"ids": ids})
     if "attributes" not in asked:
         return [DeliveryTarget(*row) for row in rows]
-    # In one go, which takes half as long as one by one.
+    # All at once, which takes half as long as one by one.
     attributes = json.loads(f"[{','.join([row[-1] for row in rows])}]")
     return [DeliveryTarget(*(*row[:-1], own)) for row, own in zip(rows, attributes, strict=True)]
 
 
 @cache
 def _targets_statement(asked: Set[str]) -> str:
-    """With columns in the order of DeliveryTarget, up to the last that is asked for. An empty text
-    stands in the place of each other one."""
+    """The statement with the columns of DeliveryTarget, up to the last requested one. Other columns
+    of ASKABLE are empty texts."""
     most = max((place for place, name in enumerate(ASKABLE, start=1) if name in asked), default=0)
     columns = [
         f"{column} AS asked_{name}" if name in asked else "''"
@@ -86,13 +86,13 @@ def _targets_statement(asked: Set[str]) -> str:
 
 
 def unchanged_since(moment: datetime) -> QuerySet[Subscription]:
-    """Those that are active and have not registered after the moment."""
+    """Active subscriptions that have not registered after the moment."""
     return Subscription.objects.filter(expired_at__isnull=True, registered_at__lte=moment)
 
 
 def rule_part(segment_id: str, channel_id: str) -> str:
-    """The part of a larger statement that reads a segment's rule: NULL if the channel has no such
-    segment. The arguments are names of columns."""
+    """SQL that reads a segment's rule; NULL if the channel has no such segment. The arguments are
+    names of columns."""
     return f"""(
         SELECT rule FROM {Segment._meta.db_table} AS segment
         WHERE segment.id = {segment_id} AND segment.channel_id = {channel_id}
@@ -100,10 +100,10 @@ def rule_part(segment_id: str, channel_id: str) -> str:
 
 
 def window_part(audience: Condition, columns: str = "") -> str:
-    """The part of a larger statement that reads a window of a channel's active subscriptions in the
-    order of their ids: id, push_service, further `columns`, is_recipient. Parameters: those of
-    `audience`, `channel`, `platform`, `cursor` (the last id of the window before), `only` (an id,
-    or NULL for all) and `window` (how many)."""
+    """SQL that reads a window of a channel's active subscriptions in the order of their ids: id,
+    push_service, further `columns`, is_recipient. Parameters: those of `audience`, `channel`,
+    `platform`, `cursor` (the last id of the previous window), `only` (an id, or NULL for all) and
+    `window` (how many)."""
     return f"""
         SELECT id, push_service, {columns}{audience.text} AS is_recipient
         FROM {_active_part("%(channel)s", "%(platform)s", first="%(cursor)s")}
@@ -113,9 +113,8 @@ def window_part(audience: Condition, columns: str = "") -> str:
 
 
 def first_part(plans: str) -> str:
-    """The part of a larger statement that reads, for a row of `plans` (channel_id, platform), the
-    first active subscriptions: id, push_service, person_id, choices. Parameter: `most`, of which it
-    reads one more."""
+    """SQL that reads, for a row of `plans` (channel_id, platform), the first active subscriptions:
+    id, push_service, person_id, choices. It reads one more than the parameter `most`."""
     return f"""
         SELECT id, push_service, person_id, choices
         FROM {_active_part(f"{plans}.channel_id", f"{plans}.platform")}
@@ -124,8 +123,8 @@ def first_part(plans: str) -> str:
 
 
 def newest_part(most: str) -> str:
-    """The part of a larger statement that reads, for a row of `wanted` (platform), the `most`
-    newest active subscriptions. Parameters: `channel`, and those of `most`."""
+    """SQL that reads, for a row of `wanted` (platform), the `most` newest active subscriptions.
+    Parameters: `channel`, and those of `most`."""
     return f"""
         SELECT * FROM {_active_part("%(channel)s", "wanted.platform")}
         ORDER BY channel_id DESC, platform DESC, id DESC LIMIT {most}
@@ -133,12 +132,12 @@ def newest_part(most: str) -> str:
 
 
 def _active_part(channel: str, platform: str, first: str = f"'{UUID(int=0)}'") -> str:
-    """The table, and the condition for the active subscriptions from an id on. Further conditions
-    and an order by all three columns may follow.
+    """The table, and the condition for active subscriptions from an id on. More conditions and an
+    order by all three columns may follow.
 
-    Columns are compared in rows, so that only the index of active subscriptions has the order. If
-    each column were compared by itself, PostgreSQL might read the primary key, and that to its end
-    where the platform has few subscribers or where other channels have all the newer ones.
+    Columns are compared as rows, so that only the index of active subscriptions has the order. If
+    each column were compared separately, PostgreSQL might read the primary key, and all of it if
+    the platform has few subscribers or if all newer ones belong to other channels.
     """
     return f"""{Subscription._meta.db_table} AS subscription
         WHERE (channel_id, platform, id) >= ({channel}, {platform}, {first}::uuid)
@@ -149,10 +148,10 @@ def _active_part(channel: str, platform: str, first: str = f"'{UUID(int=0)}'") -
 def indexed_window_part(
     audience: Condition, indexed: Condition, columns: str = ""
 ) -> tuple[str, str]:
-    """Two parts of a larger statement, for an audience of which each member is `indexed`. The first
-    reads at most `most` candidates of all channels by the index on attributes. The second reads a
-    channel's subscriptions from `candidates`, as `window_part` does. It ends within WHERE.
-    Parameters: those of both conditions, `channel`, `platform` and `most`."""
+    """Two parts of a statement, for an audience whose members all match `indexed`. The first reads
+    at most `most` candidates of all channels by the index on attributes. The second reads a
+    channel's subscriptions from `candidates`, as `window_part` does; conditions may be added to its
+    WHERE. Parameters: those of both conditions, `channel`, `platform` and `most`."""
     scanned = f"""
         SELECT id, push_service, {columns}{audience.text} AS is_recipient
         FROM candidates AS subscription
@@ -162,8 +161,8 @@ def indexed_window_part(
 
 
 def are_few_expected(indexed: Condition, most: int) -> bool:
-    """Whether PostgreSQL expects `most` candidates of all channels, or twice as many, because it
-    estimates. If it expects many, it reads the whole table for them, and finds few if it is wrong.
+    """Whether PostgreSQL expects at most twice `most` candidates of all channels; twice, because it
+    estimates. If it expects many, it reads the whole table for them, even if there are few.
     """
     statement = f"EXPLAIN (FORMAT JSON) {INDEXED_CANDIDATES.format(indexed=indexed.text)}"
     ((explained,),) = sql.rows(statement, {**indexed.parameters, "most": most})
@@ -172,19 +171,21 @@ def are_few_expected(indexed: Condition, most: int) -> bool:
 
 
 def exists_part(id_column: str) -> str:
-    """The condition, for a larger statement, that the subscription is stored, active or not."""
+    """The SQL condition that the subscription is stored, active or not."""
     table = Subscription._meta.db_table
     return f"EXISTS (SELECT FROM {table} WHERE id = {id_column})"
 
 
 def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:
-    """The channel's key pair with this public key, current or retired."""
+    """The id of the channel's key pair with this public key, current or retired; None if there is
+    none."""
     keys = VapidKey.objects.filter(channel_id=channel_id, public_key=public_key)
     return keys.values_list("id", flat=True).first()
 
 
 def subscription_active(*, channel_id: UUID, subscription_id: UUID) -> Subscription:
-    """Raises NotFound, also if the subscription has expired or belongs to another channel."""
+    """Returns the subscription. Raises NotFound, also if it has expired or belongs to another
+    channel."""
     found = _active_in(channel_id).filter(id=subscription_id).first()
     if found is None:
         raise NotFound("The channel has no such active subscription.")
@@ -205,12 +206,12 @@ def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None
 
 
 def segment_get(*, channel_id: UUID, segment_id: UUID) -> Segment:
-    """Raises NotFound, also if it belongs to another channel."""
+    """Returns the segment. Raises NotFound, also if it belongs to another channel."""
     return _one(Segment.objects.filter(id=segment_id, channel_id=channel_id))
 
 
 def segment_find(*, channel_id: UUID, segment_id: UUID | None) -> Segment | None:
-    """None for the whole channel, and if the segment no longer exists."""
+    """The segment, or None if there is no id or the segment no longer exists."""
     if segment_id is None:
         return None
     return Segment.objects.filter(channel_id=channel_id, id=segment_id).first()
@@ -221,15 +222,15 @@ def segments_by_name(*, channel_id: UUID, limit: int) -> list[Segment]:
 
 
 def segment_locked(*, channel_id: UUID, segment_id: UUID, to_edit: bool = False) -> Segment:
-    """Like `segment_get`, and locks the segment. Until the transaction ends, nobody else edits or
-    deletes it. Others may hold it (`segment_hold`) if the lock is only `to_edit`."""
+    """Like `segment_get`, and locks the segment against edits and deletion until the transaction
+    ends. With `to_edit`, other transactions may hold it (`segment_hold`)."""
     found = Segment.objects.filter(id=segment_id, channel_id=channel_id)
     return _one(found.select_for_update(no_key=to_edit))
 
 
 def segment_hold(*, channel_id: UUID, segment_id: UUID) -> bool:
-    """Whether the segment exists. Then nobody deletes it until the transaction ends. It may still
-    be edited."""
+    """Whether the segment exists. If so, locks it against deletion, but not against edits, until
+    the transaction ends."""
     return bool(sql.rows(_HOLD, {"channel": channel_id, "segment": segment_id}))
 
 
@@ -245,7 +246,7 @@ def check_notifications(channel_id: UUID, rule: Rule, attr: str = "rule") -> Non
 
 
 def segment_page(*, channel_id: UUID, limit: int, offset: int) -> list[Segment]:
-    """Newest first. Empty if the offset is past the end."""
+    """A page of the channel's segments, newest first. Empty if the offset is past the end."""
     segments = Segment.objects.filter(channel_id=channel_id)
     return list(segments.order_by("-created_at", "-id")[offset : offset + limit])
 
@@ -261,8 +262,8 @@ def _one(segments: QuerySet[Segment]) -> Segment:
     return found
 
 
-# Raw, because the ORM takes more time to compile a statement with a thousand ids than PostgreSQL to
-# answer it.
+# Raw, because the ORM needs more time to compile a statement with a thousand ids than PostgreSQL to
+# run it.
 _TARGETS: Final = """
 SELECT id, expired_at IS NULL, address, p256dh, auth, vapid_key_id, registered_at,
   is_proven{asked}
@@ -277,7 +278,7 @@ WHERE id = %(segment)s AND channel_id = %(channel)s
 FOR KEY SHARE
 """
 
-# The condition on the channel is outside of it, so that PostgreSQL uses the index on attributes.
+# Without a condition on the channel, so that PostgreSQL uses the index on attributes.
 INDEXED_CANDIDATES = """
   SELECT id, channel_id, platform, push_service, attributes, created_at, registered_at,
     person_id, timezone, language, choices

@@ -1,9 +1,9 @@
-"""Changes of subscriptions, with the channel's counters, and of segments.
+"""Changes subscriptions, with the channel's counters, and segments.
 
 All code that writes subscriptions takes locks in this order: address locks in the order of their
 keys, subscription rows in the order of their ids, the channel's room (room.py), tags, persons in
-the order of their ids, then the channel's counters, in one share for each transaction. The visit of
-a known device locks only its row and the tags that it changes.
+the order of their ids, then one share of the channel's counters. The visit of a known device locks
+only its row and the tags that it changes.
 """
 
 from collections import defaultdict
@@ -56,10 +56,11 @@ def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: s
 def subscriptions_expire(
     *, channel_id: UUID, gone: Sequence[GoneSubscription], proven: Sequence[UUID] = ()
 ) -> int:
-    """Expires those that are active and have not registered since. Returns their number.
+    """Expires subscriptions that are active and have not registered after `as_of`. Returns how
+    many.
 
-    `proven`: other subscriptions, for which a push service took the first message. To be called in
-    the transaction that records why. Safe to repeat.
+    `proven`: other subscriptions, which are marked as proven. Call it in the transaction that
+    records the reason. Safe to repeat.
     """
     parameters = {
         "channel": channel_id,
@@ -76,7 +77,8 @@ def subscriptions_expire(
 
 @transaction.atomic
 def subscription_expire(*, subscription: Subscription) -> bool:
-    """Expires it on behalf of staff. True if it was active. It becomes active at the next visit."""
+    """Expires the subscription on behalf of staff. Returns whether it was active. It becomes active
+    again at its next visit."""
     before = audit.fields_of(subscription)
     gone = GoneSubscription(subscription.pk, sql.now(), EXPIRED_BY_STAFF)
     if not subscriptions_expire(channel_id=subscription.channel_id, gone=[gone]):
@@ -92,7 +94,7 @@ def subscription_forget(*, subscription: Subscription) -> None:
     """Deletes everything stored about the device's address, with keys and attributes.
 
     Safe to repeat. The log of recipients keeps its outcomes, with an id that no longer exists.
-    Messages that are being sent to it bounce as `unsubscribed`.
+    Messages that are being sent to the device bounce as `unsubscribed`.
     """
     digests = [bytes(subscription.address_sha256)]
     channel_id, changes = subscription.channel_id, Changes()
@@ -104,7 +106,8 @@ def subscription_forget(*, subscription: Subscription) -> None:
 
 
 def expired_purge(limit: int) -> int:
-    """Delete at most `limit` subscriptions that expired SUBSCRIPTION_RETENTION_DAYS ago."""
+    """Deletes at most `limit` subscriptions that expired SUBSCRIPTION_RETENTION_DAYS ago. Returns
+    how many."""
     days = settings.SUBSCRIPTION_RETENTION_DAYS
     with transaction.atomic():
         old = Subscription.objects.expired_for(days).order_by("expired_at").locked_or_skipped()
@@ -119,8 +122,8 @@ def expired_purge(limit: int) -> int:
 
 
 def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
-    """Raises Invalid with every fault of `name` and `rule` (JSON), NotificationNotFound and
-    SegmentNameTaken."""
+    """Creates a segment. Raises Invalid with every fault of `name` and `rule` (JSON),
+    NotificationNotFound and SegmentNameTaken."""
     fields = _segment_fields(channel.id, name, rule)
     with sql.unless_taken(SegmentNameTaken):
         segment = Segment.objects.create(channel=channel, **fields)
@@ -131,7 +134,7 @@ def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
 def segment_update(
     *, channel_id: UUID, segment_id: UUID, name: str, rule: object, seen: str | None = None
 ) -> Segment:
-    """Changes the segment, also for pending notifications. Those in progress do not change.
+    """Changes the segment, also for pending notifications, but not for started ones.
 
     Safe to repeat. Raises NotFound, Invalid, NotificationNotFound and SegmentNameTaken, and
     Outdated if `seen`, a version, is not the segment's.
@@ -163,7 +166,7 @@ def _segment_fields(channel_id: UUID, name: str, rule: Any) -> dict[str, Any]:
 
 
 def _count_expired(channel_id: UUID, expired: Iterable[tuple[str, UUID | None]]) -> None:
-    """`expired`: platform and person of each subscription."""
+    """Counts expired subscriptions. `expired`: platform and person of each."""
     changes = Changes()
     for platform, person_id in expired:
         was = Standing(platform, person_id, is_active=True)
@@ -171,10 +174,10 @@ def _count_expired(channel_id: UUID, expired: Iterable[tuple[str, UUID | None]])
     changes_count(channel_id, changes)
 
 
-# If `as_of` is null, a push service took a message for it. One statement does both, so that rows
-# are locked in one order. Raw, because it joins arrays. A row is found by its id alone, and its
-# channel is compared afterwards. Otherwise PostgreSQL might read the whole channel for every id, if
-# its statistics are old.
+# A row with null for `as_of` becomes proven. One statement does both, so that rows are locked in
+# one order. Raw, because it joins arrays. A row is found by its id alone, and its channel is
+# compared afterwards. Otherwise PostgreSQL might read the whole channel for every id if its
+# statistics are old.
 _EXPIRE_OR_PROVE = """
 WITH named AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[])

@@ -1,4 +1,4 @@
-"""Counts and shows the subscriptions that a rule selects.
+"""Counts and samples the subscriptions that a rule selects.
 
 All functions read a limited number of rows, however large the channel is. Their statements are raw
 SQL, because rules are compiled to SQL, and because they need LATERAL, or a LIMIT inside a count.
@@ -30,7 +30,7 @@ from subscriptions_app.selectors import (
 from subscriptions_app.tagged import TAGGED_CANDIDATES, smallest_tag
 
 EXACT_UP_TO: Final = 10_000
-SAMPLE_ROWS: Final = 20_000  # of a platform; smaller ones are read completely
+SAMPLE_ROWS: Final = 20_000  # rows of a platform; smaller platforms are read completely
 _RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples
 _NAMED_ROWS: Final = 1_000  # rows of a platform that are read for attributes
 _MOST_NAMES: Final = 100
@@ -64,12 +64,12 @@ def audience_size(
     platforms: Iterable[Platform],
     consent: Condition = EVERYBODY,
 ) -> dict[Platform, Size]:
-    """The size on each platform, without those who do not give `consent`. A rule of None is the
-    whole channel, and its size is exact if nobody can refuse.
+    """The size on each platform, counting only devices that match `consent`. A rule of None means
+    the whole channel, and its size is exact without a condition for `consent`.
 
     The size of a rule is exact up to EXACT_UP_TO if the platform has fewer than SAMPLE_ROWS
     subscriptions, or if the index on attributes finds few enough. Otherwise it is an estimate: the
-    share of a random sample of SAMPLE_ROWS, times the platform's subscribers.
+    share in a random sample of SAMPLE_ROWS, times the platform's subscribers.
     """
     totals = channel_totals(channel_id)
     known = {each: int(getattr(totals, f"{each}_subscribers")) for each in platforms}
@@ -84,10 +84,10 @@ def audience_size(
 
 
 def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscription]:
-    """Active subscriptions that match, newest first.
+    """Some active subscriptions that match, newest first.
 
     Searches each platform's newest _RECENT_ROWS, then the index on attributes. So there may be
-    others, even if it finds none.
+    matches even if it finds none.
     """
     query = _Query(channel_id, rule)
     found = query.rows(_RECENT_EXAMPLES, looked_at=_RECENT_ROWS, limit=limit)
@@ -100,7 +100,7 @@ def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscr
 def platform_sample(
     channel_id: UUID, rule: Rule | None, platform: Platform, *, limit: int
 ) -> list[UUID]:
-    """Active subscriptions that match, among the platform's newest _RECENT_ROWS."""
+    """Ids of active subscriptions that match, among the platform's newest _RECENT_ROWS."""
     query = _Query(channel_id, rule or {"all": []})
     found = query.rows(_RECENT_EXAMPLES, platforms=[platform], looked_at=_RECENT_ROWS, limit=limit)
     return [row[0] for row in found]
@@ -121,8 +121,7 @@ def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
 class _Query:
     """A channel and a rule, inserted into the statements below.
 
-    Candidates come from the smallest tag that the rule requires, or else from the index on
-    attributes.
+    Candidates come from the smallest required tag, or from the index on attributes.
     """
 
     def __init__(self, channel_id: UUID, rule: Rule, consent: Condition = EVERYBODY) -> None:
@@ -157,7 +156,8 @@ class _Query:
 
 
 def _sampled(query: _Query, platform: Platform, total: int) -> Size:
-    """More than EXACT_UP_TO is always an estimate, so that clients need to know only one limit."""
+    """The size from a sample. More than EXACT_UP_TO is always an estimate, so that clients need
+    only one limit."""
     ((seen, active, matching),) = query.rows(_SAMPLE, platform=platform, sample=SAMPLE_ROWS)
     if seen < SAMPLE_ROWS and matching <= EXACT_UP_TO:
         return Size(matching, estimated=False)
@@ -173,7 +173,7 @@ def _by_index(query: _Query) -> dict[Platform, Size]:
     return {each: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
 
 
-# Digests of addresses are random, so the first of them are a random sample. It is the same for
+# Digests of addresses are random, so the first ones are a random sample. The sample is the same for
 # every rule, so that sizes of similar rules can be compared.
 _SAMPLE = """
 SELECT count(*), count(*) FILTER (WHERE is_active), count(*) FILTER (WHERE is_active AND {rule})

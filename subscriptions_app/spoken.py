@@ -1,6 +1,6 @@
 """The languages of a channel's devices, from a sample.
 
-The statement is raw SQL, because it needs LATERAL.
+The statement is raw SQL, because the ORM has no LATERAL.
 """
 
 from collections import defaultdict
@@ -17,10 +17,10 @@ _MOST_LANGUAGES: Final = 100  # the most frequent; the rest counts as unknown
 
 
 def language_shares(channel_id: UUID) -> Mapping[str, float]:
-    """The share of the channel's active devices that each language has, the largest first. "" is
-    that of devices whose language is not known. Empty if there are no devices.
+    """The share of each language among the channel's active devices, the largest first. "" stands
+    for devices with an unknown language. Empty without devices.
 
-    Each platform's sample counts as much as the platform has devices.
+    Each platform's sample is weighted by the number of its devices.
     """
     parameters = {"channel": channel_id, "platforms": PLATFORM_VALUES, "sample": SAMPLE_ROWS}
     rows = sql.rows(_SPOKEN, parameters)
@@ -41,8 +41,8 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
     return shares | ({"": max(1 - sum(shares.values()), 0.0)} if total else {})
 
 
-# A language as delivery reads it: the column, else the attribute of the same name. Digests of
-# addresses are random, so the first of them are a random sample.
+# The language as delivery reads it: the column, or the attribute of the same name. Digests of
+# addresses are random, so the first ones are a random sample.
 _SPOKEN: Final = """
 SELECT platform, language, count(*) FROM unnest(%(platforms)s::text[]) AS wanted (platform)
 CROSS JOIN LATERAL (

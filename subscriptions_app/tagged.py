@@ -1,8 +1,8 @@
-"""Reads of tags: the list of a channel's tags, and the devices of one as a source of audiences.
+"""Reads a channel's tags, and the devices of a tag for audiences.
 
-Every read is a bounded number of steps in the index, however many devices a tag has. The statements
-are raw SQL, because rules are compiled to SQL, and because the ORM has neither LATERAL nor
-recursion.
+Every read takes a bounded number of steps in the index, however many devices a tag has. The
+statements are raw SQL, because rules are compiled to SQL, and because the ORM has neither LATERAL
+nor recursion.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _AFTER_ALL: Final = "~"  # after every character that a tag may have
 
 @dataclass(frozen=True, slots=True)
 class TagListed:
-    """`devices`: at most MOST_COUNTED; there are `more`."""
+    """`devices`: at most MOST_COUNTED. `more`: whether there are more devices."""
 
     tag: str
     devices: int
@@ -36,7 +36,7 @@ def tag_exists(channel_id: UUID, tag: str) -> bool:
 
 
 def device_tags(subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """The tags of each of these devices, in their order. Devices without one are left out."""
+    """The sorted tags of each of these devices. Devices without tags are missing."""
     found: dict[UUID, list[str]] = {}
     rows = Tag.objects.filter(subscription__in=subscription_ids).order_by("tag")
     for id_, tag in rows.values_list("subscription_id", "tag"):
@@ -47,8 +47,8 @@ def device_tags(subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
 def tags_page(
     *, channel_id: UUID, limit: int, after: str = "", prefix: str = ""
 ) -> list[TagListed]:
-    """The channel's tags that begin with `prefix` and follow `after`, in the order of their code
-    points. Also counts devices that have expired and are still stored."""
+    """The channel's tags that begin with `prefix` and follow `after`, in the order of code points.
+    The counts include expired devices that are still stored."""
     parameters = {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
@@ -65,7 +65,7 @@ def tags_page(
 
 
 def tag_names(channel_id: UUID, *, limit: int, prefix: str = "") -> list[str]:
-    """The channel's first tags that begin with `prefix`, in the order of their code points."""
+    """The channel's first tags that begin with `prefix`, in the order of code points."""
     parameters = {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
@@ -80,7 +80,7 @@ def tag_names(channel_id: UUID, *, limit: int, prefix: str = "") -> list[str]:
 def smallest_tag(
     channel_id: UUID, platforms: Sequence[str], tags: Sequence[str], after: UUID = _NO_ID
 ) -> str:
-    """The tag with the fewest devices after this id, of the first _COMPARED of each."""
+    """The tag with the fewest devices after this id. Counts at most _COMPARED devices of each."""
     if len(tags) == 1:
         return tags[0]
     parameters = {
@@ -94,9 +94,9 @@ def smallest_tag(
 
 
 def tag_window_part(audience: Condition, columns: str = "") -> str:
-    """As `window_part` of selectors, of the devices of a tag. A window counts the devices that have
-    the tag, active or not, so that its work is bounded. Parameters: those of `audience`, `channel`,
-    `platform`, `tag`, `cursor` and `window`."""
+    """As `selectors.window_part`, for the devices of a tag. The size of a window is the number of
+    devices with the tag, active or not, so that its work is bounded. Parameters: those of
+    `audience`, `channel`, `platform`, `tag`, `cursor` and `window`."""
     return f"""
         SELECT tagged.id, push_service, {columns}
           subscription.id IS NOT NULL AND {audience.text} AS is_recipient
@@ -109,14 +109,14 @@ def tag_window_part(audience: Condition, columns: str = "") -> str:
     """  # noqa: S608 - names of our own
 
 
-# For a table `tagged` of ids: its active subscriptions, and a row of NULL for each other. OFFSET 0,
-# so that PostgreSQL looks each up by its id, and never reads the channel to join it.
+# For a table `tagged` of ids: its active subscriptions, and NULL for each other id. OFFSET 0, so
+# that PostgreSQL looks up each row by its id, and never reads the channel for a join.
 _ACTIVE: Final = """LEFT JOIN LATERAL (
   SELECT * FROM subscriptions_app_subscription
   WHERE id = tagged.id AND expired_at IS NULL OFFSET 0
 ) AS subscription ON true"""
 
-# The devices of a tag on all platforms as candidates, at most `most`.
+# At most `most` devices of a tag on all platforms as candidates.
 TAGGED_CANDIDATES: Final = f"""
   SELECT subscription.* FROM (
     SELECT subscription_id AS id FROM subscriptions_app_tag

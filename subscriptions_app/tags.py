@@ -1,7 +1,7 @@
-"""Changes of the tags of devices.
+"""Changes the tags of devices.
 
 A change locks the rows of its subscriptions before their tags, so changes of one device run one
-after the other, and the bound on its tags is exact.
+after the other, and the limit of its tags is exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """What a device says of its own tags. With `replaces`, it has those of `added` afterwards and
-    no others."""
+    """A device's change of its own tags. With `replaces`, it has exactly the tags in `added`
+    afterwards."""
 
     added: Sequence[str] = ()
     removed: Sequence[str] = ()
@@ -36,8 +36,8 @@ class TagChange:
 def device_tags_change(subscription_id: UUID, change: TagChange) -> None:
     """Changes the tags of one device, in one round trip. Safe to repeat.
 
-    To be called in the transaction that has written, and so locked, the subscription. Raises
-    Invalid if the device would have more than MAX_TAGS.
+    Call it in the transaction that has written, and so locked, the subscription. Raises Invalid if
+    the device would have more than MAX_TAGS.
     """
     parameters = {
         "subscription": subscription_id,
@@ -52,15 +52,15 @@ def device_tags_change(subscription_id: UUID, change: TagChange) -> None:
 
 
 def device_tags_inherit(subscription_id: UUID, previous_id: UUID) -> None:
-    """For a device that has two subscriptions: the one that it keeps takes over the tags of the
-    other, if it has none."""
+    """Copies the tags of a device's previous subscription to the one that it keeps, if that has no
+    tags."""
     sql.execute(_INHERIT, {"subscription": subscription_id, "previous": previous_id})
 
 
 @dataclass(frozen=True, slots=True)
 class MembersChanged:
-    """`devices`: how many of the named ones have the tag now, or no longer have it. `full`: how
-    many did not get it, because they have MAX_TAGS."""
+    """`devices`: how many of the named devices have the tag now, or no longer have it. `full`: how
+    many did not get it because they have MAX_TAGS."""
 
     devices: int
     full: int
@@ -77,9 +77,9 @@ def tag_members_change(
     subscription_ids: Sequence[UUID],
     remove: bool,
 ) -> MembersChanged:
-    """Puts the tag on these devices and on the active devices of these people, or takes it off.
+    """Adds the tag to these devices and to the active devices of these people, or removes it.
 
-    Taken off, it is taken off the people's expired devices too. Safe to repeat.
+    Also removes it from the people's expired devices. Safe to repeat.
     """
     people = dict(
         Person.objects.filter(channel=channel, external_id__in=external_ids).values_list(
@@ -105,7 +105,7 @@ def tag_members_change(
 
 @transaction.atomic
 def tag_delete(*, channel: Channel, tag: str) -> None:
-    """Has housekeeping take the tag off every device. Safe to repeat until that is done.
+    """Deletes the tag: housekeeping will remove it from every device. Safe to repeat until then.
 
     Raises NotFound if no device of the channel has the tag.
     """
@@ -116,9 +116,9 @@ def tag_delete(*, channel: Channel, tag: str) -> None:
 
 
 def deleted_tags_purge(limit: int) -> int:
-    """Takes the tag that was deleted first off at most `limit` devices. Returns off how many.
+    """Removes the tag that was deleted first from at most `limit` devices. Returns how many.
 
-    Devices that are registering right now are left to the next call.
+    Skips devices that are registering; the next call removes it from them.
     """
     with transaction.atomic():
         removals = TagRemoval.objects.select_for_update(skip_locked=True).order_by("asked_at")
@@ -143,7 +143,7 @@ def _take_off(tag: str, devices: Sequence[UUID]) -> int:
 
 
 def _locked(devices: Sequence[UUID]) -> list[UUID]:
-    """Those that still exist, locked, so that nobody else changes their tags now."""
+    """Locks the devices that still exist, so that no other transaction changes their tags."""
     rows = Subscription.objects.filter(id__in=devices).locked_by_id()
     return list(rows.values_list("id", flat=True))
 
@@ -194,8 +194,8 @@ DELETE FROM subscriptions_app_tag
 WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s
 """
 
-# A platform is named, so that PostgreSQL reads the tag's range of the primary key. A row that
-# somebody locked is skipped, so that this never waits and nobody deadlocks with it.
+# With a platform, so that PostgreSQL reads the tag's range of the primary key. Locked rows are
+# skipped, so that this never waits and cannot deadlock.
 _PURGE = """
 DELETE FROM subscriptions_app_tag AS purged USING (
   SELECT channel_id, platform, tag, subscription_id FROM subscriptions_app_tag

@@ -1,7 +1,7 @@
-"""Rows that tests start from. Fields that a test does not name get a usual value.
+"""Creates rows for tests. Fields that a test does not name get usual values.
 
 `register` and `subscribe_*` use the service, as a device's request does. `add_*` write rows and the
-channel's counters directly, for subscriptions that no push service is asked about.
+channel's counters directly, for subscriptions that need no push service.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ GOOGLE_PROJECT = "alices-shop"
 def make_channel(
     name: str = "Alice's shop", *, account: Account | None = None, **fields: Any
 ) -> Channel:
-    """A channel with its VAPID key; `fields` are set as they are given."""
+    """A channel with its VAPID key; `fields` are set as given."""
     channel = channel_create(name=name, account=account)
     for field, value in fields.items():
         setattr(channel, field, value)
@@ -51,7 +51,7 @@ def make_channel(
 
 
 def make_key(channel: Channel, *, scopes: list[str] | None = None) -> str:
-    """The text of a new key, with all scopes where none are named."""
+    """The text of a new key, by default with all scopes."""
     _, text = api_key_issue(channel=channel, scopes=scopes or Scope.values)
     return text
 
@@ -95,7 +95,7 @@ def phone(platform: str, token: str, **fields: Any) -> Any:
 def register(
     channel: Channel, platform: str = "web", address: str | None = None, **fields: Any
 ) -> Subscription:
-    """Registers the address (a new one if none is given) for the first time or again."""
+    """Registers the address, by default a new one. Safe to repeat."""
     if platform == "web":
         fields = browser_keys() | fields
     address = address or f"https://fcm.googleapis.com/fcm/send/{uuid7()}"
@@ -106,7 +106,7 @@ def register(
 
 
 def register_device(channel: Channel, device: Any, platform: str = "web") -> Subscription:
-    """Registers a device of a sandbox, for the first time or again."""
+    """Registers a device of a sandbox. Safe to repeat."""
     if platform == "web":
         return register(channel, address=device.endpoint, p256dh=device.p256dh, auth=device.auth)
     return register(channel, platform, device.token)
@@ -139,7 +139,7 @@ def _registered(channel, platform, devices):
 
 
 def make_person(channel: Channel, external_id: str = "user-42") -> Person:
-    """The person, for `person` of a subscription."""
+    """The person with this id, created if missing."""
     named = {"channel": channel, "external_id": external_id}
     person, _ = Person.objects.get_or_create(**named, defaults={"left_at": Now()})
     return person
@@ -156,7 +156,7 @@ def add_subscription(
 
 
 def add_subscriptions(channel: Channel, count: int, **fields: Any) -> list[Subscription]:
-    """Subscriptions that are alike, in the order of their ids."""
+    """Subscriptions with equal fields, in the order of their ids."""
     return add_each(channel, [fields] * count)
 
 
@@ -174,7 +174,7 @@ def add_each(channel: Channel, each: list[dict[str, Any]]) -> list[Subscription]
 
 
 def add_tags(rows: list[Subscription], *tags: str) -> None:
-    """Each of these devices gets each of these tags."""
+    """Adds each of these tags to each of these devices."""
     Tag.objects.bulk_create(
         Tag(channel_id=row.channel_id, platform=row.platform, tag=tag, subscription=row)
         for row in rows
@@ -193,7 +193,7 @@ def _row(channel, key, id_, *, platform="web", **fields):
     return Subscription(id=id_, channel=channel, platform=platform, **(values | fields))
 
 
-# SQL, which may use the row's number `n`.
+# SQL that may use the row's number `n`.
 PEOPLE = """
 jsonb_build_object('plan', (ARRAY['free', 'pro', 'team'])[1 + n %% 3], 'age', 18 + n %% 60,
   'city', (ARRAY['Berlin', 'Lima', 'Osaka', 'Accra'])[1 + n %% 4])
@@ -241,7 +241,7 @@ FROM (
 
 
 def make_notification(channel: Channel, **fields: Any) -> Notification:
-    """Due now for every browser, as the API would have stored it."""
+    """A notification to all browsers, due now, as the API would store it."""
     values = {"body": "Fresh bread", "ttl": 3600, "target_platforms": ["web"]}
     values |= {"scheduled_at": Now()} | fields
     notification = Notification.objects.create(channel=channel, **values)
@@ -257,7 +257,7 @@ def make_direct_notification(
     targets: Sequence[TargetId] = (),
     **fields: Any,
 ) -> Notification:
-    """To these people, subscriptions and targets, in this order."""
+    """A notification to these people, subscriptions and targets, in this order."""
     named = [
         *(TargetId(external_id=each) for each in people),
         *(TargetId(subscription_id=each.pk) for each in subscriptions),
@@ -271,7 +271,7 @@ def make_direct_notification(
 
 
 def make_sent_notification(channel: Channel, **fields: Any) -> Notification:
-    """Sent a day ago to a hundred browsers, unless `fields` say otherwise."""
+    """A notification that was sent a day ago to a hundred browsers, unless `fields` differ."""
     began = timezone.now() - timedelta(days=1)
     values = {
         "title": "Spring sale",
@@ -290,7 +290,7 @@ def make_sent_notification(channel: Channel, **fields: Any) -> Notification:
 
 
 def make_draft(channel, owner, **fields):
-    """A draft with the fields of the console's form; the rest is as in an empty one."""
+    """A draft with these fields of the console's form; other fields are as in an empty form."""
     return Draft.objects.create(
         channel=channel, owner=owner, changed_by=owner, form={"body": "Half", **fields}
     )

@@ -48,7 +48,7 @@ LIBRARIES = (
     "whitenoise.middleware",
 )
 MESSAGE_BYTES = 200_000
-# How many objects are made until the garbage collector visits them. By default these are 700, and
+# How many objects are created until the garbage collector runs. By default it is 700, and
 # loading or a request makes thousands.
 GARBAGE = (50_000, 20, 20)
 

@@ -1,10 +1,9 @@
-"""Starts a PostgreSQL and a Redis of the run's own before Django's settings are read.
+"""Starts a PostgreSQL and a Redis for the run before Django's settings are read.
 
-Named in pyproject.toml's addopts, so that `pytest` works by itself. With DATABASE_URL or REDIS_URL
-set, that one is used instead. The role of DATABASE_URL must be a superuser of PostgreSQL. `make
-test` runs files side by side (`pytest -n logical`): each of pytest's processes then has a database
-of its own in PostgreSQL, and a Redis of its own, because tests count a server's commands and
-connections.
+Named in pyproject.toml's addopts, so that `pytest` works by itself. If DATABASE_URL or REDIS_URL is
+set, that server is used instead. The role of DATABASE_URL must be a superuser of PostgreSQL. `make
+test` runs files in parallel (`pytest -n logical`): each of pytest's processes then has its own
+database in PostgreSQL, and its own Redis, because tests count a server's commands and connections.
 """
 
 import fcntl
@@ -27,7 +26,7 @@ from pushsvc.local import embedded
 from tests import forked, leftovers
 from tests.nursery import GARBAGE
 
-_REDIS_DATABASES = 16  # as it comes
+_REDIS_DATABASES = 16  # Redis's default
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
 
 ENVIRONMENT = {
@@ -36,12 +35,12 @@ ENVIRONMENT = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "VAPID_SUBJECT": "mailto:push@example.com",
 }
-# No test asks a server whose certificate a public authority signed, and each TLS context would read
-# all of these authorities, for 20 ms. It reads this one, whose key nobody has.
+# No test calls a server with a certificate of a public authority, and each TLS context would read
+# all public authorities, which takes 20 ms. It reads this one, whose key does not exist any more.
 _AUTHORITY = Path(__file__).parent / "authority.pem"
 _GIVEN_AUTHORITIES = "TESTS_GIVEN_SSL_CERT_FILE"
-# One service runs for all of a folder's tests, or one browser. The fault tests are two groups, so
-# that they run side by side.
+# One service or one browser runs for all tests of a folder. The fault tests are two groups, so that
+# they run in parallel.
 TOGETHER = (
     "tests/faults/test_worker_faults.py",
     "tests/faults/",
@@ -49,8 +48,7 @@ TOGETHER = (
     "tests/browser/sdk/",
     "tests/browser/firefox/",
 )
-# They take long, by their work or by their waits, so they begin first, the longest at the head:
-# nobody waits for one of them in the end.
+# Long tests begin first, the longest at the head, so that no single one of them is left at the end.
 LONG = (
     "tests/faults/",
     "tests/browser/console/",
@@ -79,7 +77,7 @@ LONG = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    # Ended from outside, the run still stops what it started.
+    # So that the run stops its servers even if it is terminated.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
     _write_bytecode()
     gc.set_threshold(*GARBAGE)
@@ -92,7 +90,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         redis = urlsplit(os.environ["REDIS_URL"])
         os.environ["REDIS_URL"] = redis._replace(path=f"/{worker}").geturl()
     only_has_workers = not worker and bool(early_config.known_args_namespace.numprocesses)
-    if not only_has_workers:  # what runs tests is measured, but not what tests start and kill
+    if (
+        not only_has_workers
+    ):  # processes that run tests are measured, but not those that tests start and kill
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     _start_servers(early_config, with_redis=not only_has_workers)
     if only_has_workers:
@@ -100,16 +100,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def environment_for_downloads() -> dict[str, str]:
-    """For a program that asks servers of others, and so needs the authorities that it would have
-    without us."""
+    """The environment for a program that calls public servers, with the authorities that were set
+    before this run."""
     others = {name: value for name, value in os.environ.items() if name != "SSL_CERT_FILE"}
     given = os.environ[_GIVEN_AUTHORITIES]
     return others | ({"SSL_CERT_FILE": given} if given else {})
 
 
 def _write_bytecode() -> None:
-    """Else each of the hundreds of processes that tests start compiles all modules, and each of
-    pytest's processes rewrites all assertions, again in every run."""
+    """Allows bytecode files. Otherwise each of the hundreds of processes that tests start compiles
+    all modules, and each of pytest's processes rewrites all assertions, in every run."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
@@ -125,8 +125,8 @@ def _start_servers(early_config: pytest.Config, *, with_redis: bool) -> None:
     )
     os.environ.update(servers.environment)
     if "DATABASE_URL" in servers.environment:
-        # The service gives up after 3 seconds. Many connections at once on a busy machine take
-        # longer, and this answers them with 503.
+        # The service's default is 3 seconds. Many connections at once on a busy machine take
+        # longer, and would be answered with 503.
         os.environ["DATABASE_URL"] += "?connect_timeout=60"
     early_config.stash[_HOME] = (home, servers)
 
@@ -138,14 +138,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
-# Side by side
+# Running in parallel
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n logical`: three more than there are processors, because some tests wait. More do
-    not help: five keep two processors 98 % busy, and each costs 4.5 seconds of processor to
-    collect the tests. Each can have a database of a given Redis to itself."""
+    """The number for `-n logical`: three more than the processors, because some tests wait. More do
+    not help: five keep two processors 98 % busy, and each takes 4.5 seconds of processor time to
+    collect the tests. Each can have its own database of a given Redis."""
     return min(len(os.sched_getaffinity(0)) + 3, _REDIS_DATABASES)
 
 
@@ -161,15 +161,15 @@ class _ByFile(LoadScopeScheduling):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """The first of pytest's processes collects alone. In a fresh clone it rewrites all assertions,
-    and the others read what it wrote."""
+    """Lets the first of pytest's processes collect alone. In a fresh clone it rewrites all
+    assertions, and the others read the result."""
     with _opened(Path(__file__).parent) as folder:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             fcntl.flock(folder, fcntl.LOCK_SH)
         result = yield
-    # Modules and tests stay to the end: the garbage collector need not visit them again and again.
+    # Modules and tests are kept until the end, so the garbage collector need not visit them.
     gc.collect()
     gc.freeze()
     return result

@@ -1,18 +1,18 @@
-"""Empties the database after tests that commit. Most of them write few rows, to few tables."""
+"""Empties the database after tests that commit. Most tests write few rows, to few tables."""
 
 from django.db import connection, transaction
 
-# What migrations write there never changes.
+# Migrations write their rows, which never change.
 _KEPT_TABLES = {"django_content_type", "auth_permission", "django_migrations"}
 _MANY_BYTES = 1_000_000
 
 
 def empty_tables():
-    """Deletes all rows. Django truncates every table, which takes half a second, and creates every
-    content type and permission again, which running processes know by their ids.
+    """Deletes all rows. Django's flush truncates every table, which takes half a second, and
+    creates every content type and permission again, whose ids running processes have cached.
 
-    No trigger runs, so foreign keys of deleted rows are not looked for, and the audit log lets its
-    rows go. Only a superuser of PostgreSQL may ask for that.
+    No trigger runs, so foreign keys are not checked, and rows of the audit log can be deleted. This
+    requires a superuser of PostgreSQL.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
@@ -25,7 +25,7 @@ def empty_tables():
 
 
 _DELETION = "DELETE FROM {}"
-# Also those whose rows are deleted, until the next vacuum.
+# Includes tables whose rows are deleted, until the next vacuum.
 _USED_TABLES = """
 SELECT relname, pg_relation_size(oid) FROM pg_class
 WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace

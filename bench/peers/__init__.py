@@ -1,9 +1,9 @@
-"""Other libraries that send, to compare with. Each is built where its toolchain is installed.
+"""Other libraries that send, for comparison. Each is built if its toolchain is installed.
 
 A peer is a program: `PROGRAM LIBRARY WORK COUNT IN_FLIGHT`. WORK is the JSON file of
 `bench.work`. The program prints `ready` and waits for a line. It sends COUNT messages with
 IN_FLIGHT at once, prints `failed N`, and waits for a second line before it ends. So its start is
-not measured, and its processor time can be read while it lives.
+not measured, and its processor time can be read while it runs.
 """
 
 import os
@@ -63,7 +63,7 @@ class Peer:
 
 
 def _build(tool: str, *arguments: str, folder: Path) -> None:
-    """Each tool knows by itself what is up to date, but takes time to find out."""
+    """Runs a build tool, once. The tool itself checks what is up to date, but this takes time."""
     program = shutil.which(tool)
     if program is None:
         raise Missing(f"{tool} is not installed")
@@ -75,7 +75,7 @@ def _build(tool: str, *arguments: str, folder: Path) -> None:
 
 
 def _built() -> Path:
-    """What is built stays for the next run."""
+    """The folder of built programs, which is kept for the next run."""
     folder = Path(os.environ.get("PUSHSVC_HOME", CHECKOUT / "var")).resolve() / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -165,7 +165,7 @@ PEERS: Final[dict[Platform, list[Peer]]] = {
 
 @contextmanager
 def _started(command: _Command, authority: Path) -> Iterator["subprocess.Popen[str]"]:
-    """GOMAXPROCS=1: on one core, as pushsvc's one process."""
+    """Starts a peer. GOMAXPROCS=1, so that it uses one core, like pushsvc's one process."""
     trusted = {
         name: str(authority)
         for name in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")

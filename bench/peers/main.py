@@ -1,7 +1,6 @@
-"""The Python libraries that do a part of what pushsvc does, for bench/.
+"""The peers in Python: pywebpush with a session and with asyncio, aioapns and firebase_admin.
 
-pywebpush with a session and with asyncio, aioapns and firebase_admin. bench/peers/__init__.py says
-how such a program is called.
+bench/peers/__init__.py explains how this program is called.
 """
 
 import asyncio
@@ -148,7 +147,7 @@ async def _firebase_admin(work: Work, count: int, in_flight: int) -> int:
 
 
 async def _all(send: Send, count: int, in_flight: int) -> int:
-    """Sends all, so many at once; how many failed."""
+    """Sends all messages, `in_flight` at once. Returns how many failed."""
     numbers = iter(range(count))
 
     async def send_on() -> int:

@@ -1,1 +1,1 @@
-"""Accounts, their members with a role, and the users of the console."""
+"""Accounts, their members, and the users of the console."""

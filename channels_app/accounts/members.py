@@ -1,4 +1,4 @@
-"""Accounts, and who belongs to them with which role."""
+"""Changes accounts and their members."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ _LAST_OWNER = "An account needs an owner: make another member an owner first."
 
 @transaction.atomic
 def account_create(*, name: str) -> Account:
-    """Invalid for a name that is empty, too long or taken."""
+    """Creates an account. Raises Invalid for a name that is empty, too long or taken."""
     _check_account_name(name)
     account = Account.objects.create(name=name)
     audit.record(account, audit.Action.CREATE, after=audit.fields_of(account))
@@ -27,7 +27,7 @@ def account_create(*, name: str) -> Account:
 
 @transaction.atomic
 def account_rename(*, account: Account, name: str) -> None:
-    """Invalid for a name that is empty, too long or taken."""
+    """Renames the account. Raises Invalid for a name that is empty, too long or taken."""
     _check_account_name(name, except_for=account.pk)
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     before = audit.fields_of(account)
@@ -38,8 +38,8 @@ def account_rename(*, account: Account, name: str) -> None:
 
 @transaction.atomic
 def account_require_two_step(*, account: Account, is_required: bool, by: User) -> None:
-    """Takes effect at the members' next request. Invalid if `by` has no second step. Safe to
-    repeat."""
+    """Sets whether members need two-step sign-in, from their next request on. Safe to repeat.
+    Raises Invalid if `by` has no second step."""
     if is_required and not two_step.is_on(by):
         raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
@@ -61,11 +61,11 @@ def _check_account_name(name: str, except_for: UUID | None = None) -> None:
 def member_add(
     *, account: Account, username: str, role: Role, by: User, email: str = ""
 ) -> tuple[Membership, bool]:
-    """The membership, and whether a user was created for it, who needs a link to set a password.
+    """Returns the membership, and whether a user was created, who needs a link to set a password.
 
-    A user who exists keeps the own address. Invalid for a malformed name, a deactivated user, and a
-    user who is a member already. Only superusers add users who exist: the owner of another account
-    may have created the user, or know the password.
+    An existing user keeps their e-mail address. Raises Invalid for a malformed name, a deactivated
+    user, and a user who is already a member. Only superusers may add existing users, because the
+    owner of another account may have created the user, or know the password.
     """
     user = User.objects.filter(username=username).first()
     is_new = user is None
@@ -86,7 +86,8 @@ def member_add(
 
 @transaction.atomic
 def member_role_set(*, membership: Membership, role: Role) -> None:
-    """Takes effect at the member's next request. Invalid for the last owner. Safe to repeat."""
+    """Changes the member's role, from the next request on. Raises Invalid for the last owner. Safe
+    to repeat."""
     membership = _locked(membership)
     if role != Role.OWNER:
         _keep_an_owner(membership)
@@ -98,7 +99,7 @@ def member_role_set(*, membership: Membership, role: Role) -> None:
 
 @transaction.atomic
 def member_remove(*, membership: Membership) -> None:
-    """The user stays, without this account. Invalid for the last owner."""
+    """Removes the user from the account. The user is kept. Raises Invalid for the last owner."""
     membership = _locked(membership)
     _keep_an_owner(membership)
     audit.record(membership, audit.Action.DELETE, before=audit.fields_of(membership))
@@ -106,7 +107,8 @@ def member_remove(*, membership: Membership) -> None:
 
 
 def _locked(membership: Membership) -> Membership:
-    """Read again under the account's lock, so that two owners cannot remove each other at once."""
+    """Locks the account and reads the membership again, so that two owners cannot remove each other
+    at once."""
     Account.objects.select_for_update(no_key=True).get(pk=membership.account_id)
     return Membership.objects.select_related("account", "user").get(pk=membership.pk)
 

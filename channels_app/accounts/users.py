@@ -23,7 +23,8 @@ def user_create(
     is_superuser: bool = False,
     account_id: UUID | None = None,
 ) -> User:
-    """A member of staff without a password. Invalid for a name that is taken or malformed."""
+    """Creates a member of staff without a password. Raises Invalid for a name that is taken or
+    malformed."""
     if User.objects.filter(username__iexact=username).exists():
         raise Invalid([Fault("username", "not_a_choice", "A user with this name exists.")])
     user = User(username=username, email=email, is_staff=True, is_superuser=is_superuser)
@@ -44,11 +45,11 @@ def user_create(
 
 @transaction.atomic
 def user_change(*, user: User, by: User, email: str, is_active: bool, is_superuser: bool) -> None:
-    """Takes effect at the user's next request. A user who is activated again has no session of
-    before.
+    """Changes the user, from the next request on. If the user is activated again, ends old
+    sessions.
 
-    Invalid if superusers would lock themselves out, and if `by` is no longer a superuser. So one
-    superuser always remains.
+    Raises Invalid if superusers would lock themselves out, and if `by` is no longer a superuser. So
+    one superuser always remains.
     """
     either = Q(pk=user.pk) | Q(is_superuser=True, is_active=True)
     locked = User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
@@ -69,9 +70,9 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
 def check_may_link(*, by: User, user: User) -> None:
     """Raises Invalid unless `by` may create a link with which `user` sets a password.
 
-    Superusers may do so for everybody else, and an owner for a user whose accounts are all the
-    owner's. Nobody may do so for themselves: otherwise a person at an unlocked computer could take
-    the user over for good.
+    Superusers may do so for all other users, and owners for users who belong only to accounts of
+    the owner. No user may do so for themselves, because another person at an unlocked computer
+    could take over the user permanently.
     """
     if user.pk == by.pk:
         raise Invalid([Fault("", "not_a_choice", _OWN_PASSWORD)])
@@ -81,7 +82,7 @@ def check_may_link(*, by: User, user: User) -> None:
 
 
 def _belongs_to_owner(owner: User, user: User) -> bool:
-    """Whether all accounts of the user are the owner's."""
+    """Whether the owner owns all accounts of the user."""
     held = set(user.memberships.values_list("account_id", flat=True))
     owned = owner.memberships.filter(role=Role.OWNER, account_id__in=held)
     owned_ids = set(owned.values_list("account_id", flat=True))

@@ -1,4 +1,4 @@
-"""The console's pages of channels and their keys. Registers those of the other parts, too."""
+"""The console's pages about channels and their keys. Also registers the pages of other parts."""
 
 from channels_app.accounts import admin as accounts
 from channels_app.admin import channels

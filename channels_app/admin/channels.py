@@ -73,7 +73,7 @@ class OverviewPage(TabPage):
             }
             for platform, title in PLATFORM_NAMES.items()
         ]
-        # Sums over all of the channel's notifications, running ones included.
+        # Sums over all notifications of the channel, including running ones.
         every = list_url("notifications_app_notification", self.channel.pk)
         figures = [
             {"title": "Notifications sent", "value": totals.notifications_sent, "url": sent},
@@ -106,7 +106,7 @@ class SettingsPage(TabPage, FormPage):
 
 @admin.register(Channel)
 class ChannelAdmin(ScopedAdmin):
-    """Uses only the list of Django's admin; all other pages are our own."""
+    """Uses only the list of Django's admin. All other pages are pages of this app."""
 
     channel_path = ""
     add_role = Role.MANAGER

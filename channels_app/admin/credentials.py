@@ -1,4 +1,4 @@
-"""Where managers store and replace a channel's credentials. The secrets are never shown again.
+"""The page on which managers store and replace credentials. The secrets are never shown again.
 
 The page that follows tests new credentials at once (notifications_app/admin/credentials.py).
 """
@@ -56,7 +56,7 @@ class CredentialsPage(TabPage):
         return self.render_to_response(self.get_context_data(faulty=form), status=400)
 
     def _store(self, form: FcmForm | ApnsForm) -> bool:
-        """False: nothing was stored, and the form says why."""
+        """Stores the credentials. Returns False if nothing was stored; then the form says why."""
         try:
             provider_credentials_store(channel=self.channel, **_arguments(form))
         except Invalid as error:
@@ -114,7 +114,8 @@ def _text(form: FcmForm | ApnsForm) -> str:
 
 
 def _told(error: Invalid) -> list[Fault]:
-    """The faults, each with the name of its entry in the pasted JSON. Missing entries are one."""
+    """The faults, each with the name of its entry in the pasted JSON. Missing entries are one
+    fault."""
     inside = {fault: _entry(fault) for fault in error.faults if _entry(fault)}
     missing = [name for fault, name in inside.items() if fault.code == "required"]
     told = [
@@ -128,11 +129,12 @@ def _told(error: Invalid) -> list[Fault]:
 
 
 def _entry(fault: Fault) -> str:
-    """The name behind `providers_config.fcm_service_account.`, or behind that of the other."""
+    """The name of the entry after `providers_config.fcm_service_account.` or the prefix for
+    APNs."""
     return ".".join(fault.attr.split(".")[2:])
 
 
 def _field_names(error: Invalid) -> dict[str, str]:
-    """The form's field for each path of the API's body. Most faults concern the text itself."""
+    """The form's field for each path in the API's body. Most faults are in the text itself."""
     paths = {fault.attr: "text" for fault in error.faults}
     return paths | {f"providers_config.apns_{name}": name for name in _APNS_FIELDS}

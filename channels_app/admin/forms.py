@@ -1,4 +1,4 @@
-"""The forms of a channel's pages. The services check the rules; a form only reads values."""
+"""The forms of a channel's pages. The forms only read values; the services check them."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ class SettingsForm(ChannelForm):
 
     @classmethod
     def of(cls, channel: Channel, choices: list[str], data: Any = None) -> "SettingsForm":
-        """Filled with the channel's values. `choices`: the platforms that can be enabled."""
+        """The form with the channel's values. `choices`: the platforms that can be enabled."""
         form = cls(
             data,
             initial={

@@ -1,4 +1,4 @@
-"""A channel's API keys, its key pair for web push, and the lines that a site needs."""
+"""A channel's API keys, its VAPID key, and the lines for a site."""
 
 from typing import Any
 from uuid import UUID
@@ -30,7 +30,7 @@ class KeysPage(TabPage, FormPage):
         return self._shown_once(*api_key_issue(channel=self.channel, **form.cleaned_data))
 
     def _shown_once(self, issued: ApiKey, text: str) -> HttpResponseBase:
-        """Shows the key in this answer, because a redirect would have to store its text."""
+        """Shows the key in this answer, because a redirect would have to store the key."""
         answer = self.render_to_response(self.get_context_data(issued=issued, issued_text=text))
         answer.headers["Cache-Control"] = "no-store"
         return answer

@@ -1,4 +1,4 @@
-"""What the pages of one channel share: its heading, the tabs, and what the user may do there."""
+"""What the pages of one channel share: the heading, the tabs, and the user's rights."""
 
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ _TABS = {
 
 
 class TabPage(ChannelPage):
-    """`tab` is the name of the page's address, and also the tab that is marked as current."""
+    """`tab`: the name of the page's URL, and of the tab that is marked as current."""
 
     tab: ClassVar[str]
 
@@ -46,7 +46,7 @@ class TabPage(ChannelPage):
             heading=self.channel.name,
         ) | {
             "title": f"{self.channel.name}: {self.title}",
-            "opts": Channel._meta,  # for the way back to the channels, also on another app's pages
+            "opts": Channel._meta,  # for the breadcrumbs to the channels, also in other apps
             "list_name": "",
         }
 

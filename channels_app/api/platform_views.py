@@ -21,7 +21,7 @@ from pushsvc.common.http.fields import Timestamp
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.platforms import Platform
 
-# The fact of each platform's credentials that names them, and what kind of credentials they are.
+# The fact that names each platform's credentials, and the kind of the credentials.
 _NAMED_BY = {
     Platform.ANDROID: ("fcm_service_account", "project_id"),
     Platform.IOS: ("apns_key", "key_id"),

@@ -1,1 +1,1 @@
-"""Who may see what in the console, what its lists and pages share, and pages of no single part."""
+"""Access to the console, what its lists and pages share, and pages that belong to no other part."""

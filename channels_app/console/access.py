@@ -1,7 +1,7 @@
 """Which accounts and channels a member of staff may see and change.
 
-Every read and every action of the console asks here. Superusers may do everything. A user who is
-not active staff may do nothing.
+Every read and every action of the console uses this module. Superusers may do everything. A user
+who is not active staff may do nothing.
 """
 
 from uuid import UUID
@@ -15,26 +15,26 @@ Person = User | AnonymousUser
 
 
 def accounts_of(user: Person, role: Role = Role.VIEWER) -> QuerySet[Account]:
-    """The accounts in which the user may do what `role` may."""
+    """The accounts in which the user has `role` or more."""
     if is_superuser(user):
         return Account.objects.all()
     return Account.objects.filter(id__in=_account_ids(user, role))
 
 
 def channels_of(user: Person, role: Role = Role.VIEWER) -> QuerySet[Channel]:
-    """The channels of those accounts."""
+    """The channels of the accounts in which the user has `role` or more."""
     if is_superuser(user):
         return Channel.objects.all()
     return Channel.objects.filter(account_id__in=_account_ids(user, role))
 
 
 def may(user: Person, account_id: UUID, role: Role) -> bool:
-    """Whether the user may do in this account what `role` may."""
+    """Whether the user has `role` or more in this account."""
     return is_superuser(user) or account_id in _account_ids(user, role)
 
 
 def may_anywhere(user: Person, role: Role) -> bool:
-    """Whether there is an account in which the user may do what `role` may."""
+    """Whether the user has `role` or more in any account."""
     return is_superuser(user) or bool(_account_ids(user, role))
 
 
@@ -48,7 +48,7 @@ def _account_ids(user: Person, role: Role) -> list[UUID]:
 
 
 def _roles(user: Person) -> dict[UUID, Role]:
-    """By account. Read once for each user object, which lives for one request."""
+    """The user's roles by account. Read once for each user object, which lasts for one request."""
     if not isinstance(user, User) or not (user.is_active and user.is_staff):
         return {}
     known: dict[UUID, Role] | None = user.__dict__.get("_roles_by_account")

@@ -1,4 +1,4 @@
-"""The audit log as staff read it. Staff see the entries of their accounts, superusers see all.
+"""The page of the audit log. Staff see the entries of their accounts, superusers see all.
 
 The list reads entries by id, newest first, and uses an index on the account. It never counts them.
 """
@@ -167,7 +167,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description="In short")
     def in_short(self, entry: LogEntry) -> str:
-        """The note, or else the names of the fields that changed."""
+        """The note, or the names of the changed fields."""
         if note := (entry.additional_data or {}).get("note"):
             return str(note)
         names = entry.changes if entry.action == Action.UPDATE else {}
@@ -191,12 +191,12 @@ class AuditAdmin(ReadOnlyAdmin):
 
 
 def _text_of(column: str) -> Func:
-    """An IP address as text. Compared as an address, any other search term would be an error."""
+    """An IP address as text. A comparison as an address would fail for any other search term."""
     return Func(F(column), function="host", output_field=TextField())
 
 
 def _page_of(entry: LogEntry) -> str | None:
-    """The page of the row that was changed, if every reader may open it. The row may be deleted."""
+    """The page of the changed row, if every reader may open it. The row may be deleted."""
     kind = entry.content_type
     if kind.app_label in {"notifications_app", "subscriptions_app"} and _has_page(kind):
         return reverse(f"admin:{kind.app_label}_{kind.model}_change", args=[entry.object_pk])
@@ -205,13 +205,14 @@ def _page_of(entry: LogEntry) -> str | None:
 
 
 def _has_page(kind: ContentType) -> bool:
-    """Otherwise its channel's pages show it, as test devices and categories."""
+    """Whether rows of this kind have their own page. Test devices and categories do not; the
+    channel's pages show them."""
     model = kind.model_class()
     return model is not None and site.is_registered(model)
 
 
 def _shown(value: Any) -> str:
-    """As people read it."""
+    """The value as text for people."""
     match value:
         case None:
             return NOTHING

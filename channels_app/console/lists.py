@@ -24,8 +24,8 @@ class ScopedAdmin(WithPages, ModelAdmin):
     """Rows that belong to a channel, limited to the channels that the user may see.
 
     `channel_path`: the lookup from the model to its channel ("" for Channel itself).
-    `*_role`: the role that may do it. None: nobody may do it here, not even a superuser.
-    `compose_role`: the role that adds rows on a page of its own, without the admin's button.
+    `*_role`: the required role. None: not possible here, not even for superusers.
+    `compose_role`: the role that adds rows on a separate page, without the admin's button.
     """
 
     channel_path: ClassVar[str] = "channel"
@@ -139,7 +139,7 @@ class OneChannelAdmin(ScopedAdmin):
 
 
 class WithinFilter(DropdownFilter):
-    """Offers the same times as the dashboard: the last 24 hours, 7, 30 or 90 days."""
+    """Offers the same periods as the dashboard: the last 24 hours, 7, 30 or 90 days."""
 
     title = "time"
     parameter_name = "within"
@@ -150,7 +150,7 @@ class WithinFilter(DropdownFilter):
 
     @classmethod
     def since(cls, request: HttpRequest) -> datetime | None:
-        """When the chosen time begins: one moment for the whole page. None: no time is chosen."""
+        """The start of the chosen period, the same for the whole page. None without a period."""
         days = parse_days(request.GET.get(cls.parameter_name, ""))
         if not days:
             return None
@@ -165,7 +165,7 @@ class SuperuserAdmin(WithPages, ReadOnlyAdmin):
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Empty for others, because the admin looks for the row before it checks permission."""
+        """Empty for other users, because the admin reads the row before it checks permission."""
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows if is_superuser(request.user) else rows.none()
 

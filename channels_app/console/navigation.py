@@ -1,5 +1,5 @@
-"""Which links the side bar shows to a user, and which it marks as current where the address alone
-does not say it (pushsvc/common/console/theme.py names these)."""
+"""Decides which links the side bar shows, and which it marks as current if the address is not
+enough (pushsvc/common/console/theme.py names these functions)."""
 
 from typing import Final
 
@@ -33,12 +33,12 @@ def shows_installation(request: HttpRequest) -> bool:
 
 
 def is_dashboard(request: HttpRequest) -> bool:
-    """All pages are below it."""
+    """Whether this is the dashboard itself, because all pages are below its address."""
     return request.path == reverse("admin:index")
 
 
 def is_notifications(request: HttpRequest) -> bool:
-    """Drafts are listed beside notifications."""
+    """Whether this is a page about notifications or drafts."""
     return "/notifications_app/" in request.path and not _is_tab(request)
 
 

@@ -38,7 +38,7 @@ class ConsolePage(TemplateView):
         return super().dispatch(request, *args, **kwargs)
 
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        """Raises PermissionDenied, or Http404 if the user may not know that the row exists."""
+        """Raises PermissionDenied, or Http404 if the user may not learn that the row exists."""
         require(may_anywhere(request.user, self.role), self.role)
 
     @override
@@ -50,14 +50,14 @@ class ConsolePage(TemplateView):
         return context | super().get_context_data(**kwargs)
 
     def refused(self, **context: Any) -> HttpResponseBase:
-        """The page again with status 400, for a form that has faults."""
+        """The page again with status 400, for a form with faults."""
         return self.render_to_response(self.get_context_data(**context), status=400)
 
 
 class FormPage(ConsolePage):
-    """A page with one form. A fault that `accept` raises as Invalid is shown in the form.
+    """A page with one form. The form shows a fault that `accept` raises as Invalid.
 
-    `submit` is the text of the form's button.
+    `submit`: the text of the form's button.
     """
 
     template_name = "console/parts/form_page.html"
@@ -68,7 +68,7 @@ class FormPage(ConsolePage):
         return self.form_class(data)
 
     def accept(self, form: Any) -> HttpResponseBase:
-        """Does what the valid form asks for. May raise Invalid."""
+        """Handles the valid form. May raise Invalid."""
         raise NotImplementedError
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -88,7 +88,8 @@ class ActsPage(ConsolePage):
     """A page with several forms. Each is a POST whose field `do` names one of `acts`."""
 
     def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
-        """May raise Invalid; the page then shows the fault as a message."""
+        """The functions by their names. They may raise Invalid, which the page shows as a
+        message."""
         raise NotImplementedError
 
     def own_url(self) -> str:
@@ -120,8 +121,8 @@ class SuperuserPage(ConsolePage):
 class ChannelPage(ConsolePage):
     """A page about a channel, or about a row of a channel. `self.channel` is that channel.
 
-    Answers 404 for a channel that the user may not see, as for one that does not exist. GET needs
-    `role`; POST needs `post_role` if it is set.
+    Answers 404 for a channel that does not exist or that the user may not see. GET requires `role`;
+    POST requires `post_role` if it is set.
     """
 
     post_role: ClassVar[Role | None] = None
@@ -138,7 +139,7 @@ class ChannelPage(ConsolePage):
         return channel_or_404(request, kwargs["channel_id"])
 
     def may(self, role: Role) -> bool:
-        """Whether the user may do on this channel what `role` may."""
+        """Whether the user has `role` or more for this channel."""
         return may(self.request.user, self.channel.account_id, role)
 
     @override
@@ -147,13 +148,14 @@ class ChannelPage(ConsolePage):
 
 
 def channel_or_404(request: HttpRequest, channel_id: UUID) -> Channel:
-    """The channel, if the user may see it."""
+    """Returns the channel. Raises Http404 if the user may not see it."""
     seen = channels_of(request.user).select_related("account")
     return get_object_or_404(seen, pk=channel_id)
 
 
 def own_or_404(model: type[Row], request: HttpRequest, pk: UUID) -> Row:
-    """The row of a model that has a `channel`, if the user may see that channel."""
+    """Returns a row of a model with a `channel`. Raises Http404 if the user may not see the
+    channel."""
     seen = model._default_manager.filter(channel__in=channels_of(request.user))
     return get_object_or_404(seen.select_related("channel"), pk=pk)
 
@@ -166,7 +168,7 @@ def id_or_404(text: str) -> UUID:
 
 
 def number_or_404(text: str) -> int:
-    """The key of a row in a table of Django or another package."""
+    """Parses a numeric key of a row of Django or another package. Raises Http404."""
     try:
         return parse_number(text)
     except ValueError as error:
@@ -174,10 +176,10 @@ def number_or_404(text: str) -> int:
 
 
 class WithPages(ModelAdmin):
-    """A model's admin with pages of our own.
+    """A model's admin with custom pages.
 
-    `new_page` and `row_page` take the place of the admin's forms; None leaves them as they are.
-    `row_page` gets the row's key under the name `row_name`.
+    `new_page` and `row_page` replace the admin's forms; None keeps them. `row_page` gets the row's
+    key under the name `row_name`.
     """
 
     new_page: ClassVar[type[ConsolePage] | None] = None
@@ -185,16 +187,16 @@ class WithPages(ModelAdmin):
     row_name: ClassVar[str] = ""
 
     def page(self, route: str, view: type[ConsolePage], name: str) -> URLPattern:
-        """A page beside the model's; its address has the name `admin:{name}`."""
+        """The pattern of another page of the model, with the name `admin:{name}`."""
         return path(route, site.admin_view(view.as_view(model_admin=self)), name=name)
 
     def show(self, view: type[ConsolePage], request: HttpRequest, **ids: str) -> HttpResponse:
-        """The page in place of the admin's form. Raises Http404 for a key that cannot be one."""
+        """Shows the page instead of the admin's form. Raises Http404 for a malformed key."""
         parsed = {name: self.read_key(text) for name, text in ids.items()}
         return view.as_view(model_admin=self)(request, **parsed)
 
     def read_key(self, text: str) -> UUID | int:
-        """The key of a row, as its address has it. Raises Http404."""
+        """Parses the key of a row in an address. Raises Http404."""
         return id_or_404(text)
 
     @override
@@ -215,7 +217,7 @@ class WithPages(ModelAdmin):
 
 
 def chosen_act(request: HttpRequest, acts: Mapping[str, Act]) -> Act:
-    """The one of `acts` that the form's field `do` names. Raises BadRequest."""
+    """Returns the function that the form's field `do` names. Raises BadRequest."""
     act = acts.get(request.POST.get("do", ""))
     if act is None:
         raise BadRequest("The form does not say what to do.")
@@ -223,6 +225,6 @@ def chosen_act(request: HttpRequest, acts: Mapping[str, Act]) -> Act:
 
 
 def require(is_allowed: bool, role: Role) -> None:
-    """Raises PermissionDenied, which names the role that is needed."""
+    """Raises PermissionDenied with the required role, unless `is_allowed`."""
     if not is_allowed:
         raise PermissionDenied(f"You need the role “{role.value}” in the channel's account.")

@@ -1,4 +1,5 @@
-"""Shows beat's schedule. Nobody edits it here: beat writes it from the settings when it starts."""
+"""Shows beat's schedule. It cannot be edited here: beat writes it from the settings at its
+start."""
 
 from django.contrib import admin
 from django_celery_beat.models import (

@@ -18,7 +18,7 @@ from pushsvc.common.timestamps import parse_timestamp
 
 
 class DatabaseCommand(BaseCommand):
-    """A command that reads or changes rows. It needs a database that is migrated."""
+    """A command that reads or changes rows. It requires a migrated database."""
 
     @override
     def execute(self, *args: Any, **options: Any) -> str | None:

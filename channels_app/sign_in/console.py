@@ -1,10 +1,10 @@
 """Signing in to the console with a password and, if two-step sign-in is on, a code.
 
-The answer does not say which of them was wrong. Before a password is hashed, the attempts of its
-address are counted (SIGN_INS_PER_MINUTE), and the process limits how many it hashes at once
-(pushsvc/common/passwords.py). An attempt that is refused there was not checked. django-axes counts
-failures by user name and address, whether or not the user exists, and locks out for 15 minutes
-after five.
+The answer does not say whether password or code was wrong. Before a password is hashed, the
+attempts of the address are counted (SIGN_INS_PER_MINUTE), and the process limits how many passwords
+it hashes at once (pushsvc/common/passwords.py). An attempt that is refused there was not checked.
+django-axes counts failures by user name and address, whether or not the user exists, and locks out
+for 15 minutes after five.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from pushsvc.common.passwords import hashing_for
 class AddressLimit:
     """The first backend. It refuses an address that made too many attempts.
 
-    It also counts successful attempts, and the proofs that users give on their own pages.
+    It also counts successful attempts, and proofs on users' own pages.
     """
 
     def authenticate(self, request: HttpRequest | None, **_credentials: Any) -> None:
@@ -52,7 +52,7 @@ class AddressLimit:
             enforce(Limit("sign-ins", counted_address(request), quota, 60))
 
 
-_MAX_NAME: Final = 150  # as User has it
+_MAX_NAME: Final = 150  # as in User
 _PROVIDER_VOUCHES: Final = "provider_vouches"
 
 
@@ -70,8 +70,8 @@ class StaffBackend(ModelBackend):
         in_session: User | None = None,
         **kwargs: Any,
     ) -> User | None:
-        """`provided`: the user for whom the sign-in provider vouches, in place of a password.
-        `in_session`: one who is signed in and has no password, whom the code alone proves."""
+        """`provided`: the user for whom the sign-in provider vouches, instead of a password.
+        `in_session`: a signed-in user without a password, for whom the code alone is enough."""
         if in_session is not None:
             return in_session if two_step.verify(user=in_session, code=otp_token) else None
         if provided is not None:
@@ -89,21 +89,22 @@ class StaffBackend(ModelBackend):
 
     @override
     def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:
-        """Django also asks at each request, so a deactivated user has no access at once."""
+        """Whether the user may sign in. Django also checks this at each request, so deactivating a
+        user takes effect at once."""
         return super().user_can_authenticate(user) and bool(getattr(user, "is_staff", False))
 
 
 def needs_code(user: User, *, is_provided: bool) -> bool:
-    """Whether this service asks the user for a code, or the provider has done so already."""
+    """Whether this service must ask the user for a code. False if the provider did so already."""
     return two_step.is_on(user) and not (is_provided and settings.OIDC_TRUST_SECOND_STEP)
 
 
 def sign_in_provided(
     request: HttpRequest, user: User, identity: ProviderIdentity, code: str = ""
 ) -> bool:
-    """Signs in a user for whom the provider vouches, and links both. False if the code is wrong, or
-    the user is locked out or deactivated. Wrong codes count towards the lock-out. Raises
-    NobodyFound."""
+    """Signs in a user for whom the provider vouches, and links user and identity. Returns False if
+    the code is wrong, or the user is locked out or deactivated. Wrong codes count towards the
+    lock-out. Raises NobodyFound."""
     name = user.get_username()
     found = authenticate(request, username=name, provided=user, otp_token=code)
     if found is None:
@@ -118,7 +119,7 @@ def sign_in_provided(
 
 
 class ConsoleSignInForm(SignInForm):
-    """Asks for name, password and code at once, so that no answer says which of them was right."""
+    """Asks for name, password and code together, so that no answer reveals which was right."""
 
     error_messages = {
         "invalid_login": "The sign-in failed. Check the name, the password and, if you use "
@@ -143,17 +144,17 @@ class ConsoleSignInForm(SignInForm):
 
     @property
     def provider(self) -> str:
-        """The name of the sign-in provider. Empty if there is none."""
+        """The name of the sign-in provider; empty if there is none."""
         return settings.OIDC_LABEL if settings.OIDC_ISSUER else ""
 
     @property
     def offers_links(self) -> bool:
-        """Whether a user who forgot the password can ask for a link."""
+        """Whether users who forgot their password can request a link."""
         return mails.is_on()
 
     @override
     def clean(self) -> dict[str, Any]:
-        """Checks name, password and code. The fault is the same whichever is wrong."""
+        """Checks name, password and code. The fault is the same for all of them."""
         given = {name: self.cleaned_data.get(name, "") for name in ("username", "password")}
         token = self.cleaned_data.get("otp_token", "")
         if all(given.values()):
@@ -167,8 +168,8 @@ class ConsoleSignInForm(SignInForm):
 
 
 class SecondStepMiddleware:
-    """Ends sessions that began without a code, if their user now needs one. Users of whom an
-    account requires a second step, and who have none, can only set it up or sign out."""
+    """Ends sessions that began without a code, if the user now needs one. Users without a second
+    step in an account that requires one can only set it up or sign out."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -184,7 +185,7 @@ class SecondStepMiddleware:
 
 
 class UncheckedMiddleware:
-    """Shows people why their attempt was not checked, and when to try again."""
+    """Shows users why their attempt was not checked, and when to try again."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -205,8 +206,8 @@ class UncheckedMiddleware:
 
 
 def _lacks_code(request: HttpRequest) -> bool:
-    """Whether the session began without a code, and without a provider who is trusted to ask for
-    one."""
+    """Whether the session began without a code, and without a provider that is trusted to ask for
+    a code."""
     user: Any = request.user
     if not user.is_authenticated or user.is_verified():
         return False
@@ -219,7 +220,7 @@ def _is_open_without_code(path: str) -> bool:
 
 @transaction.atomic
 def lockout_clear(*, attempt: AccessAttempt) -> None:
-    """The name may try again from this address. Safe to repeat."""
+    """Ends the lock-out of this name at this address. Safe to repeat."""
     before = audit.fields_of(attempt)
     audit.record(attempt, audit.Action.DELETE, before, note="A lock-out was cleared.")
     AccessAttempt.objects.filter(username=attempt.username, ip_address=attempt.ip_address).delete()
@@ -228,7 +229,7 @@ def lockout_clear(*, attempt: AccessAttempt) -> None:
 def locked_out(
     request: HttpRequest, _answer: HttpResponseBase | None, credentials: dict[str, Any] | None
 ) -> HttpResponse:
-    """What django-axes answers for a name and address with too many failures: 429 with a time."""
+    """The answer of django-axes after too many failures of a name and address: 429 with a wait."""
     name = (credentials or {}).get("username") or request.POST.get("username", "")
     wait = _wait(name, counted_ip(request))
     answer = render(request, "console/locked.html", {"minutes": ceil(wait / 60)}, status=429)

@@ -1,7 +1,7 @@
-"""Sends the mails that wait, from a thread of each web process.
+"""Sends waiting mails, in a thread of each web process.
 
-The thread holds none of those that answer requests, and no worker waits for a mail server. A mail
-that fails is tried MOST_ATTEMPTS times. The log names the fault and its remedy, but no address.
+The thread is not one of those that answer requests, and no worker waits for a mail server. A mail
+is tried MOST_ATTEMPTS times. The log names the fault and its remedy, but no address.
 """
 
 import ssl
@@ -31,7 +31,7 @@ from pushsvc.common.mail_server import MailServer, Security
 
 logger = structlog.stdlib.get_logger(__name__)
 
-_LOOK_SECONDS: Final = 30.0  # for mails of other processes, and those that are due again
+_LOOK_SECONDS: Final = 30.0  # for mails of other processes, and for mails that are due again
 _USERS_OF_ADDRESS: Final = 5
 _LOGIN_REFUSED: Final = "Check the user and the password in EMAIL_URL."
 _FAILED: Final = "Check EMAIL_URL and the mail server, by `manage.py doctor`."
@@ -39,8 +39,8 @@ _NOT_SENT: Final = "The mail with a link to set a password could not be sent."
 
 
 class MailConnection(EmailBackend):
-    """To the server of EMAIL_URL. Without its certificate, or without STARTTLS, it raises OSError
-    or SMTPException before a password or a mail is sent."""
+    """A connection to the server of EMAIL_URL. If the certificate is not valid, or STARTTLS is
+    missing, it raises OSError or SMTPException before it sends a password or a mail."""
 
     def __init__(self, server: MailServer, seconds: float) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ def connected(seconds: float | None = None) -> Iterator[MailConnection]:
 
 
 def start() -> None:
-    """To be called once in a web process. The thread ends with the process."""
+    """Starts the thread. Call it once in a web process. The thread ends with the process."""
     Thread(target=_send_for_ever, name="mail", daemon=True).start()
 
 
@@ -83,7 +83,7 @@ def send_due() -> None:
     while mail := claim():
         try:
             _send(mail)
-        except Exception as error:  # noqa: BLE001 - one that nobody foresaw is given up, too
+        except Exception as error:  # noqa: BLE001 - an unexpected error is a failed attempt, too
             _note_failure(mail, error)
         else:
             Mail.objects.filter(pk=mail.pk).delete()
@@ -118,7 +118,7 @@ def _send(mail: Mail) -> None:
 
 
 def _send_to(user: User, subject: str, template: str, mail: Mail) -> None:
-    """To the address that is stored for the user, not to the spelling that somebody typed."""
+    """Sends the mail to the stored address of the user, not to the address as it was typed."""
     origin = settings.PUBLIC_BASE_URL
     context: dict[str, Any] = {
         "user": user,

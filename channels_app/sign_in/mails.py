@@ -1,7 +1,7 @@
-"""Mails that wait to be sent. Each has a link to set a password; none stores the link.
+"""The queue of mails with a link to set a password. The links are not stored.
 
-A row is the queue's entry. `mailing.py` sends it, in the background of a web process, and deletes
-it. There are no mails unless EMAIL_URL is set.
+A row is an entry of the queue. `mailing.py` sends the mail in the background of a web process, and
+deletes the row. There are no mails unless EMAIL_URL is set.
 """
 
 from datetime import timedelta
@@ -24,7 +24,7 @@ from pushsvc.common.http.ratelimit import Limit, take
 # twice at once.
 WAITS: Final = (120, 300, 900, 3600, 3600)
 MOST_ATTEMPTS: Final = len(WAITS)
-MOST_REQUESTS: Final = 1_000  # for a new password, that wait at once
+MOST_REQUESTS: Final = 1_000  # requests for a new password that wait at once
 
 something_waits = Event()
 
@@ -35,8 +35,8 @@ def is_on() -> bool:
 
 @transaction.atomic
 def invite(*, user: User, account: Account | None = None) -> None:
-    """The user gets a mail with a link to choose a password. Invalid without an address, and if
-    there were too many mails."""
+    """Queues a mail to the user with a link to choose a password. Raises Invalid without an
+    address, and after too many mails."""
     if not (is_on() and user.email):
         raise Invalid([Fault("email", "required", "There is no address to send a mail to.")])
     account_id = account.pk if account else None
@@ -49,10 +49,10 @@ def invite(*, user: User, account: Account | None = None) -> None:
 
 
 def ask_for_link(*, address: str, asked_from: str) -> None:
-    """The users who have this e-mail address, if any, get a mail with a link.
+    """Queues a mail with a link to the users with this e-mail address, if there are any.
 
-    Takes the same steps whether or not there are any. Requests beyond RESET_MAILS_PER_HOUR for the
-    address, or beyond MOST_REQUESTS that wait, are ignored.
+    Takes the same steps whether or not there are any. Ignores requests beyond RESET_MAILS_PER_HOUR
+    for the address, or beyond MOST_REQUESTS that wait.
     """
     if _is_used_up("reset-mails", _digest(address), settings.RESET_MAILS_PER_HOUR):
         return
@@ -64,7 +64,8 @@ def ask_for_link(*, address: str, asked_from: str) -> None:
 
 @transaction.atomic
 def claim() -> Mail | None:
-    """A mail that is due, which nobody else gets before its next attempt is."""
+    """Claims a mail that is due; no other process gets it before its next attempt is due. None if
+    no mail is due."""
     due = Mail.objects.select_for_update(skip_locked=True, of=("self",)).filter(due_at__lte=Now())
     mail = due.select_related("user", "account").order_by("due_at").first()
     if mail is not None:
@@ -81,5 +82,5 @@ def _is_used_up(name: str, key: str, quota: int) -> bool:
 
 
 def _digest(address: str) -> str:
-    """So that Redis holds no addresses."""
+    """A keyed hash of the address, so that Redis stores no addresses."""
     return salted_hmac("channels_app.mails.limit", folded(address)).hexdigest()[:32]

@@ -1,6 +1,6 @@
 """Passwords that users choose, and links to choose one.
 
-Nobody is given a password. A new user chooses one through a link that works once, for a day.
+Passwords are never assigned. A new user chooses one with a link that works once, for a day.
 """
 
 from typing import Any
@@ -19,9 +19,9 @@ from channels_app import audit
 
 
 class SetPasswordTokens(PasswordResetTokenGenerator):
-    """A token becomes void when it is used, when the user signs in, and when the user's accounts
-    change. So an owner who still has a link cannot use it to enter an account that the user joined
-    later."""
+    """A token becomes invalid when it is used, when the user signs in, and when the user's accounts
+    change. So an owner who still has a link cannot use it to get into an account that the user
+    joined later."""
 
     key_salt = "channels_app.members.SetPasswordTokens"
 
@@ -37,21 +37,23 @@ set_password_tokens = SetPasswordTokens()
 
 @transaction.atomic
 def set_password_path(*, user: User, account_id: UUID | None = None) -> str:
-    """The path of a page on which the user chooses a password: once, within a day."""
+    """The path of a page on which the user chooses a password, once, within a day. Writes an entry
+    to the audit log."""
     note = "A link to set a password was created."
     audit.record(user, audit.Action.UPDATE, note=note, account_id=account_id)
     return unrecorded_path(user)
 
 
 def unrecorded_path(user: User) -> str:
-    """The same, for callers that write an entry of their own."""
+    """As `set_password_path`, without an entry in the audit log; the caller writes its own."""
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     return reverse("admin:set_password", args=[uid, set_password_tokens.make_token(user)])
 
 
 @transaction.atomic
 def password_set(*, user: User, password: str, note: str) -> None:
-    """Ends all of the user's sessions. ValidationError for a password that is easily guessed."""
+    """Sets the password and ends all sessions of the user. Raises ValidationError for a password
+    that is easily guessed."""
     validate_password(password, user)
     user.set_password(password)
     user.save(update_fields=["password"])

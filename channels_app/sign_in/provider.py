@@ -1,8 +1,8 @@
-"""Sign-in by a provider of OpenID Connect (authorization code flow with PKCE), by Authlib.
+"""Sign-in with a provider of OpenID Connect (authorization code flow with PKCE), using Authlib.
 
-One provider serves the installation. Authlib checks state, nonce, signature and times; this module
-also insists on the issuer, on the client as the audience, and on signatures by public keys. The
-browser's session holds what an answer must match, once. Authlib is imported at the first sign-in.
+An installation has one provider. Authlib checks state, nonce, signature and times; this module also
+checks the issuer, that the client is the audience, and that signatures use public keys. The
+browser's session stores what an answer must match, once. Authlib is imported at the first sign-in.
 """
 
 import time
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SIGN_IN_SECONDS: Final = 600  # from the start of a sign-in to the provider's answer
 _LEEWAY_SECONDS: Final = 60
 _SUBJECT_CHARACTERS: Final = 255  # OpenID Connect Core, section 2
-# Signatures by keys that the provider keeps to itself: neither "none" nor the client's secret.
+# Signatures with the provider's private keys: neither "none" nor the client's secret.
 _ALGORITHMS: Final = frozenset(
     f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)
 ) | {"EdDSA", "Ed25519"}
@@ -29,16 +29,17 @@ _STATE: Final = "_state_provider_"
 
 
 class ProviderAway(Exception):
-    """The provider cannot be reached, or does not answer as one."""
+    """The provider cannot be reached, or its answer is not valid."""
 
 
 class AnswerRefused(Exception):
-    """The browser came back with an answer that proves nothing: forged, late, used or denied."""
+    """The browser's answer from the provider is forged, late, already used, or a denial."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderIdentity:
-    """Whom the provider vouches for. `email` is empty unless the provider verified it."""
+    """The person for whom the provider vouches. `email` is empty unless the provider verified
+    it."""
 
     issuer: str
     subject: str
@@ -50,8 +51,8 @@ def is_on() -> bool:
 
 
 def begin(request: HttpRequest, **kept: Any) -> str:
-    """The provider's address to send the browser to. `finish` returns `kept`. Raises
-    ProviderAway."""
+    """Begins a sign-in and returns the address of the provider for the browser. `finish` returns
+    `kept`. Raises ProviderAway."""
     app = _app()
     here = f"{settings.PUBLIC_BASE_URL}{reverse('admin:provider_callback')}"
     begun = app.create_authorization_url(here)
@@ -64,8 +65,8 @@ def begin(request: HttpRequest, **kept: Any) -> str:
 
 
 def finish(request: HttpRequest) -> tuple[ProviderIdentity, dict[str, Any]]:
-    """Whom the provider vouches for, and what `begin` kept. Works once for each `begin`, and asks
-    the provider nothing without one. Raises ProviderAway or AnswerRefused."""
+    """Returns the person for whom the provider vouches, and what `begin` kept. Works once for each
+    `begin`; without one, it does not call the provider. Raises ProviderAway or AnswerRefused."""
     state = f"{_STATE}{request.GET.get('state', '')}"
     if state not in request.session:
         raise AnswerRefused
@@ -110,7 +111,8 @@ def _checked_state(app: "DjangoOAuth2App", request: HttpRequest) -> dict[str, An
 
 
 def _is_from_issuer(app: "DjangoOAuth2App", request: HttpRequest) -> bool:
-    """RFC 9207: the answer names its issuer, if the provider says that its answers do."""
+    """Whether the answer names the issuer. Required if the provider's metadata says that its
+    answers name it (RFC 9207)."""
     named = request.GET.get("iss")
     if named is None:
         return not app.server_metadata["names_issuer"]
@@ -125,7 +127,8 @@ def _expected() -> dict[str, Any]:
 
 
 def _with_userinfo(app: "DjangoOAuth2App", token: Any, claims: Any) -> dict[str, Any]:
-    """Many providers tell the e-mail address only there (OpenID Connect Core, section 5.4)."""
+    """The claims with those of userinfo, because many providers give the e-mail address only there
+    (OpenID Connect Core, section 5.4)."""
     more = app.userinfo(token=token)
     if more.get("sub") != claims["sub"]:  # section 5.3.2
         raise ValueError("userinfo is about somebody else")
@@ -155,7 +158,7 @@ def _app() -> "DjangoOAuth2App":
 
 @lru_cache(maxsize=1)
 def _app_of(issuer: str, client_id: str, secret: str, _ca_file: str) -> "DjangoOAuth2App":
-    """Kept for the life of the process, with the provider's keys. A failure is not kept."""
+    """Cached until the process ends, with the provider's keys. Failures are not cached."""
     from authlib.integrations.django_client import DjangoIntegration, DjangoOAuth2App
 
     from channels_app.sign_in.provider_http import ProviderSession
@@ -189,7 +192,7 @@ def _app_of(issuer: str, client_id: str, secret: str, _ca_file: str) -> "DjangoO
 
 
 def _metadata(issuer: str) -> dict[str, Any]:
-    """OpenID Connect Discovery, section 4. Raises ProviderAway."""
+    """Reads the provider's metadata (OpenID Connect Discovery, section 4). Raises ProviderAway."""
     from channels_app.sign_in.provider_http import Failed, ProviderSession
 
     address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"

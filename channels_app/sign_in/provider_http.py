@@ -1,6 +1,6 @@
 """Calls to the sign-in provider: bounded in time and size, without redirects and proxies.
 
-Imports requests, which Authlib needs, so it is imported only when somebody signs in by a provider.
+Imports requests, which Authlib needs, so it is imported only at a sign-in with a provider.
 """
 
 import time
@@ -47,7 +47,7 @@ class _Bounded(HTTPAdapter):
 
     @override
     def send(self, request: Any, *args: Any, **options: Any) -> requests.Response:
-        """Raises Failed."""
+        """Sends the request and reads the whole answer. Raises Failed."""
         until = time.monotonic() + settings.OIDC_SECONDS
         options |= {"stream": True, "timeout": settings.OIDC_SECONDS, "proxies": None}
         response = super().send(request, **options)
@@ -62,7 +62,7 @@ class _Bounded(HTTPAdapter):
 
 
 def _read(raw: Any, until: float) -> bytes:
-    """The whole body. Raises AnswerTooLong or requests.Timeout."""
+    """Reads the whole body. Raises AnswerTooLong or requests.Timeout."""
     body = bytearray()
     while part := raw.read1(_READ_BYTES):
         body += part

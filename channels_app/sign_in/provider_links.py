@@ -1,10 +1,10 @@
-"""Which user of this service a user of the sign-in provider is.
+"""Links users of the sign-in provider to users of this service.
 
 The first sign-in finds the users by the e-mail address that the provider verified. If there are
-several, the person chooses one: owners choose the addresses of new users, so one owner could keep
-somebody from another's account otherwise. When the sign-in is complete, with the user's second step
-here, it stores the link. From then on only the link counts, so that an address that the provider
-gives to somebody else opens nothing. No user is created: members must be invited.
+several, the person chooses one. Otherwise an owner, who chooses the addresses of new users, could
+keep a person out of another owner's account. The complete sign-in, with the second step here,
+stores the link. From then on only the link counts, so that another person who later gets the
+address from the provider cannot sign in with it. No user is created: members must be invited.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from channels_app.sign_in.sessions import sessions_end
 
 
 class NobodyFound(Exception):
-    """`reason` is for the person who wanted to sign in."""
+    """No user for the identity. `reason`: a text for the person who wanted to sign in."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -34,8 +34,8 @@ _TAKEN = "The user who has your e-mail address signs in as somebody else there. 
 
 
 def users_of(identity: ProviderIdentity) -> list[User]:
-    """The user to whom the identity is linked, or all who have its address: one or more, of whom
-    the person may be any. Raises NobodyFound."""
+    """The user to whom the identity is linked, or else all users with its address, at least one.
+    The person may sign in as any of them. Raises NobodyFound."""
     links = ProviderLink.objects.filter(issuer=identity.issuer, subject=identity.subject)
     link = links.select_related("user").first()
     if link is None:
@@ -46,7 +46,8 @@ def users_of(identity: ProviderIdentity) -> list[User]:
 
 
 def link(*, user: User, identity: ProviderIdentity) -> None:
-    """Safe to repeat. Raises NobodyFound if either of them is linked to somebody else."""
+    """Links user and identity. Safe to repeat. Raises NobodyFound if one of them is linked to
+    another."""
     ends = {"user": user, "issuer": identity.issuer, "subject": identity.subject}
     if ProviderLink.objects.filter(**ends).exists():
         return
@@ -65,8 +66,9 @@ def _link(user: User, identity: ProviderIdentity, ends: dict[str, Any]) -> None:
 
 @transaction.atomic
 def unlink(*, user: User) -> None:
-    """The next sign-in by the provider finds the user by the e-mail address again. The user's
-    sessions end, because the linked person may be another one. Safe to repeat."""
+    """Removes the link, so that the next sign-in with the provider finds the user by the e-mail
+    address again. Ends the user's sessions, because the linked person may be another one. Safe to
+    repeat."""
     deleted, _ = ProviderLink.objects.filter(user=user).delete()
     if deleted:
         sessions_end(user)

@@ -1,4 +1,4 @@
-"""Sessions of the console that have ended, or must end."""
+"""Deletes sessions of the console."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ def sessions_purge(limit: int) -> int:
 def sessions_end(user: User) -> None:
     """Deletes all sessions of the user. Safe to repeat.
 
-    Reads every session, because only the encrypted content says whose it is.
+    Reads every session, because only the encrypted content names the user.
     """
     open_ones = Session.objects.filter(expire_date__gt=Now()).iterator(_READ_AT_ONCE)
     own = [session.pk for session in open_ones if _user_id(session) == str(user.pk)]

@@ -1,8 +1,7 @@
-"""Two-step sign-in: a code of the user's phone (TOTP, RFC 6238) beside the password.
+"""Two-step sign-in: a code of the user's phone (TOTP, RFC 6238) in addition to the password.
 
 A user has at most one confirmed phone and ten recovery codes, each of which works once. django-otp
-stores and checks both. It refuses a code that was used, and after each wrong code it makes the user
-wait longer.
+stores and checks both. It refuses used codes, and increases the wait after each wrong code.
 """
 
 import secrets
@@ -23,7 +22,7 @@ from channels_app.models import Membership
 
 RECOVERY_CODES = 10
 _RECOVERY_SALT = "channels_app.two_step.recovery"
-_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without letters that look like others
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
 
 
 class Need(NamedTuple):
@@ -34,12 +33,12 @@ class Need(NamedTuple):
 
 
 def on_for(user: str) -> Exists:
-    """For a query: whether the user whose id is in this column needs a code to sign in."""
+    """A condition for queries: the user whose id is in this column needs a code to sign in."""
     return Exists(TOTPDevice.objects.filter(user=OuterRef(user), confirmed=True))
 
 
 def need_of(user: User) -> Need:
-    """In one query."""
+    """The user's need, read in one query."""
     requiring = Membership.objects.filter(user=OuterRef("pk"), account__requires_two_step=True)
     found = User.objects.filter(pk=user.pk).values_list(on_for("pk"), Exists(requiring))
     return Need(*found.get())
@@ -57,7 +56,7 @@ def recovery_codes_left(user: User) -> int:
 
 
 def pending(user: User) -> TOTPDevice | None:
-    """The phone that was shown a secret and is not confirmed by a code yet."""
+    """The phone for which a secret was shown, but which was not confirmed by a code yet."""
     return TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).first()
 
 
@@ -70,9 +69,8 @@ def begin(*, user: User) -> None:
 
 @transaction.atomic
 def confirm(*, user: User, code: str) -> tuple[TOTPDevice, list[str]] | None:
-    """The phone, and recovery codes that are shown only now. None for a wrong code.
-
-    From now on the user needs a code to sign in. The user's other sessions end.
+    """Confirms the phone. Returns it, and recovery codes that are shown only now. None for a wrong
+    code. From now on the user needs a code to sign in. Ends the user's other sessions.
     """
     offered = TOTPDevice.objects.select_for_update().filter(user_id=user.pk, confirmed=False)
     phone = offered.first()
@@ -89,7 +87,7 @@ def confirm(*, user: User, code: str) -> tuple[TOTPDevice, list[str]] | None:
 def verify(*, user: User, code: str) -> Device | None:
     """The device that accepted the code: the phone or the recovery codes. None for a wrong code.
 
-    Uses the code up, as far as the caller's transaction is committed.
+    The code is used up if the caller's transaction commits.
     """
     typed = _typed(code)
     if len(typed) == 6 and typed.isascii() and typed.isdigit():
@@ -102,14 +100,14 @@ def verify(*, user: User, code: str) -> Device | None:
 
 @transaction.atomic
 def recovery_codes_renew(*, user: User) -> list[str]:
-    """Ten new codes, which are shown only now. The old ones become void."""
+    """Creates ten new codes, which are shown only now. The old codes become invalid."""
     audit.record(user, audit.Action.UPDATE, note="New recovery codes were created.")
     return _recovery_codes(user)
 
 
 @transaction.atomic
 def turn_off(*, user: User, note: str = "Two-step sign-in was turned off.") -> None:
-    """From now on the password alone is enough. Safe to repeat."""
+    """Turns two-step sign-in off for the user. Safe to repeat."""
     TOTPDevice.objects.filter(user_id=user.pk).delete()
     StaticDevice.objects.filter(user_id=user.pk).delete()
     audit.record(user, audit.Action.UPDATE, note=note)
@@ -130,13 +128,13 @@ def _recovery_code() -> str:
 
 
 def _typed(code: str) -> str:
-    """Without blanks and hyphens, which only make codes readable."""
+    """The code without blanks and hyphens, which only make codes readable."""
     return code.replace(" ", "").replace("-", "").lower()
 
 
 def _token_of(user: User, code: str) -> str:
-    """The token to verify. A code from before SECRET_KEY was replaced has one of an older key. The
-    right one is chosen beforehand, because each wrong one makes the user wait."""
+    """The token to verify. A recovery code may be older than the current SECRET_KEY. Then its token
+    belongs to an older key, which is chosen first, because each wrong token makes the user wait."""
     newest, *older = (
         _kept(code, secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     )
@@ -145,6 +143,6 @@ def _token_of(user: User, code: str) -> str:
 
 
 def _kept(code: str, secret: str) -> str:
-    """What the database stores of a recovery code: a keyed hash, useless without SECRET_KEY."""
+    """The stored form of a recovery code: a keyed hash, useless without SECRET_KEY."""
     digest = salted_hmac(_RECOVERY_SALT, code, secret, algorithm="sha256").digest()
     return b32encode(digest[:10]).decode()

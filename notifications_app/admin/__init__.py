@@ -1,4 +1,4 @@
-"""The console's pages of notifications and people, and the dashboard."""
+"""The console's pages about notifications and people, and the dashboard."""
 
 from notifications_app.admin import drafts, notifications, people
 

@@ -1,4 +1,4 @@
-"""What senders can do with a notification on its page: cancel, pause, resume and stop it."""
+"""Actions of senders on a notification's page: cancel, pause, resume and stop."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from notifications_app.services import (
 
 
 class _NotificationAction(OneNotification):
-    """Does one thing, and shows the notification's page with its result."""
+    """Runs one action, and shows the notification's page with the result."""
 
     role = Role.SENDER
     http_method_names = ["post"]
@@ -74,7 +74,7 @@ class ResumeAction(_NotificationAction):
 
 
 class StopAction(_NotificationAction):
-    """Needs the notification's name if many recipients wait."""
+    """Requires the typed name of the notification if many recipients wait."""
 
     title = "Stop"
 
@@ -92,5 +92,6 @@ class StopAction(_NotificationAction):
 
 
 def _letters(name: str) -> str:
-    """Without white space: a page shows several spaces as one, and its field has no line breaks."""
+    """The name without white space, because a page shows several spaces as one, and its field has
+    no line breaks."""
     return "".join(name.split())

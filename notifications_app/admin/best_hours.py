@@ -15,7 +15,7 @@ WEEKS: Final = (4, 12, 52)
 
 
 class BestHoursPage(TabPage):
-    """`weeks` and `zone` are parameters of the address. Its script adds the reader's zone."""
+    """`weeks` and `zone` are query parameters. The page's script adds the reader's zone."""
 
     title = "Best hours"
     http_method_names = ["get"]
@@ -46,5 +46,5 @@ class BestHoursPage(TabPage):
 
 @cache
 def _zones() -> list[str]:
-    """Listing them reads many files."""
+    """Cached, because listing the zones reads many files."""
     return sorted(available_timezones())

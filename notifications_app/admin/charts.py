@@ -1,4 +1,4 @@
-"""Charts: what one is made of, and those of the dashboard. Independent of requests."""
+"""The data of charts, and the charts of the dashboard. Independent of requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from pushsvc.common.platforms import PLATFORM_NAMES
 
 @dataclass(frozen=True)
 class Line:
-    """`tone` names the colour (console.css), `dash` the lengths of dashes and gaps of a line.
-    Nothing is drawn for a value of None."""
+    """`tone`: the name of the colour (console.css). `dash`: the lengths of the line's dashes and
+    gaps. Nothing is drawn for a value of None."""
 
     label: str
     tone: str
@@ -40,12 +40,12 @@ class Chart:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As a value of JSON. The numbers are not copied, as `asdict` would."""
+        """As a value for JSON. Unlike `asdict`, this does not copy the numbers."""
         return {**vars(self), "lines": [vars(line) for line in self.lines]}
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:
-        """For each hour or day the value of every line, oldest first. Values that the chart draws
+        """The values of all lines for each hour or day, oldest first. Values that the chart draws
         below its axis are positive here."""
         values = zip(*(line.values for line in self.lines), strict=True)
         return [tuple(None if each is None else abs(each) for each in row) for row in values]
@@ -65,7 +65,7 @@ def charts(statistics: Statistics) -> list[Chart]:
 class Charts:
     """The charts of a page over the same time (console/parts/chart.html, charts.js).
 
-    `starts`: of its hours or days; for the unit `since`, the numbers of the hours since a start.
+    `starts`: the starts of the hours or days; for the unit `since`, the hours since a start.
     """
 
     unit: Literal["hour", "day", "since"]
@@ -74,7 +74,7 @@ class Charts:
 
     @property
     def heading(self) -> str:
-        """Of the first column of a chart's table."""
+        """The heading of the first column of a chart's table."""
         return {"hour": "From", "day": "Day (UTC)", "since": "Hour"}[self.unit]
 
     @property

@@ -18,8 +18,8 @@ MOST: Final = 5
 
 
 class ComparePage(ConsolePage):
-    """Each `id` of the address is a notification. Raises Http404 for one that the user may not see,
-    as for one that does not exist."""
+    """Each query parameter `id` names a notification. Raises Http404 for one that does not exist or
+    that the user may not see."""
 
     title = "Compare"
     http_method_names = ["get"]
@@ -34,7 +34,7 @@ class ComparePage(ConsolePage):
 
 
 def _named(request: HttpRequest) -> list[Notification]:
-    """None if the address names too many."""
+    """The notifications that the query names. Empty if it names too many."""
     ids = dict.fromkeys(request.GET.getlist("id"))
     if len(ids) > MOST:
         return []

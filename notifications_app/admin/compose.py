@@ -53,7 +53,7 @@ _KEY: Final = "console "
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many devices of a platform would get it, and its size for each."""
+    """How many devices of a platform would get the notification, and its size in bytes."""
 
     platform: Platform
     payload_bytes: int | None
@@ -67,9 +67,9 @@ class Reach:
 
 
 class ComposePage(SenderPage):
-    """Writes, reviews and sends a notification at one address; `step` says which.
+    """Writes, reviews and sends a notification; `step` in the form decides which.
 
-    The review page carries an idempotency key, so confirming it twice sends one notification.
+    The review page contains an idempotency key, so confirming it twice sends one notification.
     """
 
     title = "New notification"
@@ -110,7 +110,7 @@ class ComposePage(SenderPage):
             return self._writing(form, [Fault("", error.code, error.detail)])
 
     def _version(self) -> int | str:
-        """The draft's version that the user saw: a form that is shown again names it again."""
+        """The draft's version that the user saw. A form that is shown again keeps this version."""
         if self.draft is None:
             return ""
         return seen_version(self.request) if self.request.method == "POST" else self.draft.version
@@ -161,7 +161,8 @@ class ComposePage(SenderPage):
         return self.render_to_response(context)
 
     def _save(self, form: ComposeForm) -> HttpResponse:
-        """For browsers without JavaScript; with it, drafts are saved as one types."""
+        """For browsers without JavaScript. With JavaScript, drafts are saved while the user
+        types."""
         draft = save_draft(self.request, channel=self.chosen, form=form)
         messages.success(self.request, "The draft is saved.")
         return HttpResponseRedirect(compose_url(draft.pk))
@@ -203,7 +204,7 @@ class ComposePage(SenderPage):
 
 
 class ComposeCheck(SenderPage):
-    """The form's faults, sizes and reach, requested while the user writes."""
+    """Returns the form's faults, sizes and reach while the user writes."""
 
     title = "Check"
     http_method_names = ["post"]
@@ -260,12 +261,12 @@ class ComposeTest(SenderPage):
 
 
 def _local(moment: datetime | None, time_zone: str) -> datetime | None:
-    """Without an offset, so that templates do not convert it."""
+    """The local time without an offset, so that templates do not convert it."""
     return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
 
 
 def _named(found: DryRun) -> dict[str, Any]:
-    """Of a send to targets: the ids that nobody has, and the platforms that get nothing."""
+    """For a send to targets: unknown ids, and platforms that get nothing."""
     unknown = found.unknown or Named()
     return {
         "unknown": [*unknown.external_ids, *map(str, unknown.subscription_ids)],
@@ -287,7 +288,7 @@ def _reach(found: DryRun) -> list[Reach]:
 
 
 def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:
-    """Of a form with faults; None if a fault concerns the audience."""
+    """The reach of a form that has faults elsewhere. None if a fault concerns the audience."""
     names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "category")
     anything = ComposeForm(body="-", **{name: getattr(form, name) for name in names})
     try:
@@ -312,7 +313,7 @@ def _is_past(moment: datetime | None) -> bool:
 
 
 def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
-    """Raises NotFound, and Invalid if no device was chosen."""
+    """The chosen test device. Raises NotFound, and Invalid if no device was chosen."""
     known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
     if not known_as:
         raise Invalid([Fault("", "required", "Choose the device that gets the test.")])

@@ -1,4 +1,4 @@
-"""Whom a form that writes a notification is for, and how the API says it."""
+"""The audience in the forms that write a notification, and the same in the API's body."""
 
 from collections.abc import Iterable, Mapping
 from json import dumps
@@ -25,7 +25,8 @@ AUDIENCES: Final[Mapping[str, str]] = {
 
 
 class AudienceForm(Protocol):
-    """`rule` is JSON, and `ids` has one id in each line. Only what `audience` chooses counts."""
+    """`rule` is JSON, and `ids` has one id per line. Only the field that `audience` chooses
+    counts."""
 
     @property
     def audience(self) -> str: ...
@@ -40,10 +41,10 @@ class AudienceForm(Protocol):
 
 
 def audience_texts(notification: Notification) -> dict[str, str]:
-    """The fields of a form for the same audience.
+    """The fields of a form for the notification's audience.
 
-    There are no ids if the notification names both people and subscriptions, or if somebody was
-    erased: then staff have to enter the ids again, so that nobody else gets it.
+    `ids` is empty if the notification names both people and subscriptions, or if one of its people
+    was erased. Then staff must enter the ids again, so that no other person gets the notification.
     """
     match notification.rule:
         case {"tag": str(tag)}:
@@ -61,7 +62,7 @@ def audience_texts(notification: Notification) -> dict[str, str]:
 
 
 def audience_body(form: AudienceForm, faults: list[Fault]) -> dict[str, Any]:
-    """The fields of the API's body."""
+    """The fields of the audience in the API's body. Appends to `faults`."""
     match form.audience:
         case "":
             return {"segment_id": form.segment_id} if form.segment_id else {}
@@ -78,13 +79,13 @@ def audience_body(form: AudienceForm, faults: list[Fault]) -> dict[str, Any]:
 
 
 def audiences_of(kind: AudienceKind) -> list[tuple[str, str]]:
-    """Those of AUDIENCES that an edit may choose for a notification of the kind."""
+    """The AUDIENCES that an edit may choose for a notification of this kind."""
     names = {AudienceKind.RULE: [TAG, RULE], AudienceKind.TARGETS: [PEOPLE, SUBSCRIPTIONS]}
     return [(name, AUDIENCES[name]) for name in names.get(kind, [""])]
 
 
 def rule_faults_of(form: AudienceForm, faults: Iterable[Fault]) -> list[dict[str, str]]:
-    """Those that the builder shows beside its conditions."""
+    """The faults that the builder shows beside its conditions."""
     in_rule = [each for each in faults if each.attr.partition(".")[0] == "rule"]
     return shown_faults(in_rule, parsed_rule(form)) if form.audience == RULE else []
 
@@ -94,7 +95,7 @@ def _lines(text: str) -> list[str]:
 
 
 def parsed_rule(form: AudienceForm) -> object:
-    """As the form has it; one that is not JSON is no rule."""
+    """The form's rule. {}, which is not a valid rule, if it is not JSON."""
     try:
         return loads_strict(form.rule.encode())
     except MalformedJSON:

@@ -1,4 +1,4 @@
-"""What the forms that write a notification offer to choose from."""
+"""The choices in the forms that write a notification."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ _URGENCIES: Final = {
 
 
 def choices_of(channel: Channel) -> Mapping[str, Any]:
-    """The same for every form of the channel."""
+    """Choices that are the same in every form of the channel."""
     return {
         "platforms": [
             (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
@@ -41,8 +41,8 @@ def choices_of(channel: Channel) -> Mapping[str, Any]:
 
 
 def segments_for(channel: Channel, form: ComposeForm) -> Mapping[str, Any]:
-    """The channel's, and the one that the form has chosen if it is not among them: without it, the
-    page would choose all subscribers in its place."""
+    """The channel's segments and categories. Includes a chosen segment that is not listed;
+    otherwise the page would choose all subscribers instead."""
     listed = segments_by_name(channel_id=channel.id, limit=MOST_SEGMENTS)
     categories = categories_of(channel.pk)
     is_unlisted = form.segment_id not in {"", *(str(each.id) for each in listed)}

@@ -1,7 +1,7 @@
 """Buttons and platforms' own fields in a form: each value as text, by its path in the API's body.
 
-`ios.badge` is "3" and `actions.0.title` is "Buy". A text that is taken away on a platform, which is
-null in the API's body, is `web.title.none`.
+`ios.badge` is "3" and `actions.0.title` is "Buy". `web.title.none` removes a text on a platform,
+as null does in the API's body.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from notifications_app.content_schema import (
 )
 from pushsvc.common.http.fields import Flag, WholeNumber
 
-# The fields whose parts have inputs of their own.
+# The fields whose parts have their own inputs.
 WITH_PARTS: Final = ("actions", "web", "android", "ios", "translations")
 _MOST_PARTS: Final = 3  # translations.de.actions.buy
 _NONE: Final = ".none"
@@ -35,26 +35,26 @@ _FIELDS: Final = {
 
 
 def is_extra(name: str) -> bool:
-    """Whether an input of this name belongs to them. A longer name is none of the form's, and an
-    object as deep could not be read."""
+    """Whether an input of this name belongs to these fields. Longer names are refused, because the
+    form has none, and so deep an object could not be read."""
     kind, *parts = name.split(".")
     return kind in WITH_PARTS and 1 <= len(parts) <= _MOST_PARTS
 
 
 def flat(extras: Mapping[str, Any] | None) -> dict[str, str]:
-    """From JSON."""
+    """Converts these fields from JSON to texts by path."""
     return dict(
         _flat("", {name: each for name, each in (extras or {}).items() if name in WITH_PARTS})
     )
 
 
 def _is_none(path: str) -> bool:
-    """A button may be called none, too."""
+    """Whether the path removes a text. A button may have the id `none`, too."""
     return path.endswith(_NONE) and path.partition(".")[0] in _OBJECTS
 
 
 def nested(texts: Mapping[str, str]) -> dict[str, Any]:
-    """To JSON, for the API's serializer. Empty texts are left out."""
+    """Converts texts by path to JSON for the API's serializer. Omits empty texts."""
     found: dict[str, Any] = {}
     for path, text in sorted(texts.items()):
         if text:
@@ -91,7 +91,8 @@ def _put(into: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _value(path: str, text: str) -> Any:
-    """A text that is no number stays one, so that the serializer names it."""
+    """The value of a text. A text that is not a number stays a text, so that the serializer reports
+    it."""
     try:
         match _FIELDS.get(path):
             case Flag():

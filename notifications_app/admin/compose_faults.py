@@ -1,4 +1,4 @@
-"""The faults of a send in the words of the forms that write one, by field."""
+"""The faults of a send by field, worded for the forms that write a notification."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from pushsvc.common.errors import Fault
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.admin.segment_faults import NOT_A_TAG
 
-# As the forms label the fields. The names are those of the API's body.
+# The forms' labels, by the names of the fields in the API's body.
 LABELS: Final[Mapping[str, str]] = {
     "title": "Title",
     "body": "Text",
@@ -46,7 +46,7 @@ _WEB_ADDRESS: Final = "Enter a web address, such as https://shop.example/sale."
 
 _IDS: Final = ("external_ids", "subscription_ids")
 
-# By field and code. Any other fault already says what a person at a form understands.
+# By field and code. The text of any other fault already suits the form.
 _WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("body", "blank"): "Write a text.",
     **{(name, "not_a_url"): _WEB_ADDRESS for name in ("url", "icon", "image")},
@@ -71,8 +71,8 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def faults_by_field(faults: Iterable[Fault]) -> dict[str, list[str]]:
-    """What the forms say, by field; "" for the form as a whole. `data.color` belongs to `data`,
-    and `ios.badge` to `ios`."""
+    """The texts of the faults by field; "" for the whole form. `data.color` belongs to `data`, and
+    `ios.badge` to `ios`."""
     found: dict[str, list[str]] = defaultdict(list)
     for fault in faults:
         within = _within(fault)
@@ -82,7 +82,7 @@ def faults_by_field(faults: Iterable[Fault]) -> dict[str, list[str]]:
 
 
 def _within(fault: Fault) -> str:
-    """What of its field the fault is about, as people call it."""
+    """The part of the field that has the fault, in words for people."""
     name, _, within = fault.attr.partition(".")
     if name in _IDS and within.isdigit():
         return f"Id {int(within) + 1}"
@@ -90,7 +90,7 @@ def _within(fault: Fault) -> str:
 
 
 def _part(attr: str, within: str) -> str:
-    """By its label, with the language or the number of the button."""
+    """The label of the part, with the language or the number of the button."""
     label = label_of(attr)
     if label == attr:
         return within
@@ -103,12 +103,13 @@ def _part(attr: str, within: str) -> str:
 
 
 def general(faults: Iterable[Fault]) -> list[str]:
-    """What the forms say of faults that no field has."""
+    """The texts of faults that belong to no field."""
     return [_words(fault) for fault in faults if field_of(fault) not in FIELDS]
 
 
 def labelled(faults: Iterable[Fault]) -> list[str]:
-    """Each with its field's label, for a place that is not beside the field."""
+    """The texts of the faults with the labels of their fields, for a place apart from the
+    fields."""
     return [
         ": ".join(filter(None, (LABELS.get(field_of(each), ""), _words(each)))) for each in faults
     ]

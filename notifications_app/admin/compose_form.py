@@ -43,7 +43,7 @@ class DataRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposeForm:
-    """The fields as text, so that a form with faults is shown again as it was filled in.
+    """The fields as text, so that a form with faults can be shown again as it was filled in.
 
     `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
     `personalize` is "on" or "". `vars` is JSON, which only a copy or an edit has.
@@ -81,7 +81,7 @@ class ComposeForm:
         return cls().for_all(channel)
 
     def for_all(self, channel: Channel) -> Self:
-        """The same for every platform of the channel."""
+        """A copy of the form for every platform of the channel."""
         names = [name for name, enabled in channel.platforms.items() if enabled]
         return replace(self, platforms=names)
 
@@ -109,7 +109,7 @@ class ComposeForm:
 
     @classmethod
     def saying(cls, content: Content, **more: Any) -> Self:
-        """With this content; `more` are other fields."""
+        """A form with this content. `more`: other fields."""
         unit = next((name for name, n in TTL_UNITS.items() if content.ttl % n == 0), "seconds")
         at_once = content.ttl == 0
         return cls(
@@ -125,7 +125,7 @@ class ComposeForm:
 
     @classmethod
     def of(cls, notification: Notification) -> Self:
-        """To edit it: with its times, in UTC."""
+        """A form to edit the notification, with its times in UTC."""
         is_pending = notification.started_at is None
         return replace(
             cls.like(notification),
@@ -136,13 +136,14 @@ class ComposeForm:
 
     @classmethod
     def kept(cls, stored: Mapping[str, Any]) -> Self:
-        """From `stored`, which an earlier version of the console may have written."""
+        """The form of a draft, which an earlier version of the console may have stored."""
         known = {each.name for each in fields(cls)} - {"data"}
         texts = {name: value for name, value in stored.items() if name in known}
         return cls(**texts, data=[DataRow(**row) for row in stored.get("data", ())])
 
     def stored(self) -> dict[str, Any]:
-        """For a draft. Raises BadRequest for text that the database cannot hold."""
+        """The form as JSON for a draft. Raises BadRequest for text that the database cannot
+        store."""
         check_text("".join(chain.from_iterable(self.inputs())))
         return asdict(self)
 
@@ -158,9 +159,9 @@ class ComposeForm:
 
 
 def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
-    """The send, and the body of the API's request for the same send.
+    """The send, and the body of an API request for the same send.
 
-    Raises Invalid with every fault, in the API's words and with its paths.
+    Raises Invalid with every fault, with the API's texts and paths.
     """
     faults: list[Fault] = []
     body = _whole(form, faults)
@@ -168,11 +169,11 @@ def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
 
 
 def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any]:
-    """What the form makes different, as an edit of the API names it. Of a notification that is
-    being sent, only what can be changed then.
+    """The form's changes to the notification, as the body of an API edit. For a notification that
+    is being sent, only fields that can still be changed.
 
-    The form knows times to the minute, so a time that it leaves alone keeps its seconds. Raises
-    Invalid with the faults that the form alone can have.
+    The form has times to the minute, so a time that is not changed keeps its seconds. Raises
+    Invalid with the faults that only the form can have.
     """
     read = _whole if notification.started_at is None else _content_and_end
     faults: list[Fault] = []
@@ -186,7 +187,7 @@ def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any
 
 
 def read_content(form: ComposeForm, *, platform: str) -> Content:
-    """The content alone, for a test on this platform. Raises Invalid, as `read_form`."""
+    """Only the content, for a test on this platform. Raises Invalid, as `read_form`."""
     faults: list[Fault] = []
     body = content_body(form, faults) | {"target_platforms": [platform]}
     return _validated(body, faults).content
@@ -202,14 +203,14 @@ def moment_of(form: ComposeForm) -> datetime | None:
 
 
 def _posted_extras(post: QueryDict) -> dict[str, str]:
-    """With a place for the language that is to be added."""
+    """The posted fields of compose_extras. Adds an empty title for a language to be added."""
     given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
     added = post.get("add_language", "").strip()
     return {f"translations.{added}.title": "", **given} if is_language(added) else given
 
 
 def _posted(post: QueryDict, name: str) -> str:
-    """Browsers send line ends as CR LF (WHATWG, form submission); they count as one."""
+    """A posted text. Browsers send line ends as CR LF (WHATWG, form submission); they become LF."""
     return str(post[name]).replace("\r\n", "\n")
 
 
@@ -218,7 +219,7 @@ def _row_inputs(row: DataRow) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def _validated(body: dict[str, Any], faults: list[Fault]) -> SendRequest:
-    """Raises Invalid with `faults` and with the serializer's."""
+    """The validated send. Raises Invalid with `faults` and the faults of the serializer."""
     check_texts(body, faults)
     try:
         request, _ = read_send(body)
@@ -230,7 +231,7 @@ def _validated(body: dict[str, Any], faults: list[Fault]) -> SendRequest:
 
 
 def check_texts(body: dict[str, Any], faults: list[Fault]) -> None:
-    """Raises Invalid, with `faults`, for text that the API's JSON cannot hold either."""
+    """Raises Invalid, with `faults`, for text that the API's JSON cannot contain either."""
     try:
         check_text("".join(_texts(body)))
     except BadRequest as error:
@@ -248,7 +249,7 @@ def _texts(body: Any) -> Iterator[str]:
 
 
 def content_body(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
-    """Empty texts are left out, except for the body, which is required."""
+    """The content in the API's body. Omits empty texts, except the body, which is required."""
     given = {name: getattr(form, name) for name in _TEXTS}
     texts = {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
     own = {"ttl": _ttl(form, faults), "data": _data(form, faults)}
@@ -256,7 +257,7 @@ def content_body(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
 
 
 def parsed_vars(form: ComposeForm) -> object:
-    """As the form has them; what is not JSON stays text, so that the serializer refuses it."""
+    """The form's `vars`. What is not JSON stays text, so that the serializer refuses it."""
     try:
         return loads_strict(form.vars.encode()) if form.vars else {}
     except MalformedJSON:
@@ -315,7 +316,7 @@ def _start(form: ComposeForm, faults: list[Fault]) -> datetime | None:
 
 
 def _moment(form: ComposeForm, text: str, attr: str, faults: list[Fault]) -> datetime | None:
-    """A local time that occurs twice means the first of the two."""
+    """Parses a local time. A time that occurs twice means the first of the two."""
     try:
         zone = ZoneInfo(form.time_zone)
         local = _without_offset(text).replace(tzinfo=zone)
@@ -331,7 +332,7 @@ def _moment(form: ComposeForm, text: str, attr: str, faults: list[Fault]) -> dat
 
 
 def _without_offset(text: str) -> datetime:
-    """Raises ValueError, also for a time with an offset."""
+    """Parses a time. Raises ValueError, also for a time with an offset."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         raise ValueError(text)
@@ -339,5 +340,5 @@ def _without_offset(text: str) -> datetime:
 
 
 def _utc(moment: datetime | None) -> str:
-    """As an input of the type `datetime-local` holds it."""
+    """The time in UTC, in the format of an input of type `datetime-local`."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}" if moment else ""

@@ -1,4 +1,4 @@
-"""What the forms call the fields of buttons, languages and platforms."""
+"""Labels of the forms' fields for buttons, languages and platforms."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -61,8 +61,8 @@ _CHOICES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def label_of(path: str) -> str:
-    """Of a path in the API's body, such as web.tag or actions.0.title. A path that has no field is
-    called as it is."""
+    """The label of a path in the API's body, such as web.tag or actions.0.title. A path without a
+    field is its own label."""
     group, name = path.partition(".")[0], path.rpartition(".")[2]
     return _LABELS.get(group, {}).get(name, path)
 

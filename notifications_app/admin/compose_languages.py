@@ -18,7 +18,8 @@ _LEAST_OFFERED: Final = 0.005  # half a percent, which is shown as 1 %
 
 @dataclass(frozen=True, slots=True)
 class LanguageTab:
-    """`share`: of the channel's devices that get these texts, in words; "" without devices."""
+    """`share`: the share of the channel's devices that get these texts, as text; "" if the channel
+    has no devices."""
 
     section: Section
     name: str
@@ -29,8 +30,8 @@ class LanguageTab:
 def languages_context(
     channel_id: UUID, form: ComposeForm, sections: Sequence[Section], *, opened: str = ""
 ) -> Mapping[str, Any]:
-    """For the tabs of these sections; the language `opened` is shown first. `others_share`: of the
-    devices that get the common texts."""
+    """The context of the tabs of these sections; the tab of the language `opened` is shown first.
+    `others_share`: the share of devices that get the common texts."""
     shares = language_shares(channel_id)
     tags = languages_of(form)
     found = {tag: _percent(share) for tag, share in _by_text(tags, shares).items()}
@@ -49,7 +50,7 @@ def languages_context(
 
 
 def _by_text(tags: Sequence[str], shares: Mapping[str, float]) -> dict[str, float]:
-    """The shares of those who get the texts of each tag; "" for the common ones. Empty without
+    """The share of devices that get the texts of each tag; "" for the common texts. Empty without
     devices."""
     if not shares:
         return {}
@@ -60,13 +61,13 @@ def _by_text(tags: Sequence[str], shares: Mapping[str, float]) -> dict[str, floa
 
 
 def _found(language: str, tags: Sequence[str]) -> str:
-    """The tag whose texts a device of the language gets; "" for the common ones."""
+    """The tag whose texts a device of the language gets; "" for the common texts."""
     known = {tag.lower(): tag for tag in tags}
     return next((known[each] for each in lookup_order(language) if each in known), "")
 
 
 def _name(tag: str) -> str:
-    """In English, if Django knows the language."""
+    """The English name of the language, or the tag if Django does not know it."""
     try:
         return str(get_language_info(tag.lower())["name"])
     except KeyError:

@@ -1,4 +1,4 @@
-"""What the forms offer to a notification with placeholders, and what devices would show of it."""
+"""Placeholders that the forms offer, and the preview of personal texts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.models import Subscription
 
 _SHOWN: Final = 10  # subscribers to preview as
-_JUDGED: Final = 200  # devices of each platform that are asked for missing values
-_TOLERATED: Final = 0.01  # of them
+_JUDGED: Final = 200  # devices of each platform that are checked for missing values
+_TOLERATED: Final = 0.01  # share of them that may lack a value
 _MOST_CHARACTERS: Final = 40  # of an external id, in the list of subscribers
 
 
 def personal_context(attributes: Iterable[str], form: ComposeForm) -> Mapping[str, Any]:
-    """For console/notifications/writing/personal.html. `placeholders`: (name, text) of each that a
-    click inserts."""
+    """The context of console/notifications/writing/personal.html. `placeholders`: name and text of
+    each placeholder that a click inserts."""
     sent_vars = parsed_vars(form)
     of_send = [f"vars.{name}" for name in sent_vars] if isinstance(sent_vars, dict) else []
     names = dict.fromkeys([*attributes, *sorted(DEVICE_NAMES)])
@@ -34,7 +34,8 @@ def personal_context(attributes: Iterable[str], form: ComposeForm) -> Mapping[st
 
 
 def _written(name: str) -> str:
-    """The placeholder of an attribute or of a device's own value; "" if none can say the name."""
+    """The placeholder of an attribute or of a device's own value; "" if the name cannot be
+    written."""
     quotes = (each for each in "\"'" if each not in name)
     spellings = [name, *(f"attributes[{quote}{name}{quote}]" for quote in quotes)]
     texts = (f"{{{{ {each} }}}}" for each in spellings)
@@ -53,8 +54,8 @@ def _means(text: str, name: str) -> bool:
 def personal_preview(
     channel: Channel, request: SendRequest, chosen: str
 ) -> Mapping[str, Any] | None:
-    """As JSON: some subscribers of the audience, the texts of the one with the id `chosen`, or of
-    the first, and what is missing. None if the content is not personal."""
+    """As JSON: some subscribers of the audience, the texts of the subscriber with the id `chosen`
+    or of the first, and missing values. None if the content is not personal."""
     if not request.content.personalize:
         return None
     request = with_platforms(channel, request)
@@ -82,7 +83,7 @@ def _words(device: Subscription) -> str:
 
 
 def _texts(request: SendRequest, device: Subscription) -> dict[str, dict[str, Any]]:
-    """By platform: what a device with the same values shows there."""
+    """The texts on each platform for a device with the same values."""
     values, language = sampled_values(request, device), spoken_by(device)
     return {
         platform: _shown(_messages(request, platform).filled(language, values).whole)
@@ -101,7 +102,7 @@ def _shown(content: Content) -> dict[str, Any]:
 def _lacking(
     request: SendRequest, by_platform: Mapping[Platform, Sequence[Subscription]]
 ) -> list[str]:
-    """In words: what more than _TOLERATED of the devices have no value for."""
+    """Texts about the placeholders for which more than _TOLERATED of the devices have no value."""
     missing: Counter[str] = Counter()
     for platform, devices in by_platform.items():
         messages = _messages(request, platform)

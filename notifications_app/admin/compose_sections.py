@@ -31,10 +31,10 @@ _YES_OR_NO: Final = (("on", "yes"), ("off", "no"))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
     """One value, by its path in the API's body. Inputs of several sections have the same `label`,
-    so screen readers are told `section`, too.
+    so screen readers read `section`, too.
 
-    `choices`: (value, label) if it is one of a few. `is_none`: whether the text is taken away; None
-    if it cannot be. `common`: of a translation, what it translates.
+    `choices`: (value, label) if there are only a few values. `is_none`: whether the text is
+    removed; None if it cannot be removed. `common`: the common text of a translation.
     """
 
     path: str
@@ -51,13 +51,13 @@ class Input:
 
     @property
     def shown(self) -> str:
-        """The value in words."""
+        """The value as text for people."""
         return dict(self.choices).get(self.value, self.value) or "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`name` is that of the faults."""
+    """Inputs under one heading. Faults have the same `name`."""
 
     name: str
     label: str
@@ -74,7 +74,8 @@ class Section:
 
 
 def sections_of(form: ComposeForm) -> Mapping[str, Any]:
-    """`others`: what the form holds beside the inputs, which stays as it is."""
+    """All sections of the form. `others`: fields of the form without an input, which stay as they
+    are."""
     platforms = platforms_of(form)
     buttons = [
         _section(form, f"actions.{index}", f"button {index + 1}", _ACTION)
@@ -96,7 +97,7 @@ def sections_of(form: ComposeForm) -> Mapping[str, Any]:
 
 
 def platforms_of(form: ComposeForm) -> list[Section]:
-    """What is for one platform alone, of each."""
+    """A section for each platform's own fields."""
     return [
         _section(form, platform, PLATFORM_NAMES[platform], schema)
         for platform, schema in _CONTENTS.items()
@@ -104,7 +105,7 @@ def platforms_of(form: ComposeForm) -> list[Section]:
 
 
 def languages_of(form: ComposeForm) -> list[str]:
-    """The tags of those that the form has a text of, if only an empty one."""
+    """The tags of the languages in which the form has a text, even an empty one."""
     paths = (path.split(".") for path in form.extras if path.startswith("translations."))
     return list(dict.fromkeys(parts[1] for parts in paths if len(parts) > 2))
 
@@ -123,7 +124,8 @@ def _language(form: ComposeForm, tag: str) -> Section:
 
 
 def _looked_up(form: ComposeForm, tag: str) -> list[str]:
-    """The form's languages whose texts its devices may get, its own first."""
+    """The form's languages whose texts devices of the language may get, the language itself
+    first."""
     known = {each.lower(): each for each in languages_of(form)}
     return [tag, *(known[each] for each in lookup_order(tag) if each in known)]
 
@@ -131,8 +133,8 @@ def _looked_up(form: ComposeForm, tag: str) -> list[str]:
 def _translation(
     form: ComposeForm, tags: Sequence[str], name: str, field: Any, common: Mapping[str, str]
 ) -> Input:
-    """A title, a text or a button's label is missing if the form has it in no language of `tags`.
-    Addresses are often the same in every language."""
+    """The input of a translated text. A title, a text or a button's label is missing if the form
+    has it in no language of `tags`. A missing url is not, because urls are often the same."""
     is_found = any(form.extras.get(f"translations.{tag}.{name}") for tag in tags)
     button = name.removeprefix("actions.")
     return _input(

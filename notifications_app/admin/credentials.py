@@ -16,7 +16,7 @@ from pushsvc.common.store.crypto import SecretUnreadable
 
 
 class CredentialCheckPage(TabPage):
-    """POST only, with `platform`. Answers htmx with a fragment, others with a page."""
+    """POST only, with `platform`. Answers htmx with a fragment, other requests with a page."""
 
     title = "Check credentials"
     tab = "channel_credentials"

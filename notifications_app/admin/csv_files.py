@@ -1,4 +1,4 @@
-"""CSV files for staff, streamed in pages so that their size needs no memory."""
+"""CSV files for staff, streamed in pages, so that large files need no memory."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def csv_answer(name: str, pages: Iterable[Sequence[Sequence[str]]]) -> HttpResponse:
-    """A download of this file name with the rows of all pages."""
+    """A download with this file name and the rows of all pages."""
     answer = StreamingHttpResponse(
         map(_text, pages),
         content_type="text/csv; charset=utf-8",
@@ -21,7 +21,7 @@ def csv_answer(name: str, pages: Iterable[Sequence[Sequence[str]]]) -> HttpRespo
 
 
 def harmless(text: str) -> str:
-    """Text that no spreadsheet reads as a formula (OWASP: CSV injection)."""
+    """Escapes text that a spreadsheet would read as a formula (OWASP: CSV injection)."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 

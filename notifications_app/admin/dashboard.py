@@ -1,4 +1,4 @@
-"""The dashboard: the console's first page, and its parts that refresh themselves."""
+"""The dashboard, which is the console's first page, and its parts that refresh themselves."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Selection:
     days: int
 
     def address(self, name: str, **changed: object) -> str:
-        """The address of a dashboard page with this selection, except for what is `changed`."""
+        """The address of a dashboard page with this selection and the `changed` parameters."""
         own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days, **changed}
         return f"{reverse(name)}?{urlencode({key: value for key, value in own.items() if value})}"
 
@@ -49,7 +49,7 @@ class Selection:
         return self._listing("notifications_app_notification", filters)
 
     def sent_within(self, **filters: object) -> str:
-        """The address of the notifications that a number of the period counts."""
+        """The address of the list of notifications that a figure of the period counts."""
         return self.notifications(within=self.days, **filters)
 
     def subscribers(self, **filters: object) -> str:
@@ -59,7 +59,8 @@ class Selection:
         return self._listing("subscriptions_app_subscription", filters)
 
     def changed_within(self, **filters: object) -> str:
-        """The address of the subscribers gained or lost in the period; "" if no list shows them."""
+        """The address of the list of subscribers gained or lost in the period; "" for several
+        channels, which have no such list."""
         return self.subscribers(within=self.days, **filters) if self.chosen else ""
 
     def _listing(self, model: str, filters: Mapping[str, object]) -> str:
@@ -91,7 +92,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
 
 
 def _compose_url(request: HttpRequest, selection: Selection) -> str:
-    """Where a new notification is written; "" if the user may not send."""
+    """The address of the compose page; "" if the user may not send."""
     page = reverse("admin:notification_compose")
     if selection.chosen is None:
         return page if may_anywhere(request.user, Role.SENDER) else ""
@@ -100,7 +101,7 @@ def _compose_url(request: HttpRequest, selection: Selection) -> str:
 
 
 def live(request: HttpRequest) -> HttpResponse:
-    """What is being sent and what is due. Refreshes itself while there is something."""
+    """The notifications that are being sent or due next. Refreshes itself while there are any."""
     return render(request, "console/dashboard/live.html", _live(_selection(request), sql.now()))
 
 
@@ -118,7 +119,8 @@ def pages() -> list[URLPattern]:
 
 
 def _selection(request: HttpRequest) -> Selection:
-    """Raises Http404 for a channel that the user may not see."""
+    """The selection that the query names. Raises Http404 for a channel that the user may not
+    see."""
     own, chosen = channels_of(request.user), None
     if given := request.GET.get("channel"):
         chosen = channel_or_404(request, id_or_404(given))
@@ -146,7 +148,7 @@ def _choices(request: HttpRequest, selection: Selection) -> dict[str, Any]:
 
 
 def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
-    """Each with a link to what it counts, and its value in the period before."""
+    """The figures, each with a link to what it counts, and its value in the period before."""
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {
@@ -232,20 +234,20 @@ def _live(selection: Selection, now: datetime) -> dict[str, Any]:
 
 
 def _status(running: Sequence[Sending]) -> str:
-    """For screen readers, in steps of ten percent."""
+    """The progress for screen readers, in steps of ten percent."""
     tenths = {each.notification: int(10 * (each.done_share or 0)) for each in running[:MOST_SHOWN]}
     said = [f"{one}: {tenth * 10} % done" for one, tenth in tenths.items()]
     return "; ".join(said) or "Nothing is being sent"
 
 
 def _is_moving(running: Sequence[Sending]) -> bool:
-    """Whether numbers change by themselves. What is paused waits for somebody to resume it."""
+    """Whether numbers change by themselves. A paused notification waits until it is resumed."""
     is_cut = len(running) > MOST_SHOWN
     return is_cut or any(each.stage != "paused" for each in running)
 
 
 def _trigger(is_moving: bool, due_at: datetime | None, now: datetime) -> str:
-    """When the browser refreshes: while something is sent, and when the next one is due."""
+    """When the browser refreshes: while notifications are being sent, and when the next is due."""
     if is_moving:
         return "every 2s [!document.hidden]"
     seconds = math.inf if due_at is None else (due_at - now).total_seconds()
@@ -278,7 +280,7 @@ _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
 
 
 def _remedy(selection: Selection, concern: Concern) -> dict[str, str]:
-    """A link to the page that helps; none for what is corrected on the servers."""
+    """A link to the page that helps; empty for concerns that are corrected on the servers."""
     if page := _PAGES.get(concern.kind):
         name, text = page
         return {"url": reverse(f"admin:{name}", args=[concern.channel_id]), "link": text}

@@ -71,7 +71,7 @@ class DraftAdmin(ScopedAdmin):
 
 
 class SaveAction(SenderPage):
-    """Saves the form: as the draft that it names, otherwise as a new one."""
+    """Saves the form as the draft that it names, or as a new draft."""
 
     title = "Save"
     http_method_names = ["post"]
@@ -99,7 +99,7 @@ class DeleteAction(SenderPage):
 
 
 class DuplicateAction(OneNotification):
-    """Makes a draft with the content and audience of an earlier notification."""
+    """Creates a draft with the content and audience of an earlier notification."""
 
     title = "Duplicate"
     role = Role.SENDER

@@ -26,12 +26,12 @@ _OVER: Final = "It could not be changed, because it is being sent or over."
 
 
 class EditPage(OneNotification):
-    """The form of the compose page, with what can still be changed."""
+    """The form of the compose page, with the fields that can still be changed."""
 
     title = "Edit"
     role = Role.SENDER
     template_name = "console/notifications/edit.html"
-    version: str  # that the user sees or saw
+    version: str  # the one that the user saw
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -41,7 +41,7 @@ class EditPage(OneNotification):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         form = ComposeForm.posted(request.POST)
         self.version = request.POST.get("version", "")
-        if request.POST.get("step") == "edit":  # a language is added
+        if request.POST.get("step") == "edit":  # adds a language
             return self._shown(form)
         try:
             self._edit(form)

@@ -1,7 +1,7 @@
 """The emoji that the form for composing offers.
 
-A list of our own, because the pickers that packages offer load a hundred times as much, most of
-them from another host. Their names come from Unicode.
+Its own list, because pickers from packages load a hundred times as much, most of them from another
+host. The names come from Unicode.
 """
 
 import unicodedata
@@ -20,7 +20,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "Food": "☕ 🥐 🍞 🍕 🍔 🥗 🍎 🍓 🍰 🍩 🍺 🍷",
     "Seasons and travel": "🌞 🌧️ ⛄ 🌈 🌸 🌻 🍂 🎄 🎃 🐣 ✈️ 🚗 🚆 🏖️ 🏠 🌍",
 }
-# Unicode's own names for these say less than their picture.
+# Emoji whose names in Unicode do not describe the picture well.
 _NAMES: Final[Mapping[str, str]] = {
     "❤️": "red heart",
     "👉": "pointing right",
@@ -42,12 +42,13 @@ _NAMES: Final[Mapping[str, str]] = {
 
 @cache
 def picker() -> SafeString:
-    """The buttons of all emoji. Every form has the same, and they are half of its work."""
+    """The buttons of all emoji. Cached, because every form has the same, and rendering them takes
+    half of its time."""
     return render_to_string("console/notifications/writing/emoji.html", {"groups": _groups()})
 
 
 def _groups() -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
-    """Each group's heading, and its emoji with their names."""
+    """The heading of each group, and its emoji with their names."""
     return [(title, [(one, _name(one)) for one in of.split()]) for title, of in _GROUPS.items()]
 
 

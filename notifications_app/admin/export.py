@@ -32,7 +32,7 @@ _PAGE: Final = 1_000
 
 
 class ListDownload(ConsolePage):
-    """For everybody who may see the list."""
+    """Allowed for every user who may see the list."""
 
     title = "Export"
     http_method_names = ["get"]

@@ -63,7 +63,7 @@ class PlatformFilter(DropdownFilter):
 
 
 class SentWithinFilter(WithinFilter):
-    """Notifications that were being sent at some time then, with their outcomes of that time."""
+    """Notifications that were being sent at some time in the period, with their outcomes in it."""
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -74,8 +74,8 @@ class SentWithinFilter(WithinFilter):
 
 
 class OutcomeFilter(DropdownFilter):
-    """Notifications with such recipients, in the chosen time and on the chosen platform. A click
-    counts at any time and on any platform."""
+    """Notifications with recipients of the chosen outcome, in the chosen period and on the chosen
+    platform. A click counts at any time and on any platform."""
 
     title = "recipients"
     parameter_name = "outcome"
@@ -102,7 +102,7 @@ class OutcomeFilter(DropdownFilter):
 
 
 class _DateFilter(DropdownFilter):
-    """By the UTC day on which notifications are or were due."""
+    """Filters by the UTC day on which notifications are or were due."""
 
     template = "console/parts/filter_day.html"
 
@@ -143,7 +143,7 @@ class UntilFilter(_DateFilter):
 
 
 def chosen_channels(request: HttpRequest) -> list[UUID] | None:
-    """The user's channels, or the chosen one of them; None: all channels."""
+    """The user's channels, or the chosen one of them. None means all channels."""
     chosen = request.GET.get(ChannelFilter.parameter_name, "").lower()
     if request.user.is_superuser and not chosen:
         return None

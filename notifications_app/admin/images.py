@@ -1,4 +1,4 @@
-"""Asks for the form that composes a notification whether an address answers as an image."""
+"""Checks for the compose form whether an address answers as an image."""
 
 from dataclasses import asdict
 from typing import Final
@@ -16,7 +16,7 @@ CHECKS_OF_AN_ACCOUNT: Final = 60
 
 
 class ImageCheckPage(SenderPage):
-    """POST only, with `channel` and `address`. Both limits are for a minute."""
+    """POST only, with `channel` and `address`. Both limits are per minute."""
 
     title = "Check an image"
     http_method_names = ["post"]

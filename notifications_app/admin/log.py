@@ -27,7 +27,7 @@ _PAGE: Final = 1_000
 
 
 class LogDownload(OneNotification):
-    """For everybody who may see the notification. Each download is recorded in the audit log."""
+    """Allowed for every user who may see the notification. The audit log records each download."""
 
     title = "Log of recipients"
     http_method_names = ["get"]

@@ -60,12 +60,12 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 EXPORT: Final = "notification_export"
-LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by words look through
+LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by words read
 
 
 @admin.register(Notification)
 class NotificationAdmin(ScopedAdmin):
-    """Read-only: composing makes notifications, and nobody changes them."""
+    """Read-only: notifications are created on the compose page, and changed on their own pages."""
 
     compose_role = Role.SENDER
     change_list_template = "console/notifications/list.html"
@@ -123,7 +123,7 @@ class NotificationAdmin(ScopedAdmin):
 
     @admin.display(description="Ended in this time")
     def ended(self, notification: Any) -> str:
-        """As the dashboard counts it, for the chosen platform."""
+        """The outcomes as the dashboard counts them, for the chosen platform."""
         delivered, bounced = notification.delivered_since, notification.bounced_since
         return f"{delivered:,} delivered, {bounced:,} bounced"
 
@@ -137,7 +137,7 @@ class NotificationAdmin(ScopedAdmin):
 
     @admin.display(description="Compare")
     def compare(self, notification: Notification) -> str:
-        """Belongs to the form above the list (console/notifications/list.html)."""
+        """A check box of the form above the list (console/notifications/list.html)."""
         if notification.started_at is None:
             return ""
         return format_html(_COMPARE, notification.pk, str(notification)[:80])
@@ -155,7 +155,7 @@ class NotificationAdmin(ScopedAdmin):
 
     @admin.display(description="To how many")
     def audience(self, notification: Any) -> str:
-        """As of now. Set by `get_changelist_instance`."""
+        """The current size, which `get_changelist_instance` sets."""
         return str(notification.audience)
 
     @override
@@ -169,7 +169,7 @@ class NotificationAdmin(ScopedAdmin):
 
     @override
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """What is scheduled: the soonest first."""
+        """Scheduled notifications: the soonest first. Others: the newest first."""
         return ("scheduled_at", "id") if _is_schedule(request) else ("-id",)
 
     @override
@@ -195,7 +195,7 @@ class NotificationAdmin(ScopedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Redirects to composing."""
+        """Redirects to the compose page."""
         require(may_anywhere(request.user, Role.SENDER), Role.SENDER)
         return HttpResponseRedirect(reverse("admin:notification_compose"))
 
@@ -251,7 +251,7 @@ class NotificationAdmin(ScopedAdmin):
 
 
 def _is_schedule(request: HttpRequest) -> bool:
-    """Whether the list shows only what is scheduled."""
+    """Whether the list shows only scheduled notifications."""
     return not _is_export(request) and request.GET.get("show") == "scheduled"
 
 
@@ -260,9 +260,9 @@ def _is_export(request: HttpRequest) -> bool:
 
 
 def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any]:
-    """The rows that an index finds: unfinished ones, else the newest of the user's channels.
+    """Rows that an index finds: unfinished notifications, or the newest of the user's channels.
 
-    Without a filter they are as many as the pages show, else LOOKED_AT.
+    Without a filter they are as many as the pages show; with a filter, LOOKED_AT.
     """
     show, status = (request.GET.get(name) for name in ("show", "status__exact"))
     if show in _UNFINISHED or status in _OPEN_STATUSES:

@@ -1,4 +1,4 @@
-"""A notification's page: its content, its progress and its results. What it offers to do is in
+"""A notification's page: its content, its progress and its results. Its actions are in
 actions.py."""
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from subscriptions_app.selectors import segment_find
 
 
 class Shown(NamedTuple):
-    """A state in words, and the tone of its badge."""
+    """The text and the tone of the badge of a state."""
 
     words: str
     tone: str
@@ -84,11 +84,11 @@ class OneNotification(ChannelPage):
 
 
 class _WithProgress(OneNotification):
-    """With its progress as of now."""
+    """A page with the notification's current progress."""
 
     @cached_property
     def now(self) -> datetime:
-        """By the database's clock: one moment for the whole page."""
+        """The database's time, the same for the whole page."""
         return sql.now()
 
     @override
@@ -158,7 +158,7 @@ class NotificationPage(_WithProgress):
 
 
 class ProgressPart(_WithProgress):
-    """The part of the page that changes. Makes the browser reload when the state changes."""
+    """The part of the page that refreshes. Makes the browser reload when the state changes."""
 
     title = "Progress"
     http_method_names = ["get"]
@@ -180,7 +180,7 @@ class TestPart(_WithProgress):
 
 
 def must_type_name(notification: Notification) -> bool:
-    """Whether somebody who stops it has to type its name first."""
+    """Whether a user who stops the notification must type its name first."""
     ended = notification.delivered_count + notification.bounced_count
     return notification.recipient_count - ended > _MANY_WAITING
 
@@ -190,7 +190,8 @@ _POLL_SECONDS: Final = {NotificationStatus.PENDING: 5, NotificationStatus.PROCES
 
 
 def state_of(notification: Notification, now: datetime | None = None) -> Shown:
-    """With `now` also whether a scheduled one is about to start."""
+    """The badge of the state. With `now`, it also shows whether a scheduled notification is about
+    to start."""
     status = NotificationStatus(notification.status)
     if notification.is_paused:
         return _PAUSED
@@ -202,7 +203,7 @@ def state_of(notification: Notification, now: datetime | None = None) -> Shown:
 
 
 def _seen(notification: Notification) -> str:
-    """Decides which buttons the page has."""
+    """The state on which the page's buttons depend."""
     halt = " paused" if notification.is_paused else " stopped" if notification.is_stopped else ""
     return notification.status + halt
 
@@ -273,7 +274,7 @@ def _ended(notification: Notification) -> Step:
 
 
 def _pauses(notification: Notification, progress: Progress) -> list[Pause]:
-    """Paused platforms on which recipients wait, or will wait when the notification starts."""
+    """Paused platforms on which recipients wait, or will wait after the start."""
     if notification.status == NotificationStatus.PENDING:
         return pauses_of(notification.channel_id, notification.target_platforms)
     parked = {each.platform for each in progress.waiting if each.status == BatchStatus.PARKED}

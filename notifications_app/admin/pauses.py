@@ -25,7 +25,7 @@ class Pause:
 
 
 def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Pause]:
-    """Those of the platforms whose credentials are missing or refused."""
+    """The platforms whose credentials are missing or refused."""
     asked = [Platform(name) for name in platforms if name != Platform.WEB]
     stored = channel_credentials(channel_id) if asked else {}
     found = [_pause(platform, stored.get(platform)) for platform in asked]

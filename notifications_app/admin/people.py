@@ -1,6 +1,6 @@
 """The console's list of people, with a search by external id, and the pages of a person.
 
-Here and not beside the subscribers, because a person's results and erasure concern notifications.
+In this app, because a person's results and erasure concern notifications.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,14 +42,14 @@ _SHOWN: Final = 60  # characters of an external id in the list
 
 
 def state_of(person: Person) -> tuple[str, str]:
-    """In a word or two, and the tone of its badge."""
+    """The text and the tone of the badge of the person's state."""
     if person.opted_out_at:
         return "opted out", "bad"
     return ("reachable", "good") if person.active_devices else ("no active device", "")
 
 
 class PersonPage(ChannelPage):
-    """A page about one person, whom it finds as `self.person`."""
+    """A page about one person, which is `self.person`."""
 
     person: Person
 
@@ -127,7 +127,7 @@ class HistoryPage(PersonPage):
 
 
 class ExportPage(PersonPage):
-    """A file for the person whom it concerns. The export is recorded in the audit log."""
+    """A file with everything stored about the person. The audit log records the export."""
 
     title = "Export"
     role = Role.MANAGER
@@ -136,7 +136,7 @@ class ExportPage(PersonPage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         person_exported(self.person)
         answer = JsonResponse(person_known(self.person), json_dumps_params={"indent": 2})
-        # By the row's id, because an external id may hold anything.
+        # The row's id, because an external id may contain any character.
         name = f"person-{self.person.pk}.json"
         answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
         answer.headers["Cache-Control"] = "no-store"
@@ -145,7 +145,7 @@ class ExportPage(PersonPage):
 
 @admin.register(Person)
 class PersonAdmin(OneChannelAdmin):
-    """Of one channel, because an external id means nobody without its channel."""
+    """Shows one channel, because an external id names a person only within its channel."""
 
     list_name = "people"
     row_page = OverviewPage

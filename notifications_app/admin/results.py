@@ -1,4 +1,4 @@
-"""What became of notifications, for pages: the funnel, clicks over time, a comparison."""
+"""Results of notifications for pages: the funnel, clicks over time, a comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,15 @@ from notifications_app.reporting.progress import Progress
 from pushsvc.common.console.figures import share
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
-_MOST_HOURS: Final = 72  # that a comparison draws; clicks come early
+_MOST_HOURS: Final = 72  # in the chart of a comparison; most clicks come early
 _TONES: Final = ("one", "two", "three", "four", "five")
 _DASHES: Final = ((), (6, 4), (2, 3), (12, 4), (10, 4, 2, 4))
 
 
 @dataclass(frozen=True, slots=True)
 class FunnelCell:
-    """`share`: of the stage that the row names. `width`: of the recipients, for a bar."""
+    """`share`: of the stage that the row names in `of`. `width`: the share of the recipients, for
+    a bar."""
 
     count: int
     share: float | None = None
@@ -29,8 +30,8 @@ class FunnelCell:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A row of the funnel. `of`: what its share is a share of. `cells`: of all platforms together,
-    then of each; None where only the sum was recorded."""
+    """A row of the funnel. `of`: the stage that counts as 100 %. `cells`: of all platforms
+    together, then of each; None if only the sum was recorded."""
 
     name: str
     of: str
@@ -40,7 +41,7 @@ class Stage:
 def funnel_context(
     notification: Notification, progress: Progress, events: Events
 ) -> dict[str, Any]:
-    """Platforms only if there are several."""
+    """The context of the funnel. Shows platforms only if there are several."""
     by_platform = platform_funnels(progress.platforms, events)
     if len(by_platform) < 2:
         by_platform = {}
@@ -79,7 +80,7 @@ def _cell(funnel: Funnel, field: str) -> FunnelCell:
 
 
 def clicks_chart(clicks: Clicks) -> Charts:
-    """By platform, in bars."""
+    """Clicks by platform, in bars."""
     each = "hour" if clicks.step == HOUR else f"{clicks.step // HOUR} hours"
     chart = Chart(
         "clicks",
@@ -96,7 +97,8 @@ def clicks_chart(clicks: Clicks) -> Charts:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`letter` names it in the chart. `is_complete`: every click is in the chart's rows."""
+    """`letter` names the notification in the chart. `is_complete`: the chart's rows contain every
+    click."""
 
     letter: str
     tone: str
@@ -129,7 +131,7 @@ def compared(
 
 
 def comparison_chart(rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[int]]) -> Charts:
-    """Shares of the delivered who had clicked, by the hours since each start."""
+    """The shares of delivered recipients that had clicked, by hours since each start."""
     series = [clicks.get(row.notification.pk, ()) for row in rows]
     hours = min(_MOST_HOURS, max(map(len, series), default=0))
     chart = Chart(
@@ -153,8 +155,7 @@ def comparison_chart(rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[in
 
 
 def _shares(counts: Sequence[int], delivered: int, hours: int) -> list[float | None]:
-    """Nothing is drawn for a notification without recorded clicks. After its last click, the line
-    goes on level."""
+    """The line of a notification: empty without recorded clicks, level after the last click."""
     if not counts or not delivered:
         return [None] * hours
     shown = [*counts, *[counts[-1]] * (hours - len(counts))][:hours]

@@ -1,4 +1,4 @@
-"""What is scheduled: when, and to how many. A calendar of a month."""
+"""Scheduled notifications: a calendar of a month, and the sizes of their audiences."""
 
 import calendar
 import re
@@ -25,11 +25,11 @@ from pushsvc.common.store import sql
 from subscriptions_app.selectors import segment_find
 from subscriptions_app.sizes import audience_size
 
-MOST_AUDIENCES: Final = 10  # that a page counts, because counting a segment reads its rows
+MOST_AUDIENCES: Final = 10  # counted on a page, because counting a segment reads its rows
 _MOST_SHOWN: Final = 500
 _MOST_IN_A_DAY: Final = 4
 _MONTH: Final = re.compile(r"(?P<year>[1-9]\d{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
-# Whom they reach, their own pages say.
+# Their own pages show how many they reach.
 _UNCOUNTED: Final = {AudienceKind.RULE, AudienceKind.TARGETS}
 _LAST_YEAR: Final = 9998  # the year after it has no dates
 
@@ -59,7 +59,7 @@ class Day:
 
 
 class CalendarPage(ConsolePage):
-    """A month in weeks from Monday to Sunday, in UTC, as days are everywhere in the console."""
+    """A month in weeks from Monday to Sunday. Days are in UTC, as everywhere in the console."""
 
     title = "Calendar"
     template_name = "console/notifications/calendar.html"
@@ -98,7 +98,8 @@ class CalendarPage(ConsolePage):
 
 
 def audiences_of(notifications: Iterable[Notification]) -> dict[UUID, str]:
-    """How many would get each of them now, in words. A dash where the page counts no more."""
+    """How many subscribers would get each notification now, as text. A dash beyond
+    MOST_AUDIENCES."""
     counted: dict[tuple[UUID, UUID | None], dict[Platform, Any]] = {}
     return {each.pk: _audience(each, counted) for each in notifications}
 

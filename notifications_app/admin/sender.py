@@ -1,4 +1,4 @@
-"""What the pages share on which notifications and drafts are composed."""
+"""What the pages for composing notifications and drafts share."""
 
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from pushsvc.common.ids import parse_number
 
 
 class SenderPage(ConsolePage):
-    """A page for senders about the channel that the address or the form names."""
+    """A page for senders about the channel that the query or the form names."""
 
     role = Role.SENDER
     channel: Channel | None = None
@@ -42,8 +42,8 @@ class SenderPage(ConsolePage):
 
 
 def named_drafts(request: HttpRequest) -> QuerySet[Draft] | None:
-    """The draft that the posted form names, or the address of a page, if it exists and the user may
-    send in its channel. None if no draft is named."""
+    """The draft that the posted form or the query names, if it exists and the user may send in its
+    channel. None if no draft is named."""
     named = (request.POST if request.method == "POST" else request.GET).get("draft")
     if not named:
         return None
@@ -60,7 +60,7 @@ def find_draft(request: HttpRequest) -> Draft | None:
 
 
 def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> Draft:
-    """Saves the form: as the draft that the request names, otherwise as a new one. Raises what
+    """Saves the form as the draft that the request names, or as a new draft. Raises what
     `draft_save` and `draft_create` raise."""
     user, stored = cast(User, request.user), form.stored()
     if not request.POST.get("draft"):
@@ -79,8 +79,8 @@ def compose_url(draft_id: object) -> str:
 
 
 def seen_version(request: HttpRequest) -> int:
-    """The version of the draft that the user saw, as the form names it."""
+    """The version of the draft that the user saw, from the form."""
     try:
         return parse_number(request.POST.get("version", ""))
     except ValueError:
-        return 0  # which no draft has
+        return 0  # no draft has this version

@@ -11,7 +11,7 @@ from notifications_app.reporting.known import devices_known
 from notifications_app.selectors import SubscriberDelivery, subscriber_deliveries
 from subscriptions_app.admin.subscriptions import SubscriberPage
 
-_SHOWN = 50  # newest notifications of the channel that are looked through
+_SHOWN = 50  # newest notifications of the channel that are searched
 _TONES = {"delivered": "good", "bounced": "bad", "waiting": "busy"}
 
 
@@ -40,7 +40,7 @@ def shown_deliveries(found: list[SubscriberDelivery]) -> list[dict[str, Any]]:
 
 
 class ExportPage(SubscriberPage):
-    """A file for the person whom it concerns. The export is recorded in the audit log."""
+    """A file with everything stored about the subscriber. The audit log records the export."""
 
     title = "Export"
     role = Role.MANAGER

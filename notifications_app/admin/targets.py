@@ -1,4 +1,4 @@
-"""Whom a notification names, for its page."""
+"""The targets of a notification, for its page."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +18,7 @@ _SHOWN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ShownTarget:
-    """`words` and `tone` are those of its state."""
+    """`words` and `tone`: of the badge of the target's state."""
 
     external_id: str | None
     subscription_id: UUID | None
@@ -33,7 +33,7 @@ class ShownTarget:
 
 
 def named_context(notification: Notification) -> dict[str, Any]:
-    """The first of them. Empty for a notification that names nobody one by one."""
+    """The context with the first targets. Empty for a notification without targets."""
     if not notification.has_targets:
         return {}
     found = target_page(

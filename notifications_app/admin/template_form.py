@@ -12,7 +12,7 @@ from notifications_app.send_schema import DEFAULT_TTL, TemplateContent
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.http.drf import faults_of
 
-# What the form says of a field that was left alone.
+# The form's values of fields that were not filled in.
 _LEFT_ALONE: Final[Mapping[str, Any]] = {
     "body": "",
     "data": {},
@@ -23,17 +23,17 @@ _LEFT_ALONE: Final[Mapping[str, Any]] = {
 
 
 def form_of(content: Mapping[str, Any]) -> ComposeForm:
-    """The form in which a template's content is written."""
+    """The form with a template's content."""
     return ComposeForm.saying(content_of(content))
 
 
 def content_of(content: Mapping[str, Any]) -> Content:
-    """With the defaults of a send. A body may be missing."""
+    """The template's content with the defaults of a send. The body may be missing."""
     return Content(**{"body": "", "ttl": DEFAULT_TTL, **content})
 
 
 def read_template(form: ComposeForm) -> dict[str, Any]:
-    """The content that the form gives. Raises Invalid with every fault, by the fields' names."""
+    """The content in the form. Raises Invalid with every fault, by the names of the fields."""
     faults: list[Fault] = []
     # `on_missing` counts also if the send says that it is personal.
     given = {"on_missing": form.on_missing} | content_body(form, faults)

@@ -1,4 +1,4 @@
-"""A channel's templates: the list, the form that writes one, and what staff do with one."""
+"""A channel's templates: the list, the form of a template, and actions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -63,7 +63,7 @@ class TemplatesPage(TabPage):
 
 
 class _WritingPage(ChannelPage):
-    """The form with the name and the content. The step `edit` shows it again as it was posted."""
+    """The form with name and content. The step `edit` shows the form again as it was posted."""
 
     template_name = "console/notifications/template.html"
     post_role = Role.EDITOR
@@ -108,12 +108,12 @@ class _WritingPage(ChannelPage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # The way back is to the channels, as from the channel's tabs.
+        # The breadcrumbs lead to the channels, as on the channel's tabs.
         return super().get_context_data(**kwargs) | {"opts": Channel._meta, "list_name": ""}
 
 
 class NewTemplatePage(_WritingPage):
-    """GET may name a `notification` whose content it begins with."""
+    """GET may name a `notification` whose content the form begins with."""
 
     title = "New template"
     role = Role.EDITOR
@@ -148,7 +148,7 @@ class _OfTemplate(ChannelPage):
 
 class TemplatePage(_OfTemplate, _WritingPage):
     title = "Template"
-    version: str  # that the user sees or saw
+    version: str  # the one that the user saw
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -180,7 +180,7 @@ class TemplatePage(_OfTemplate, _WritingPage):
 
 
 class UseAction(_OfTemplate):
-    """Makes a draft with the template's content, for every platform of the channel."""
+    """Creates a draft with the template's content, for every platform of the channel."""
 
     title = "Use"
     role = Role.SENDER
@@ -210,7 +210,7 @@ class RemoveAction(_OfTemplate):
 
 
 class TemplateCheck(ChannelPage):
-    """The form's faults, and the preview of personal texts, requested while the user writes."""
+    """Returns the form's faults and the preview of personal texts while the user writes."""
 
     title = "Check"
     role = Role.EDITOR

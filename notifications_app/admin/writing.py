@@ -1,4 +1,4 @@
-"""What the templates of the forms that write a notification are given."""
+"""The context of the templates for the forms that write a notification."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,7 +25,8 @@ def content_context(
     *,
     attributes: Iterable[str],
 ) -> dict[str, Any]:
-    """For a form's content. `attributes`: names of the channel's attributes, for placeholders."""
+    """The context of a form's content. `attributes`: names of the channel's attributes, for
+    placeholders."""
     sections = sections_of(form)
     added = request.POST.get("add_language", "").strip()
     return {
@@ -43,7 +44,7 @@ def content_context(
 def content_and_audience_context(
     channel: Channel, form: ComposeForm, faults: Sequence[Fault], request: HttpRequest
 ) -> dict[str, Any]:
-    """For a form with an audience, too."""
+    """The context of a form with content and audience."""
     offered = builder_context(channel.pk)
     attributes = [each["name"] for each in offered["known"]["attributes"]]
     return {

@@ -29,7 +29,7 @@ from pushsvc.common.http.parsers import StrictJSONParser
 from pushsvc.common.http.ratelimit import Limit
 
 _TAG: Final = "events"
-_MAX_BODY: Final = 8 * 1024  # four times what 20 events take
+_MAX_BODY: Final = 8 * 1024  # bytes; four times the size of 20 events
 _EXAMPLE: Final = OpenApiExample(
     "A click",
     {
@@ -42,7 +42,7 @@ _EXAMPLE: Final = OpenApiExample(
     },
     request_only=True,
 )
-# Browsers and messengers mark requests that no click caused with these headers and words.
+# With these headers and words, browsers and messengers mark requests without a click.
 _AHEAD_HEADERS: Final = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
 _AHEAD_WORDS: Final = ("prefetch", "prerender", "preview")
 
@@ -55,7 +55,7 @@ class BeaconParser(StrictJSONParser):
 
 class EventsView(ApiView):
     parser_classes = (StrictJSONParser, BeaconParser)
-    is_limit_told = False  # else the headers would show which tokens are valid
+    is_limit_told = False  # otherwise the headers would show which tokens are valid
 
     @override
     def limit(self, request: Request) -> Limit | None:
@@ -135,7 +135,7 @@ def _is_click(request: Request) -> bool:
 
 
 def _limit_without_token(request: Request) -> Limit:
-    """For requests without a valid token. Requests with one are not limited, so that clients
-    without a token cannot use up the limit of devices that share their address."""
+    """The limit of requests without a valid token. Requests with a token are not limited, so that
+    clients without a token cannot use up the limit of devices that share their address."""
     address, quota = counted_address(django_request(request)), settings.FORGED_EVENTS_PER_MINUTE
     return Limit("forged-events", address, quota, 60)

@@ -1,4 +1,4 @@
-"""The header Idempotency-Key, of requests that make something."""
+"""The header Idempotency-Key of requests that create something."""
 
 from typing import Final
 
@@ -18,6 +18,6 @@ IDEMPOTENCY_PARAMETER: Final = OpenApiParameter(
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Raises IdempotencyKeyInvalid."""
+    """The checked key of the request, or None. Raises IdempotencyKeyInvalid."""
     key = request.headers.get(IDEMPOTENCY_HEADER)
     return None if key is None else checked_key(key)

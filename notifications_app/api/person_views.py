@@ -1,7 +1,7 @@
 """Views of one person, for programs with an API key.
 
-They are here and not in subscriptions_app, because an erasure and an export concern notifications,
-too. External ids are the owner's text, so they are a query parameter and no part of the path.
+They are in this app, because an erasure and an export also concern notifications. External ids are
+texts of the owner, so they are a query parameter and not a part of the path.
 """
 
 from typing import Any, Final
@@ -152,7 +152,7 @@ class PersonExportView(_PersonView):
 
 
 def _external_id(request: Request) -> str:
-    """Raises Invalid if it is missing, and NotFound for a text that nobody can have."""
+    """The query's external id. Raises Invalid if it is missing, and NotFound if it is malformed."""
     text = request.query_params.get("external_id")
     if text is None:
         raise Invalid([Fault("external_id", "required", "This parameter is required.")])

@@ -16,8 +16,8 @@ from subscriptions_app.segments import rules
 
 
 def _enum(choices: Iterable[str]) -> dict[str, Any]:
-    """Inside allOf, so that drf-spectacular makes no component of it: it would use one component,
-    with the choices of one operator, for all operators of SegmentRule."""
+    """An enumeration inside allOf, so that drf-spectacular creates no component for it. It would
+    use one component, with the choices of one operator, for all operators of SegmentRule."""
     return {"allOf": [{"type": "string", "enum": list(choices)}]}
 
 
@@ -49,7 +49,7 @@ _DAYS_AGO: Final = {
     "required": ["days_ago"],
     "additionalProperties": False,
 }
-# anyOf: what OpenAPI Generator makes of oneOf with a date does not compile as TypeScript.
+# anyOf, because OpenAPI Generator's TypeScript for oneOf with a date does not compile.
 _MOMENT: Final = {
     "title": "Moment",
     "description": "A fixed time, or one that moves with the clock.",
@@ -82,14 +82,14 @@ class SizeOutput(serializers.Serializer[Any]):
 
 
 class RuleSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call] # no stubs
-    """Makes the rule a component, because rules contain rules."""
+    """Describes the rule as a component, because rules contain rules."""
 
     target_class = RuleField
 
     @override
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, str]:
-        """One that may be null is a component of its own, because rules within rules may not. Only
-        it needs a type: what has none cannot be null."""
+        """A rule that may be null has its own component, because rules within rules may not be
+        null. Only this component has a type: without a type, a schema cannot be nullable."""
         shapes = {"SegmentRule": _rule_schema()}
         if self.target.allow_null:
             shapes["AudienceRule"] = {"type": "object", **_rule_schema()}
@@ -160,7 +160,7 @@ def _said(shape: dict[str, Any], description: str) -> dict[str, Any]:
 
 def _object(title: str, properties: dict[str, Any]) -> dict[str, Any]:
     return {
-        "title": title,  # it becomes a component of this name
+        "title": title,  # becomes a component with this name
         "description": "See docs/segments.md.",
         "type": "object",
         "properties": properties,

@@ -1,7 +1,6 @@
 """Views of segments, for programs with an API key.
 
-They are here and not in subscriptions_app, because a segment that an unfinished notification
-targets cannot be deleted.
+They are in this app, because a segment that an unfinished notification targets cannot be deleted.
 """
 
 from typing import Any, Final

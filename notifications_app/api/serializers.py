@@ -62,7 +62,7 @@ class DryRunOutput(serializers.Serializer[Any]):
 
 
 def dry_run_output(found: DryRun) -> dict[str, Any]:
-    """The body of the answer. `unknown` and `detail` are for sends to targets alone."""
+    """The body of the answer. Only sends to targets have `unknown` and `detail`."""
     output: dict[str, Any] = {
         "platforms": {platform: _platform(each) for platform, each in found.platforms.items()}
     }
@@ -152,7 +152,7 @@ class NotificationOutput(serializers.Serializer[Notification]):
 
 
 class NotificationListedOutput(NotificationOutput):
-    channel_id = None  # type: ignore[assignment] # how DRF leaves out a field of the base
+    channel_id = None  # type: ignore[assignment] # DRF's way to omit a field of the base class
 
 
 class AudienceOutput(serializers.Serializer[Any]):
@@ -352,7 +352,7 @@ def _audience(notification: Notification) -> dict[str, Any]:
 
 
 def _platforms(details: Details) -> dict[str, dict[str, Any]]:
-    """All target platforms; nothing is counted before the notification starts."""
+    """The counts of all target platforms. They are zero before the notification starts."""
     nothing = {"recipient_count": 0, "delivered_count": 0, "bounced_count": 0, "planned": False}
     counted = {
         each.platform: {

@@ -1,4 +1,4 @@
-"""The view of those that a notification names."""
+"""The view of a notification's targets."""
 
 from typing import Final
 from uuid import UUID

@@ -1,1 +1,1 @@
-"""Transports take values and return outcomes. They know neither the database nor the queue."""
+"""Transports take values and return outcomes. They use neither the database nor the queue."""

@@ -1,7 +1,6 @@
-"""What the answer of a push service can mean, and the outcome of each meaning.
+"""Answer classes, and the outcome of each.
 
-Each transport has its own table in its `answers` module, from a status and a reason to a row. These
-modules begin alike, because they import the same names from here.
+Each transport has its own table in its `answers` module, which maps a status and a reason to a row.
 """
 
 import json
@@ -21,8 +20,8 @@ from notifications_app.delivery.types import (
 
 
 class AnswerClass(Enum):
-    """The outcome that an answer leads to. OUTAGE and THROTTLED are both Deferred; only OUTAGE
-    counts against the push service. SUSPECT is a Gone that an error of ours could also cause."""
+    """Decides the outcome of an answer. OUTAGE and THROTTLED are both Deferred; only OUTAGE counts
+    against the push service. SUSPECT is a Gone that a wrong configuration could also cause."""
 
     ACCEPTED = auto()
     THROTTLED = auto()
@@ -34,7 +33,7 @@ class AnswerClass(Enum):
 
 
 class Row(NamedTuple):
-    """What an answer means. `code` is the outcome's, empty where the message was accepted."""
+    """The class of an answer, and the code of its outcome; the code is empty if accepted."""
 
     answer_class: AnswerClass
     code: str
@@ -50,7 +49,7 @@ ACCEPTED: Final = Row(AnswerClass.ACCEPTED, "")
 
 
 def look_up(table: Table, fallback: Fallback, status: int, reason: str) -> Row:
-    """Total: a status outside of 100 to 599 counts as 5xx."""
+    """Returns the row of an answer. Never fails: a status outside of 100 to 599 counts as 5xx."""
     return (
         table.get((status, reason))
         or table.get((status, ANY))
@@ -65,7 +64,7 @@ def suspect_codes(table: Table) -> frozenset[str]:
 def outcome_of(
     row: Row, detail: str, *, wait: float | None = None, as_of: datetime | None = None
 ) -> Outcome:
-    """`wait` is for a Deferred, `as_of` for a Gone."""
+    """The outcome of a row. `wait`: seconds, for a Deferred. `as_of`: for a Gone."""
     match row.answer_class:
         case AnswerClass.ACCEPTED:
             return Accepted()

@@ -1,5 +1,5 @@
-"""What the clients of the three transports share: the promise of `send`, the limits of a call, and
-the outcome of a call that got no answer."""
+"""The base class of the clients of all transports: the contract of `send`, the limits of a call,
+and the outcome of a call without an answer."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ TargetT = TypeVar("TargetT", bound=Target, contravariant=True)
 KeysT = TypeVar("KeysT", contravariant=True)
 
 # How many messages a transport caches. A batch has one for each language of its content; web
-# processes judge several contents at once.
+# processes check several contents at once.
 CACHED_MESSAGES: Final = 64
 # An idle connection is kept long enough for the next batch to use it.
 KEEPALIVE: Final = 30.0
@@ -59,24 +59,24 @@ class PayloadTooLargeError(ValueError):
 
 
 class Client(ABC, Generic[TargetT, KeysT]):
-    """The connections of one platform. Made and used inside one running event loop."""
+    """The connections of one platform. Create and use it inside one running event loop."""
 
     # The event to log for an error that should not occur.
     unexpected_event: ClassVar[str]
     # Seconds to wait after a call without an answer. None leaves it to the pipeline.
     outage_wait: ClassVar[float | None] = None
-    # Of the bodies of all calls.
+    # The sum over the bodies of all calls.
     sent_bytes: int = 0
 
     @classmethod
     @abstractmethod
     def connecting(cls, how: Connecting) -> Self:
-        """Call it in the event loop that will use the client."""
+        """Creates a client. Call it in the event loop that will use the client."""
 
     async def send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome:
-        """One attempt, one outcome. `keys` is what the push service wants to see from the channel.
+        """Makes one attempt and returns its outcome. Raises only CancelledError.
 
-        Raises only CancelledError.
+        `keys`: the channel's credentials or VAPID keys.
         """
         try:
             return await self._send(message, target, keys)
@@ -90,7 +90,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
     async def _send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome: ...
 
     def _own_outcome(self, _error: Exception) -> Outcome | None:
-        """The outcome of an error that only this transport has, else None."""
+        """The outcome of an error that is specific to this transport; None for other errors."""
         return None
 
     def _without_answer(self, error: Exception) -> Outcome:

@@ -1,4 +1,4 @@
-"""What of a notification's content a device gets, by its platform and language. Pure."""
+"""Selects the content that a device gets, by its platform and language. Pure functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,22 +16,22 @@ from pushsvc.common.platforms import Platform
 _REPLACEABLE: Final = ("title", "body", "url", "image")
 NOT_PERSONALIZABLE: Final = "not_personalizable"
 PAYLOAD_TOO_LARGE: Final = "payload_too_large"
-# Texts with more characters fit no push service, so they are not kept until the call.
+# More characters fit no push service, so the recipient bounces without a call.
 _MOST_CHARACTERS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Unsendable:
-    """Why a recipient gets nothing: the code of the bounce, and its detail."""
+    """Why no message can be made for a recipient: code and detail of the bounce."""
 
     code: str
     detail: str
 
 
 class Messages:
-    """The messages of a notification on one platform: one for each language that its content has.
+    """The messages of a notification on one platform, one for each language of its content.
 
-    `of` returns the same object each time, so that transports can cache what they make of it.
+    `of` returns the same object each time, so that transports can cache what they build from it.
     `expires_at` is on this process's monotonic clock.
     """
 
@@ -51,8 +51,8 @@ class Messages:
 
     @property
     def asks(self) -> frozenset[str]:
-        """What of a device decides its message: `language`, `timezone`, `external_id`,
-        `attributes`, and `vars` of the targets. Nothing for most notifications."""
+        """The fields of a device on which its message depends: `language`, `timezone`,
+        `external_id`, `attributes`, and `vars` of the targets. Empty for most notifications."""
         spoken = frozenset({"language"} if self._translations else ())
         return spoken | self._values_asked
 
@@ -61,14 +61,14 @@ class Messages:
         return self._content.personalize
 
     def of(self, language: str) -> Message:
-        """For a device of this language, or "" if it is not known."""
+        """The message for a device of this language; "" for an unknown language."""
         message = self._by_language.get(language)
         if message is None:
             message = self._by_language[language] = self._found(language)
         return message
 
     def filled(self, language: str, values: Values) -> Message:
-        """For a device of this language, with these values if the content is personal."""
+        """As `of`, with these values if the content is personal."""
         common = self.of(language)
         personal = self._personal.get(common)
         if personal is None or personal.is_same_for_all:
@@ -77,7 +77,7 @@ class Messages:
         return Message(self._notification_id, common.content, self._expires_at, common, own)
 
     def for_recipient(self, language: str, values: Values) -> Message | Unsendable:
-        """The same, if it can be sent. The content is personal."""
+        """As `filled`, or Unsendable if it cannot be sent. The content must be personal."""
         personal = self._personal[self.of(language)]
         if self._bounces and (missing := personal.missing(values)):
             return Unsendable(NOT_PERSONALIZABLE, missing[0])
@@ -89,8 +89,8 @@ class Messages:
         return message
 
     def missing(self, language: str, values: Values) -> list[str]:
-        """The placeholders for which there is neither a value nor a default, as they are written.
-        The content is personal."""
+        """The placeholders without a value and without a default, as they are written. The content
+        must be personal."""
         return self._personal[self.of(language)].missing(values)
 
     def _found(self, language: str) -> Message:
@@ -106,7 +106,7 @@ class Messages:
         for tag in reversed(tags):
             content = _translated(content, self._translations[tag])
         if self.is_personal and self._platform != Platform.IOS:
-            content = replace(content, ios={})  # others lack nothing of its subtitle
+            content = replace(content, ios={})  # other platforms have no subtitle
         own = getattr(content, self._platform.value)
         message = Message(self._notification_id, _replaced(content, own), self._expires_at)
         if self.is_personal:
@@ -115,7 +115,7 @@ class Messages:
 
 
 def _characters(content: Content) -> int:
-    """Of all texts that placeholders may have made long."""
+    """How many characters the texts have in which placeholders may occur."""
     texts = [content.title, content.body, content.url, content.icon, content.image]
     if content.data:
         texts += content.data.values()
@@ -131,6 +131,6 @@ def _translated(content: Content, translation: Mapping[str, Any]) -> Content:
 
 
 def _replaced(content: Content, texts: Mapping[str, Any]) -> Content:
-    """The same object if nothing is replaced. None means no text."""
+    """The content with these texts; the same object if nothing is replaced. None means no text."""
     replaced: dict[str, Any] = {name: texts[name] or "" for name in _REPLACEABLE if name in texts}
     return replace(content, **replaced) if replaced else content

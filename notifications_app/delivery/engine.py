@@ -2,7 +2,7 @@
 
 The loop runs in its own thread as long as the process lives, so that connections stay alive between
 batches. The task's thread begins the calls, collects their outcomes and reports how many it has
-written. How many calls are in flight and how many outcomes are unwritten is limited.
+written. The numbers of calls in flight and of unwritten outcomes are limited.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 _LOOK_AGAIN_SECONDS = 0.1
 _BEAT_SECONDS: Final = 0.25
-# If more than this passes between two looks at the clock, the loop was held up.
+# If more than this passes between two reads of the clock, the loop was held up.
 _HELD_UP_SECONDS: Final = 1.0
 
 
@@ -31,8 +31,8 @@ class PatientLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock stops while the loop is held up, because the process was paused or
     got no processor time.
 
-    Answers that arrived meanwhile wait to be read. With a normal clock, all calls would time out as
-    soon as the loop goes on, although the push service has taken their messages.
+    Answers that arrived meanwhile are not read yet. With a normal clock, all calls would time out
+    as soon as the loop continues, although the push service accepted their messages.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class PatientLoop(asyncio.SelectorEventLoop):
         return now - self._held_up
 
     def _beat(self) -> None:
-        """Makes an idle loop look at the clock too."""
+        """Reads the clock regularly, even if the loop is idle."""
         self.call_later(_BEAT_SECONDS, self._beat)
 
 
 class Engine:
-    """Create it after the fork: threads and loops do not survive one."""
+    """An event loop in its own thread. Create it after the fork: threads do not survive a fork."""
 
     def __init__(self) -> None:
         self.loop = PatientLoop()
@@ -73,11 +73,11 @@ class Engine:
 
 
 class Calls(Generic[T]):
-    """Calls `call(recipient)` once for each recipient, in order, as long as `may_go_on()` says so.
-    Leaves out those of whom `may_start(recipient)` says no.
+    """Calls `call(recipient)` once for each recipient, in order, while `may_go_on()` is true. Skips
+    recipients for which `may_start(recipient)` is false.
 
-    `call` returns an Outcome. If it raises, which is a bug of ours, that recipient is Rejected as
-    `internal_error` and the others go on.
+    `call` returns an Outcome. If it raises, which is a bug, that recipient is Rejected as
+    `internal_error` and the others continue.
     """
 
     def __init__(
@@ -120,10 +120,11 @@ class Calls(Generic[T]):
         return self._end.done() and not self._results
 
     def collect(self, *, most: int, seconds: float) -> list[tuple[T, Outcome]]:
-        """Outcomes: returns with `most` of them, after `seconds`, or when all calls have ended.
+        """Waits for outcomes and returns them: at most `most`, or fewer after `seconds` or when all
+        calls have ended.
 
-        The event loop does not wake the caller for each outcome: changing threads costs more than
-        noting one.
+        The event loop does not wake the caller for each outcome, because changing threads costs
+        more than noting an outcome.
         """
         self._is_enough.clear()
         self._wanted = most
@@ -134,7 +135,7 @@ class Calls(Generic[T]):
         return collected
 
     def written(self, count: int) -> None:
-        """Reports that `count` outcomes are written, which makes room for as many calls."""
+        """Reports that `count` outcomes are written, so that as many further calls may start."""
         self._loop.call_soon_threadsafe(self._make_room, count)
 
     def stop(self) -> None:
@@ -142,8 +143,8 @@ class Calls(Generic[T]):
         self._stopped = True
 
     def when_over(self, act: Callable[[], object]) -> None:
-        """Calls `act()` in the event loop when the last call has ended; at once if it has, in the
-        caller's thread."""
+        """Calls `act()` in the event loop when the last call has ended. If it has ended already,
+        calls it at once in the caller's thread."""
         self._end.add_done_callback(lambda _: act())
 
     async def _run(self) -> None:
@@ -156,7 +157,7 @@ class Calls(Generic[T]):
             await asyncio.wait(self._in_flight)
 
     async def _has_room(self) -> bool:
-        """Waits for room. False if no further call may start."""
+        """Waits until a call may start. Returns False if no further call may start."""
         while self._may_go_on() and not self._stopped:
             if (
                 len(self._in_flight) < self._most_in_flight

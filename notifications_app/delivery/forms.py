@@ -1,4 +1,4 @@
-"""JSON of which a few texts differ by recipient: the rest is made and encoded once. Pure."""
+"""JSON in which a few texts differ by recipient; the rest is encoded once. Pure functions."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,13 +11,13 @@ from notifications_app.content import Content
 from notifications_app.delivery.client import CACHED_MESSAGES, compact_json
 from notifications_app.delivery.types import Message
 
-# Fields of a content that are texts. Others hold some.
+# Fields of a content that are texts. Other fields contain texts.
 _TEXTS: Final = frozenset({"title", "body", "url", "icon", "image"})
 _GAP: Final = re.compile(r'"\\u0000(\w+)\\u0000"')
 
 
 def gap(name: str) -> str:
-    """Stands for a recipient's text of this name. No content contains it, because PostgreSQL
+    """The mark for a recipient's text of this name. No content contains it, because PostgreSQL
     stores no NUL."""
     return f"\0{name}\0"
 
@@ -27,13 +27,13 @@ def with_gaps(content: Content, names: Iterable[str]) -> Content:
 
 
 def can_fill(own: Mapping[str, Any]) -> bool:
-    """Whether the fields that are a recipient's own can fill gaps. Those that only hold texts
-    cannot. JSON for a device lacks a field instead of having an empty text."""
+    """Whether a recipient's own fields can fill gaps: all are texts, and none is empty, because
+    JSON for a device omits a field instead of having an empty text."""
     return _TEXTS.issuperset(own) and all(own.values())
 
 
 class Form:
-    """JSON with gaps, which texts fill that are not empty."""
+    """JSON with gaps, to be filled with non-empty texts."""
 
     def __init__(self, value: object) -> None:
         self._parts = _GAP.split(compact_json(value).decode())
@@ -47,7 +47,7 @@ class Form:
 
 
 def encoded_once(make: Callable[[UUID, Content], Mapping[str, Any]]) -> Callable[[Message], bytes]:
-    """A function that gives `make(notification_id, content)` of a message as JSON."""
+    """Returns a function that encodes `make(notification_id, content)` of a message as JSON."""
 
     @lru_cache(maxsize=CACHED_MESSAGES)
     def form(common: Message, names: tuple[str, ...]) -> Form:

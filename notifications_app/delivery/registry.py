@@ -1,7 +1,7 @@
-"""The transports by platform: what each states of its push services, and how its client is made.
+"""The transports by platform: what each states about its push services, and how to create a client.
 
-Other packages learn of push services here, and import no transport. Importing this module loads no
-library of a push service. `load_transport` does, for one platform.
+Other packages use this module and import no transport. Importing it loads no library of a push
+service; `load_transport` loads those of one platform.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,8 @@ __all__ = [
     "services_with_breaker",
 ]
 
-# Of some platform. Its `send` takes that platform's targets and credentials, VAPID keys on the web.
+# The client of any platform. `send` takes the platform's targets and credentials; on the web, VAPID
+# keys.
 Client: TypeAlias = BaseClient[Any, Any]
 Credentials: TypeAlias = ServiceAccount | AppKey
 
@@ -58,14 +59,14 @@ def _no_names(_content: Content) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """What a transport states of itself and of its push services.
+    """What a transport states about itself and its push services.
 
-    `payload` is the body that a device gets, of a message and a tracking token; `max_payload` is in
-    bytes. `unusable_data_names`: those names in the content's `data` that the platform reserves.
-    `codes`: every code of an outcome, with its meaning. `suspect_codes`: those that come with a
-    Gone that is `suspect`. `refusal_events`: those that blame the channel's keys where many
-    recipients get them, with the event to log. `no_device`: an address that no device has, to test
-    credentials with.
+    `payload` makes the body that a device gets from a message and a tracking token; `max_payload`
+    is in bytes. `unusable_data_names` returns the names in the content's `data` that the platform
+    reserves. `codes`: every code of an outcome, with its meaning. `suspect_codes`: the codes of a
+    Gone that is `suspect`. `refusal_events`: the codes that blame the channel's keys if many
+    recipients get them, with the event to log. `no_device`: an address that no device has, to
+    check credentials with.
     """
 
     payload: Callable[[Message, str], bytes]
@@ -77,7 +78,7 @@ class Transport:
     no_device: str = ""
 
 
-# The entries look alike on purpose: each states the same fields in the same order.
+# Every entry has the same fields in the same order, on purpose.
 TRANSPORTS: Final[Mapping[Platform, Transport]] = {
     Platform.WEB: Transport(
         payload=webpush_payload.payload,
@@ -107,7 +108,7 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
 
 
 def parse_credentials(platform: Platform, secret: str, version: int) -> Credentials:
-    """From the text that is stored. Raises ValueError, whose words hold nothing of the secret."""
+    """Parses the stored text. Raises ValueError, whose text contains nothing of the secret."""
     match platform:
         case Platform.ANDROID:
             return ServiceAccount.parse(secret, version)
@@ -118,8 +119,8 @@ def parse_credentials(platform: Platform, secret: str, version: int) -> Credenti
 
 
 def load_transport(platform: Platform) -> type[Client]:
-    """The platform's transport. The first call imports it with its libraries, which take memory and
-    time in every process that has them."""
+    """Returns the platform's transport. The first call imports it with its libraries, which costs
+    the process memory and time."""
     match platform:
         case Platform.WEB:
             from notifications_app.delivery.webpush import transport as webpush
@@ -138,19 +139,19 @@ def load_transport(platform: Platform) -> type[Client]:
 
 
 def make_client(platform: Platform, how: Connecting) -> Client:
-    """Call it in the event loop that will use the client."""
+    """Creates a client. Call it in the event loop that will use the client."""
     return load_transport(platform).connecting(how)
 
 
 def services_with_breaker(platform: Platform, trusted_origins: frozenset[str]) -> list[str]:
-    """The push services of a platform that have a breaker: known ones and the operator's own."""
+    """The push services of a platform that have a breaker: known ones and trusted origins."""
     if platform == Platform.WEB:
         return sorted(WELL_KNOWN_SERVICES | own_services(trusted_origins))
     return [TOKEN_SERVICES[platform]]
 
 
 def is_at(target: Target, service: str, trusted_origins: frozenset[str]) -> bool:
-    """Whether a call to the target reaches the service, by the present lists of hosts."""
+    """Whether a call to the target reaches the service, according to the current lists of hosts."""
     if not isinstance(target, BrowserTarget):
         return True
     return service_of(target.address, trusted_origins) == service

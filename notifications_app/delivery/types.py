@@ -1,4 +1,4 @@
-"""What transports take and return: the same for every platform."""
+"""What transports take and return, on every platform."""
 
 import json
 import math
@@ -22,11 +22,11 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Another attempt may succeed, not before `retry_after` seconds if given.
+    """Another attempt may succeed, but not within `retry_after` seconds.
 
-    `outage` means that the push service fails (5xx, timeouts, resets), which breakers count. A
-    request to slow down is not an outage. `was_asked` is false if we made no call, so that the
-    outcome says nothing of the push service.
+    `outage`: the push service fails (5xx, timeouts, resets); breakers count this. A request to slow
+    down is not an outage. `was_asked`: False if no call was made, so that the outcome says nothing
+    about the push service.
     """
 
     code: str
@@ -38,9 +38,9 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The push service will never take this message for this device. The device is not in doubt.
+    """The push service will never take this message for this device. The address is still valid.
 
-    `was_asked`: as of Deferred.
+    `was_asked`: as in Deferred.
     """
 
     code: str
@@ -52,8 +52,8 @@ class Rejected:
 class Gone:
     """The address is dead since `as_of` (aware), or since now.
 
-    `suspect` means that an error of ours could look the same, so that many of them at once expire
-    no subscription.
+    `suspect`: a wrong configuration could cause the same answer, so many suspects at once expire no
+    subscription.
     """
 
     code: str
@@ -64,7 +64,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Misconfigured:
-    """The channel's credentials were refused. `was_asked`: as of Deferred."""
+    """The channel's credentials were refused. `was_asked`: as in Deferred."""
 
     code: str
     detail: str = ""
@@ -82,9 +82,9 @@ class Message:
     """One notification for all its recipients, or for one of them.
 
     `expires_at` is its deadline on this process's monotonic clock. Messages compare by identity, so
-    that transports can cache what they make of one for all recipients of a batch. `content`: what
-    all recipients get. `common`: of a message for one recipient, that for all. `own`: those fields
-    of the content that this recipient gets with texts of their own.
+    that transports can cache what they build from one for all recipients of a batch. `content`:
+    what all recipients get. `common`: the message for all, if this one is for one recipient. `own`:
+    the fields of the content that have their own texts for this recipient.
     """
 
     notification_id: UUID
@@ -95,19 +95,19 @@ class Message:
 
     @property
     def whole(self) -> Content:
-        """What this recipient gets. A copy for each would take more time than all else that makes
-        a message personal, so transports put `own` into what they made of the content."""
+        """The content with this recipient's texts. Transports insert `own` into cached results
+        instead, because a copy for each recipient takes longer than all other personalizing."""
         return self.content.with_texts(self.own)
 
     def time_to_live(self, now: float) -> int:
-        """Whole seconds that are left, at least one; 0 if the content's ttl is 0. `now` is on the
-        clock of `expires_at`."""
+        """The remaining time in whole seconds, at least 1; 0 if the content's ttl is 0. `now` is on
+        the clock of `expires_at`."""
         return max(1, math.ceil(self.expires_at - now)) if self.content.ttl else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a transport needs of one recipient.
+    """What a transport needs for one recipient.
 
     `address`: a browser's endpoint or a phone's token; `token`: the tracking token.
     """
@@ -140,8 +140,8 @@ def stored_texts(secret: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def clean_text(text: str) -> str:
-    """A push service's text, made safe to store and to show: one line of at most MAX_TEXT
-    characters, without control characters, lone surrogates and invisible marks."""
+    """Makes a push service's text safe to store and show: one line of at most MAX_TEXT characters,
+    without control characters, lone surrogates and invisible marks."""
     line = " ".join(text.split())
     if not line.isprintable():
         line = "".join(character for character in line if character.isprintable())

@@ -1,4 +1,4 @@
-"""What notifications_app stores."""
+"""The tables of notifications_app."""
 
 from notifications_app.models.notification import Draft, IdempotencyRecord, Notification, Urgency
 from notifications_app.models.rollups import ActionCount, EventHour, HourlyStat, OutcomeMinute

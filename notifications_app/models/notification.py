@@ -1,4 +1,4 @@
-"""A notification, a draft of one, and the answer that its sender got."""
+"""Notifications, drafts, and the answers to idempotency keys."""
 
 from typing import Any
 from uuid import UUID
@@ -140,7 +140,7 @@ class Notification(models.Model):
             models.Index(
                 fields=["scheduled_at"], condition=Q(status="pending"), name="notification_due"
             ),
-            # For starts by turns of the channels.
+            # For starting notifications in turns of the channels.
             models.Index(
                 fields=["channel", "scheduled_at"],
                 condition=Q(status="pending"),
@@ -163,7 +163,7 @@ class Notification(models.Model):
 
     @property
     def test_subscription_id(self) -> UUID | None:
-        """Of a test: who gets it."""
+        """The subscription that a test is for; None if this is not a test."""
         only = self.only_subscription_id
         return None if only == NO_SUBSCRIPTION else only
 
@@ -195,7 +195,7 @@ class Notification(models.Model):
 
     @property
     def is_halted(self) -> bool:
-        """Whether no call may be made for it."""
+        """Whether it is paused or stopped, so that no call may be made."""
         return self.paused_at is not None or self.is_stopped
 
     @property
@@ -206,7 +206,7 @@ class Notification(models.Model):
 
     @staticmethod
     def values_of(content: Content) -> dict[str, Any]:
-        """What the columns hold of the content."""
+        """The values of the columns for this content."""
         values = {name: getattr(content, name) for name in COLUMN_FIELDS}
         own = {"data_names": list(content.data) or None, "vars": content.vars or None}
         return values | own | {"extras": content.extras}
@@ -217,13 +217,14 @@ class Notification(models.Model):
 
     @property
     def ordered_data(self) -> dict[str, str]:
-        """`data` in the sender's order. Without `data_names` (no data, older rows) it is jsonb's
-        order."""
+        """`data` in the sender's order; in jsonb's order without `data_names` (no data, older
+        rows)."""
         return {name: self.data[name] for name in self.data_names or self.data}
 
 
 class Draft(models.Model):
-    """A notification that staff are writing. Only the console has drafts; nothing sends them."""
+    """A notification that staff are writing in the console. It is sent only after a
+    confirmation."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="drafts")
@@ -245,7 +246,7 @@ class Draft(models.Model):
 
 
 class IdempotencyRecord(models.Model):
-    """The answer that a channel's Idempotency-Key got, to be given again for 24 hours."""
+    """The answer to a channel's Idempotency-Key, which is repeated for 24 hours."""
 
     id = models.BigAutoField(primary_key=True)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)

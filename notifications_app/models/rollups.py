@@ -1,4 +1,4 @@
-"""Counts that flushes write, and that stay when deliveries are purged."""
+"""Counts of outcomes and events, which are kept when deliveries are purged."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,7 +10,7 @@ from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 
 class HourlyStat(models.Model):
-    """What happened on a channel's platform in an hour (UTC), for charts."""
+    """Counts of a channel's platform in an hour (UTC), for charts."""
 
     pk = models.CompositePrimaryKey("channel_id", "platform", "hour")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
@@ -36,10 +36,10 @@ class HourlyStat(models.Model):
 
 
 class OutcomeMinute(models.Model):
-    """How many of a notification's recipients ended so in a minute (UTC).
+    """How many of a notification's recipients ended with a code in a minute (UTC).
 
-    A roll-up of deliveries, written by the same flush and exact; it stays when they are purged.
-    `code` is the delivery's: "" for delivered, else why it bounced.
+    Exact, because the same flush writes it. Kept when deliveries are purged. `code`: as in the
+    delivery, "" for delivered.
     """
 
     pk = models.CompositePrimaryKey("notification_id", "minute", "platform", "code")
@@ -67,8 +67,8 @@ class OutcomeMinute(models.Model):
 class ActionCount(models.Model):
     """How many of a notification's recipients clicked a button first, by the button's id.
 
-    Written by the statement that adds the click to the notification's counts. It stays when
-    deliveries are purged.
+    Written by the statement that adds the click to the notification's counts. Kept when deliveries
+    are purged.
     """
 
     pk = models.CompositePrimaryKey("notification_id", "action")
@@ -84,11 +84,11 @@ class ActionCount(models.Model):
 
 
 class EventHour(models.Model):
-    """How many of a notification's recipients reported something first in an hour (UTC).
+    """How many of a notification's recipients first reported an event in an hour (UTC).
 
-    Written by the statement that adds the same to the notification's counts, so that the rows add
-    up to them; only events of before this table existed are missing. It stays when deliveries are
-    purged. A notification has at most TOKEN_DAYS of hours, because later events do not count.
+    Written by the statement that adds the event to the notification's counts, so the sums are
+    equal, except for events from before this table existed. Kept when deliveries are purged. A
+    notification has at most TOKEN_DAYS of hours, because later events do not count.
     """
 
     pk = models.CompositePrimaryKey("notification_id", "hour", "platform")

@@ -1,4 +1,4 @@
-"""Whom a notification names, if it names them one by one."""
+"""Targets: people and subscriptions that a notification names."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -24,13 +24,14 @@ FROM unnest(%(external_ids)s::text[], %(subscription_ids)s::uuid[], %(vars)s::te
 
 class TargetQuerySet(models.QuerySet["Target"]):
     def of(self, notification_id: UUID) -> Self:
-        """In the order of the send."""
+        """The notification's targets in the order of the send."""
         return self.filter(notification_id=notification_id).order_by("position")
 
     def store(
         self, notification_id: UUID, *, channel_id: UUID, targets: Sequence[TargetId]
     ) -> None:
-        """Raw, because for a thousand rows the ORM takes longer than the database."""
+        """Inserts the targets. Raw, because for a thousand rows the ORM takes longer than the
+        database."""
         parameters = {
             "notification": notification_id,
             "channel": channel_id,
@@ -43,7 +44,7 @@ class TargetQuerySet(models.QuerySet["Target"]):
     def naming(
         self, *, channel_id: UUID, external_id: str, subscription_ids: Iterable[UUID]
     ) -> Self:
-        """Those that name the person, or have values for one of these subscriptions."""
+        """Targets that name the person, or have values for one of these subscriptions."""
         is_person = Q(external_id=external_id)
         has_values = Q(subscription_id__in=list(subscription_ids), vars__isnull=False)
         return self.filter(is_person | has_values, channel_id=channel_id)
@@ -51,8 +52,8 @@ class TargetQuerySet(models.QuerySet["Target"]):
     def anonymize(
         self, *, channel_id: UUID, external_id: str, subscription_ids: Iterable[UUID] = ()
     ) -> int:
-        """Takes the person's id off all targets that have it, and keeps their counts. Afterwards
-        they reach nobody. Also takes the values away, of these subscriptions, too. To be called
+        """Removes the person's id and values from all its targets, and the values from targets of
+        these subscriptions. Keeps their counts. Targets without an id find no device. Call it
         before rows of subscriptions are locked."""
         named = self.naming(
             channel_id=channel_id, external_id=external_id, subscription_ids=subscription_ids
@@ -64,18 +65,17 @@ class TargetQuerySet(models.QuerySet["Target"]):
 
 
 class Target(models.Model):
-    """A person or a subscription that a notification names. After the person was erased it names
-    neither.
+    """A person or a subscription that a notification names. Neither after the person was erased.
 
-    No foreign keys, as for deliveries: a thousand rows are written at a time, and a subscription
-    that is deleted leaves its result behind.
+    No foreign keys, as for deliveries: a thousand rows are written at a time, and the result of a
+    deleted subscription is kept.
     """
 
     pk = models.CompositePrimaryKey("notification_id", "position")
     notification_id = models.UUIDField()
     position = models.SmallIntegerField(help_text="In the order of the send, from 0.")
     channel_id = models.UUIDField()
-    # Null and not "", or two targets that name subscriptions would be the same person twice.
+    # Null and not "". Otherwise two targets that name subscriptions would have the same person.
     external_id = models.CharField(max_length=MAX_EXTERNAL_ID, null=True)  # noqa: DJ001
     subscription_id = models.UUIDField(null=True)
     vars: Any = models.JSONField(null=True, help_text="Its own values for placeholders.")

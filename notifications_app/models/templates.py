@@ -1,4 +1,4 @@
-"""Templates: content that sends name."""
+"""Templates: named content that sends refer to."""
 
 import json
 from typing import Any, Final
@@ -14,7 +14,7 @@ MAX_TEMPLATE_NAME: Final = 100
 
 
 class Template(models.Model):
-    """A name, and some fields of the content of a send. A send copies them when it is accepted."""
+    """A name and some fields of a send's content. A send copies them when it is accepted."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(
@@ -43,5 +43,5 @@ class Template(models.Model):
 
     @property
     def version(self) -> str:
-        """Another one after each change."""
+        """A version that changes with each change."""
         return self.updated_at.isoformat()

@@ -1,4 +1,4 @@
-"""How a notification's audience is cut into work, and what became of each recipient."""
+"""The work of a notification: plans, batches and deliveries."""
 
 from typing import Any
 
@@ -20,16 +20,16 @@ from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 
 class Driver(models.TextChoices):
-    """Where the windows of a plan find devices."""
+    """The source in which the windows of a plan find devices."""
 
     SCAN = "scan", "The channel's active subscriptions"
     IDS = "ids", "The notification's targets"
 
 
 class Plan(models.Model):
-    """One part of a notification's audience on one platform, with its own time, and where the
-    planner stands with it. A device that several parts reach is a recipient of the first that finds
-    it."""
+    """One part of a notification's audience on one platform, with its release, its deadline and
+    the planner's position. A device that several parts reach is a recipient of the first part that
+    finds it."""
 
     id = models.BigAutoField(primary_key=True)
     notification = models.ForeignKey(
@@ -95,7 +95,7 @@ class Plan(models.Model):
             models.CheckConstraint(condition=Q(status__in=PlanStatus.values), name="plan_status"),
         ]
         indexes = [
-            # For processes of the version before. The next release removes it.
+            # For processes of the previous version. The next release removes it.
             models.Index(fields=["platform", "id"], condition=~Q(status="done"), name="plan_open"),
             # A part that waits for its release has no recipients, so no claim reads it.
             models.Index(
@@ -104,7 +104,7 @@ class Plan(models.Model):
                 name="plan_with_recipients",
             ),
             models.Index(fields=["due_at"], condition=Q(status="planning"), name="plan_due"),
-            # For ticks, which end plans. Those that are done are kept, so they become many.
+            # For ticks, which end plans. Without done plans, because these are kept.
             models.Index(
                 fields=["id"],
                 condition=Q(status__in=["delivering", "settling"]),
@@ -117,15 +117,15 @@ class Plan(models.Model):
         return f"{self.notification_id} {self.platform}"
 
 
-SMALL_BATCH = 500  # recipients, of a batch that is claimed together with others
+SMALL_BATCH = 500  # most recipients of a batch that is claimed together with others
 BREAKING_BATCH = Q(lease_losses__gte=CAREFUL_AFTER_LEASE_LOSSES) & ~Q(status="done")
-# Since when a batch is due and its notification is not paused.
+# The time since which a batch has been due, and its notification not paused.
 WANTED_SINCE = Greatest("due_at", "plan__due_at")
 RECIPIENTS_LEFT = F("recipient_count") - F("delivered_count") - F("bounced_count")
 
 
 class Batch(models.Model):
-    """About a thousand recipients of one push service: what one worker claims at a time."""
+    """At most a thousand recipients of one part at one push service."""
 
     id = models.BigAutoField(primary_key=True)
     plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="batches", db_index=False)
@@ -150,8 +150,7 @@ class Batch(models.Model):
     holder = models.UUIDField(
         null=True, help_text="The process that claimed it last: `process_id` of redis_client."
     )
-    # The column has its first name, so that processes of the version before run on while a new one
-    # is rolled out.
+    # The column keeps its old name, so that processes of the previous version run during an update.
     lease_losses = models.PositiveSmallIntegerField(
         default=0,
         db_default=0,
@@ -202,7 +201,7 @@ class Batch(models.Model):
             models.Index(
                 fields=["platform", "due_at"], condition=Q(status="ready"), name="batch_ready_due"
             ),
-            # The batches of a large notification are not in it, because nearly all are full.
+            # Contains few batches of large notifications, because nearly all of these are full.
             models.Index(
                 fields=["channel", "platform", "push_service", "due_at", "id"],
                 condition=Q(status="ready", recipient_count__lte=SMALL_BATCH),
@@ -225,8 +224,8 @@ class Batch(models.Model):
 
 
 class Delivery(models.Model):
-    """One recipient of one notification, planned once. No foreign keys: a subscription that is
-    deleted meanwhile must not take its outcome along, and a million rows are written at a time."""
+    """One recipient of one notification, planned once. No foreign keys: the outcome is kept if the
+    subscription is deleted, and a million rows are written at a time."""
 
     pk = models.CompositePrimaryKey("notification_id", "subscription_id")
     notification_id = models.UUIDField()
@@ -240,8 +239,8 @@ class Delivery(models.Model):
         default=0, db_default=0, help_text="Calls begun alone and not known to have ended."
     )
     due_at = models.DateTimeField(null=True, help_text="Null: at once.")
-    # Of recipients that are called again. Others have none, so that a row with an outcome always
-    # fits into its page.
+    # Only of recipients that are called again, so that a row with an outcome always fits into its
+    # page.
     first_attempt_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     received_at = models.DateTimeField(null=True)

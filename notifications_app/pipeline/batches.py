@@ -1,4 +1,4 @@
-"""Batches that no worker holds: claimed fairly, freed when a lease is lost, made ready, overdue.
+"""Claims batches fairly, frees lost leases, makes parked batches ready, and finds overdue batches.
 
 Every statement is conditional and safe to repeat, so two workers or two ticks at once do no harm.
 """
@@ -28,7 +28,7 @@ from pushsvc.common.store.redis_client import disconnected, process_id
 
 _PLANS_AT_ONCE = 8
 _SILENT_SECONDS = RENEW_SECONDS + 2.0  # without a renewal
-_REST_SECONDS = 5.0  # in which a process that lives renews its lease after all
+_REST_SECONDS = 5.0  # in which a live process still renews its lease
 
 
 def claim(
@@ -39,9 +39,9 @@ def claim(
     processes: int,
     skip_channels: Sequence[UUID] = (),
 ) -> list[Lease]:
-    """Leases the next due batch, or nothing if there is none. If it is small, leases other small
-    ones of the channel at the push service with it, which together have no more recipients left
-    than a full batch.
+    """Leases the next due batch; returns [] if there is none. If the batch is small, also leases
+    other small batches of the channel at the push service. Together they have no more recipients
+    left than a full batch.
 
     `most`: how many batches. `skip`: names of breakers whose batches are not claimed. `processes`:
     how many serve the platform.
@@ -63,8 +63,9 @@ def claim(
 
 
 def shorten_dead() -> int:
-    """Leaves a few seconds of the leases that were not renewed in time, and whose process has no
-    connection to Redis any more, so that it is dead and not paused."""
+    """Shortens the leases of dead processes to a few seconds: leases that were not renewed in
+    time, and whose process has no connection to Redis. A paused process keeps its connection.
+    Returns how many."""
     silent = timedelta(seconds=settings.LEASE_SECONDS - _SILENT_SECONDS)
     batches = Batch.objects.leased().filter(lease_until__lt=Now() + silent)
     holders = {holder for holder in batches.values_list("holder", flat=True) if holder}
@@ -80,7 +81,7 @@ def shorten_dead() -> int:
 
 
 def free_lost(limit: int = 100) -> int:
-    """Makes batches ready whose lease ended without their worker."""
+    """Makes batches ready whose lease ended without their worker. Returns how many."""
     parameters = {"limit": limit, "most_losses": MOST_LEASE_LOSSES}
     freed = sql.rows(_FREE_LOST, STATES | parameters)
     for platform, lost in Counter(platform for (platform,) in freed).items():
@@ -89,7 +90,8 @@ def free_lost(limit: int = 100) -> int:
 
 
 def unpark(limit: int = 1000) -> int:
-    """Makes batches ready whose platform has credentials that nobody refused."""
+    """Makes parked batches ready whose platform has credentials that are not refused. Returns how
+    many."""
     own = {"channel": OuterRef("channel"), "platform": OuterRef("platform")}
     parked = Batch.objects.parked().filter(Exists(usable_credentials().filter(**own)))
     ids = list(parked.order_by("pk").values_list("pk", flat=True)[:limit])
@@ -97,25 +99,25 @@ def unpark(limit: int = 1000) -> int:
 
 
 def overdue(limit: int = 20) -> list[tuple[int, str]]:
-    """(batch id, bounce code) of idle batches whose time is over: of a stopped notification, past
-    the deadline, or parked for too long. A pause gives time."""
-    # A batch that was refused not long ago waits, or it would take the others' turn each second.
+    """(batch id, bounce code) of idle batches that are past their deadline, belong to a stopped
+    notification, or were parked for too long. Batches of paused notifications are not overdue."""
+    # A batch that the database refused recently waits. Otherwise it would delay others each second.
     may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
     found = _overdue().filter(may_bounce).order_by("pk")
     return list(found.values_list("pk", "bounce_code")[:limit])
 
 
 def bounce_code(batch_id: int) -> str | None:
-    """Why the batch is overdue now; None if it is not."""
+    """The code with which the overdue batch is to be bounced. None if it is not overdue."""
     return _overdue().filter(pk=batch_id).values_list("bounce_code", flat=True).first()
 
 
 def _overdue() -> QuerySet[Any]:
-    """Each has `bounce_code`."""
+    """Overdue batches, each with its `bounce_code`."""
     parked_for = timedelta(seconds=settings.PARKED_SECONDS)
     parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
-    # From the parts whose time is over, so a long queue in time costs nothing. By notification,
-    # too, because the index of batches that are not done has it.
+    # Only batches of overdue plans are read, so batches that are in time cost nothing. Filtered by
+    # notification too, because the index of unfinished batches begins with it.
     over = Plan.objects.out_of_time()
     late = Batch.objects.idle().filter(
         notification__in=over.values("notification"), plan__in=over.values("pk")
@@ -139,8 +141,8 @@ def _taken() -> dict[str, Any]:
 def _plans_with_work(
     platform: Platform, skip: list[str], skip_channels: Sequence[UUID]
 ) -> Iterator[int]:
-    """Plans with due batches, fairest first. A few are read at a time, because mostly the first
-    one has a batch that no other worker has locked."""
+    """Ids of plans with due batches, fairest first. Reads a few at a time, because the first plan
+    usually has a batch that no other worker has locked."""
     tried: list[int] = []
     while True:
         parameters = {
@@ -158,9 +160,9 @@ def _plans_with_work(
 
 
 def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
-    """Batches that are claimed with the first, which has so many recipients left. One after a lease
-    loss is served by itself, and so is one of unknown hosts, because the processes that these may
-    occupy are counted by batches."""
+    """Leases small batches that are served with the first one. `recipients`: how many the first
+    has left. A batch after a lease loss is served alone. A batch of unknown hosts too, because the
+    processes that unknown hosts may occupy are counted by batches."""
     room = settings.BATCH_SIZE - recipients
     if first.lease_losses or first.push_service == UNKNOWN_HOSTS or min(room, most) <= 0:
         return []
@@ -187,10 +189,10 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
     return [UNKNOWN_HOSTS]
 
 
-# In SQL, because the ORM has no LATERAL, and says a correlated max() only with GROUP BY, for which
-# PostgreSQL reads all batches of a channel; without it, it reads the last entry of an index.
-# LATERAL, because for EXISTS it may compare each plan with each due batch. The last claim of a
-# channel is found with its first plan only, so that many plans of a channel cost one look.
+# In SQL, because the ORM has no LATERAL, and writes a correlated max() only with GROUP BY. With
+# GROUP BY, PostgreSQL reads all batches of a channel; without, the last entry of an index. LATERAL,
+# because with EXISTS PostgreSQL may compare each plan with each due batch. A channel's last claim
+# is read for its first plan only, so that many plans of a channel cost one index lookup.
 _NEXT_PLANS = """
 SELECT id FROM (
   SELECT due.id, due.channel_id,
@@ -219,9 +221,9 @@ ORDER BY max(channel_served) OVER (PARTITION BY channel_id) NULLS FIRST,
 LIMIT %(most)s
 """
 
-# In SQL, because the ORM has no LATERAL. From the plans that are not halted, so a paused
-# notification with many batches costs no tick more than its plan. Ordered, so that PostgreSQL reads
-# the plan's part of an index: it would hope to meet enough batches in the table, and read all.
+# In SQL, because the ORM has no LATERAL. Starts from plans that are not halted, so a tick reads
+# only the plan of a paused notification, not its batches. Ordered, so that PostgreSQL reads the
+# plan's part of an index. Otherwise it might scan the table, expecting to find enough batches soon.
 _DUE_COUNTS = """
 SELECT wanted.platform, count(*)
 FROM unnest(%(platforms)s::text[]) AS wanted (platform)
@@ -254,11 +256,11 @@ RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, p
   claimed_at, recipient_count - delivered_count - bounced_count
 """
 
-# Those that have been due longest, as long as there is room. Read from the index of small batches,
-# so that neither other plans nor the full batches of a large notification cost anything; a plan is
-# looked up for each batch, because a join might read all plans. Each is chosen before any is
-# locked, so that others can claim what is not chosen. ARRAY, because for a set PostgreSQL might
-# choose again for each batch.
+# The batches that have been due longest, as long as there is room. They are read from the index of
+# small batches, so that other plans and the full batches of a large notification cost nothing. A
+# plan is looked up for each batch, because a join might read all plans. All are chosen before any
+# is locked, so that other workers can claim the rest. ARRAY, because PostgreSQL might evaluate a
+# set again for each batch.
 _CLAIM_COMPANIONS = f"""
 WITH small AS (
   SELECT id, sum(recipients) OVER (ORDER BY due_at, id) AS recipients FROM (
@@ -285,8 +287,8 @@ RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, p
 """  # noqa: S608 - a number of our own
 
 # All in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
-# every tick. Rows are locked by id, as everywhere. SKIP LOCKED: a flush that is late but still
-# writes renews its lease, and the tick must not wait for it.
+# every tick. Rows are locked in the order of ids, as everywhere. SKIP LOCKED: a late flush that is
+# still writing renews its lease, and the tick must not wait for it.
 _SHORTEN = """
 UPDATE notifications_app_batch SET lease_until = statement_timestamp() + %(rest)s
 WHERE id IN (

@@ -1,8 +1,8 @@
-"""What breakers do in Redis, each in one round trip. `pipeline.breakers` gives the keys.
+"""The Lua scripts of the breakers, each one round trip to Redis. `pipeline.breakers` passes keys.
 
 `open` and `probes` are sorted sets of breakers' names, scored by the millisecond at which they end.
-Times are those of Redis's clock, so machines need not agree on theirs. A `level` is how many times
-a breaker opened without closing. A breaker that has a level and is not open is half-open. Its name
+Times are by Redis's clock, so the clocks of machines may differ. A `level` is how many times a
+breaker opened without closing. A breaker that has a level and is not open is half-open. Its name
 stays in `open` until it closes or is forgotten.
 """
 
@@ -28,8 +28,8 @@ return held
 """
 )
 
-# KEYS: open. ARGV: what the key of a level begins with. Returns the names of the breakers that are
-# open, and of those that are half-open.
+# KEYS: open. ARGV: the prefix of the keys of levels. Returns the names of the open breakers, and of
+# the half-open breakers.
 STATES: Final = (
     _CLOCK
     + """
@@ -66,7 +66,7 @@ return redis.call('ZADD', KEYS[1], 'NX', now + ARGV[2] * 1000, ARGV[1])
 # `calls` counts a channel's calls. `votes` has a share for each channel that calls the service: the
 # outages that it met, at most `most_of_one`, and 0 if most of its calls were answered. `failing`
 # counts the shares above 0, `evidence` is their sum. Both keys expire some seconds after the first
-# call in them. Returns the milliseconds for which the channel must wait, and what became of the
+# call in them. Returns the milliseconds for which the channel must wait, and an event of the
 # channel's breaker and of the service's: the seconds for which it opened, -1 if it closed, else 0.
 RECORD: Final = (
     _CLOCK

@@ -2,16 +2,15 @@
 and one for each push service as a whole.
 
 A channel's breaker opens when half of at least 20 of its calls within ten seconds met an outage.
-When its wait is over it is half-open: one batch makes a probe. The breaker then closes, or opens
-again for twice as long.
+After its wait it is half-open: one batch makes a probe. Then the breaker closes, or opens again for
+twice as long.
 
-A service's breaker holds all channels, so it needs the evidence of several: it opens when most of
-the channels that called within a minute met outages, and these are at least 20, of which at most
-ten count for one channel. When its wait is over each channel may probe, and the first answer closes
-it. So no channel can hold up another. A channel that alone uses a service is held by its own
-breaker.
+A service's breaker holds all channels, so it needs evidence from several. It opens when most of the
+channels that called within a minute met outages, and these are at least 20, counting at most ten
+for one channel. After its wait each channel may probe, and the first probe that is answered closes
+it. So no channel can hold up another. If only one channel uses a service, its own breaker holds it.
 
-While Redis is away every breaker counts as closed.
+While Redis is away, every breaker counts as closed.
 """
 
 from collections import Counter
@@ -28,7 +27,7 @@ from pushsvc.common.store.redis_client import redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
-UNKNOWN_HOSTS = OTHER  # have no breaker: they are many services, which fail one by one
+UNKNOWN_HOSTS = OTHER  # without a breaker: these are many services, which fail independently
 WINDOW_SECONDS = 10
 SERVICE_WINDOW_SECONDS = 60
 LEAST_CALLS = 20
@@ -43,8 +42,8 @@ _PROBES = "pushsvc:breaker:probes"
 
 
 class States(NamedTuple):
-    """Push services whose breaker is open or half-open, and how many channels' breakers are so at
-    each."""
+    """Push services whose breaker is open or half-open, and how many channels' breakers are open
+    or half-open at each."""
 
     open: Set[str]
     half_open: Set[str]
@@ -52,7 +51,7 @@ class States(NamedTuple):
     channels_half_open: Mapping[str, int]
 
     def of(self, service: str) -> Mapping[str, bool]:
-        """Which state the service's own breaker is in."""
+        """The state of the service's own breaker: True for one of the three."""
         is_open, is_half_open = service in self.open, service in self.half_open
         return {
             "open": is_open,
@@ -62,19 +61,20 @@ class States(NamedTuple):
 
 
 def of_channel(service: str, channel_id: UUID) -> str:
-    """The name of the channel's breaker at the service. The service's own is named like it."""
+    """The name of the channel's breaker at the service. The service's own breaker has the name of
+    the service."""
     return f"{service} {channel_id}"
 
 
 def parts_of(name: str) -> tuple[str, UUID | None]:
-    """The push service, and the channel if the breaker is a channel's."""
+    """The push service of a breaker, and the channel if it is a channel's breaker."""
     service, _, channel_id = name.partition(" ")
     return service, UUID(channel_id) if channel_id else None
 
 
 def held() -> list[str]:
-    """The names of breakers whose batches nobody may claim now: they are open, or half-open with a
-    probe in progress."""
+    """Names of breakers whose batches may not be claimed now: open, or half-open with a probe in
+    progress."""
     try:
         return list(redis_client().eval(scripts.HELD, 2, _OPEN, _PROBES))
     except redis.RedisError:
@@ -82,7 +82,7 @@ def held() -> list[str]:
 
 
 def states() -> States | None:
-    """None while Redis is away."""
+    """The states of all breakers. None while Redis is away."""
     try:
         open_, half_open = redis_client().eval(scripts.STATES, 1, _OPEN, _level(""))
     except redis.RedisError:
@@ -116,7 +116,8 @@ def is_half_open(service: str, channel_id: UUID) -> bool:
 
 
 def take_probe(service: str, channel_id: UUID) -> bool:
-    """True for the one worker that may probe now for the channel."""
+    """Whether this worker may probe for the channel. True for one worker at a time, and for all
+    while Redis is away."""
     name = of_channel(service, channel_id)
     try:
         return bool(redis_client().eval(scripts.TAKE_PROBE, 1, _PROBES, name, _PROBE_SECONDS))
@@ -125,8 +126,8 @@ def take_probe(service: str, channel_id: UUID) -> bool:
 
 
 def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
-    """Counts calls and opens breakers. Returns the seconds for which the channel must not call, 0
-    without outages. Losing a record does no harm."""
+    """Counts calls and opens breakers. Returns for how many seconds the channel must not call; 0
+    without outages. A record may be lost without harm."""
     if not answered + outages:
         return 0.0
     wait = _record(service, channel_id, answered, outages, is_probe=False)
@@ -134,9 +135,9 @@ def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> fl
 
 
 def end_probe(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
-    """Records a probe, which closes the breakers or opens them again. A probe without evidence
-    leaves the breakers as they are; its batch waits, so that others may probe. Returns seconds, as
-    `record` does."""
+    """Records a probe: closes the breakers or opens them again. Returns the seconds to wait, as
+    `record` does. A probe without evidence leaves the breakers as they are, and its batch waits, so
+    that others may probe."""
     wait = _record(service, channel_id, answered, outages, is_probe=True)
     return wait if answered + outages else float(WAIT_SECONDS)
 
@@ -170,8 +171,7 @@ def _record(
 
 
 def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:
-    """`events`: of the channel's breaker and of the service's: the seconds for which it was opened,
-    -1 if it was closed, or else 0."""
+    """`events`: one of the channel's breaker and one of the service's, as RECORD returns them."""
     for event, whose in zip(events, [{"channel": channel_id}, {}], strict=True):
         if event > 0:
             logger.warning("breaker.opened", service=service, **whose, seconds=event)

@@ -1,4 +1,4 @@
-"""Makes a worker's calls of one pass, in the event loop, and says when to make no more."""
+"""Makes the calls of one pass in the event loop, and decides when to make no more."""
 
 import time
 
@@ -14,11 +14,11 @@ from pushsvc.common import worker
 
 
 class Caller:
-    """Belongs to the event loop while calls are made: the task's thread then only schedules
-    `extend` and `count` there. Before and after, the task's thread may use it."""
+    """Only the event loop may use it while calls are made; the task's thread then schedules
+    `extend` and `count` in the loop. Before and after, the task's thread may use it."""
 
     def __init__(self, client: Client, work: PassRead, lease: Lease) -> None:
-        """`lease`: any of the pass, because all begin and end together."""
+        """`lease`: any lease of the pass, because all begin and end together."""
         self._client = client
         self._credentials = work.credentials
         self._lease = lease
@@ -35,8 +35,8 @@ class Caller:
         return outcome
 
     def may_go_on(self) -> bool:
-        """Whether further calls may start: there is time left for them, and the push service does
-        not fail call after call."""
+        """Whether further calls may start: time is left, the worker is not stopping, and the last
+        calls were not all outages."""
         now = time.monotonic()
         return (
             now + settings.CALL_SECONDS < self._leased_until
@@ -46,16 +46,17 @@ class Caller:
         )
 
     def may_start(self, recipient: Recipient) -> bool:
-        """Whether the recipient's deadline is not over. Batches of a pass have different ones."""
+        """Whether the recipient's deadline is not over. Batches of a pass may have different
+        deadlines."""
         return time.monotonic() < recipient.message.expires_at
 
     def extend(self, leased_until: float) -> None:
-        """The lease was renewed. `leased_until` is on the monotonic clock."""
+        """To be called after a renewal. `leased_until` is on the monotonic clock."""
         self._leased_until = leased_until
 
     def count(self) -> None:
-        """Counts the calls since it was last called, because that takes longer than to note
-        one."""
+        """Adds the calls since its last run to the metrics. Not done for each call, because it
+        takes longer than noting one."""
         sent = self._client.sent_bytes
         metering.called(self._lease, self._call_seconds, size=sent - self._sent_before)
         self._call_seconds, self._sent_before = [], sent

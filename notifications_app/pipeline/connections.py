@@ -1,7 +1,7 @@
 """A process's event loop and its connections to push services, kept until the process ends.
 
-They are made when they are first needed, which is after the fork. Call `shut_down` when the process
-ends.
+Both are created when they are first needed, which is after the fork. Call `shut_down` when the
+process ends.
 """
 
 import functools
@@ -16,7 +16,7 @@ from pushsvc.common.platforms import Platform
 
 
 def load(platforms: Iterable[Platform]) -> None:
-    """Imports the platforms' transports. Before a fork, so that processes share the memory."""
+    """Imports the platforms' transports. Call it before a fork, so that processes share memory."""
     for platform in platforms:
         load_transport(platform)
 
@@ -34,7 +34,7 @@ def client(platform: Platform) -> Client:
 
 
 def shut_down() -> None:
-    """Closes what was made. Safe to repeat; what is needed later is made again."""
+    """Closes the clients and the loop. Safe to repeat. Both are created again if needed later."""
     pid = os.getpid()
     own = [key for key in _clients if key[0] == pid]
     for key in own:

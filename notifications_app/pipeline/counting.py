@@ -1,7 +1,7 @@
-"""Adds up what became of recipients: on batches, notifications, channels and hours.
+"""Adds changes of recipients to the counts of batches, notifications, channels and hours.
 
-Every function runs in the transaction that changed the recipients. It locks rows in the one order
-of all code (docs/architecture.md, "Locks").
+Every function runs in the transaction that changed the recipients, and locks rows in the order of
+docs/architecture.md, "Locks".
 """
 
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 @dataclass(frozen=True)
 class BatchChanges:
-    """What an UPDATE changed of the deliveries of a batch, which is locked. `ended`: how many
+    """The changes of one UPDATE to the deliveries of a locked batch. `ended`: how many recipients
     ended, by status and code."""
 
     batch: Batch
@@ -62,8 +62,8 @@ def count(
     gone: Sequence[GoneSubscription] = (),
     proven: Sequence[UUID] = (),
 ) -> Set[int]:
-    """Adds the changes to every count, and renews leases. All batches are of one channel and
-    platform. Returns ids of the batches that this ended."""
+    """Adds the changes to every count, and renews leases. All batches must be of one channel and
+    platform. Returns ids of the batches that the changes ended."""
     channel_id, platform = changes[0].batch.channel_id, Platform(changes[0].batch.platform)
     _count_batches(changes)
     _count_notifications([each for each in changes if each.ended or each.is_last])
@@ -82,11 +82,11 @@ def count(
 
 
 def finish_complete(notification_ids: Set[UUID]) -> Counter[UUID]:
-    """Ends those whose work is all done. Returns how many are sent, by channel. The caller counts
-    them.
+    """Ends those of the notifications that are complete. Returns how many became `sent`, by
+    channel; the caller adds them to the channel's totals.
 
-    The caller's transaction holds the notifications' row locks. So if two transactions end the last
-    work at once, the second sees what the first wrote. The batches are authoritative: if a
+    The caller must hold the notifications' row locks. So if two transactions end the last batches
+    at once, the second sees what the first wrote. The batches are authoritative: if a
     notification's counts differ from their sums, they are corrected and an error is logged.
     """
     if not notification_ids:
@@ -117,8 +117,8 @@ def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
 
 
 def hourly_add(changes: Mapping[tuple[UUID, Platform], Counter[str]]) -> None:
-    """Adds to the rows of this hour `recipients`, `delivered`, `bounced` and `deferred`, by channel
-    and platform. Does nothing for those whose changes are all zero."""
+    """Adds `recipients`, `delivered`, `bounced` and `deferred` to the rows of this hour, by channel
+    and platform. Skips changes that are all zero."""
     changed = sorted((key, each) for key, each in changes.items() if any(each.values()))
     if not changed:
         return
@@ -149,7 +149,7 @@ def _count_batches(changes: Sequence[BatchChanges]) -> None:
 
 
 def _count_notifications(changes: Sequence[BatchChanges]) -> None:
-    """How many recipients ended."""
+    """Adds the ended recipients to the notifications' counts and minutes."""
     if not changes:
         return
     sums: dict[UUID, Counter[str]] = defaultdict(Counter)
@@ -165,8 +165,8 @@ def _count_notifications(changes: Sequence[BatchChanges]) -> None:
 
 
 def _count_minutes(platform: str, minutes: Counter[tuple[UUID, str]]) -> None:
-    """How the recipients ended. Nobody waits for these rows, because the locks of the notifications
-    are held."""
+    """Adds ended recipients by code. No transaction waits for these rows, because this one holds
+    the locks of the notifications."""
     parameters = {
         "platform": platform,
         "notifications": [notification_id for notification_id, _ in minutes],
@@ -176,8 +176,7 @@ def _count_minutes(platform: str, minutes: Counter[tuple[UUID, str]]) -> None:
     sql.execute(_COUNT_MINUTES, parameters)
 
 
-# In SQL, because the ORM cannot join an update with values. A batch that no worker holds has no
-# lease, and gets none.
+# In SQL, because the ORM cannot join an update with values. A batch without a lease gets none.
 _COUNT_BATCHES = """
 UPDATE notifications_app_batch batch
 SET delivered_count = delivered_count + change.delivered,
@@ -194,9 +193,9 @@ FROM unnest(%(ids)s::bigint[], %(delivered)s::int[], %(bounced)s::int[], %(refus
 WHERE batch.id = change.id
 """
 
-# In SQL, because the ORM cannot join an update with values. The rows are locked by id first,
-# because an UPDATE locks them in any order. Returns the seconds from a notification's time to its
-# first delivery, pauses left out, if this counts it.
+# In SQL, because the ORM cannot join an update with values. The rows are first locked in the order
+# of ids, because an UPDATE locks them in any order. Returns the seconds from a notification's time
+# to its first delivery, without pauses, if this statement counts the first delivery.
 _COUNT_NOTIFICATIONS = """
 WITH locked AS (
   SELECT id FROM notifications_app_notification WHERE id = ANY(%(ids)s::uuid[])
@@ -215,7 +214,7 @@ RETURNING CASE WHEN change.delivered > 0 AND notification.delivered_count = chan
     - paused_seconds END
 """
 
-# Both in SQL, because the ORM cannot add to a row that an INSERT finds; it only replaces values.
+# Both in SQL, because on a conflict the ORM can only replace values, not add to them.
 _COUNT_MINUTES = """
 INSERT INTO notifications_app_outcomeminute AS stat
   (notification_id, minute, platform, code, count)
@@ -242,9 +241,10 @@ SET recipients = stat.recipients + excluded.recipients,
     deferred = stat.deferred + excluded.deferred
 """
 
-# In SQL, because an update of the ORM neither joins nor returns rows. One statement judges, sums up
-# and ends, so nothing comes between. LATERAL, so that sums are read by index. Also returns the
-# seconds since the notification's time, or its last part's, pauses left out.
+# In SQL, because an update of the ORM neither joins nor returns rows. One statement, so that no
+# other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
+# are read by index. Also returns the seconds since the notification's time, or the release of its
+# last part, without pauses.
 _FINISH = """
 WITH complete AS (
   SELECT id, recipient_count, delivered_count, bounced_count

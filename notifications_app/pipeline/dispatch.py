@@ -1,10 +1,10 @@
-"""Takes a worker through batches: claim → read → calls → outcomes, which are written as they come.
+"""Serves batches: claims them, reads their recipients, makes the calls, writes the outcomes.
 
-A claim is one batch, or several small ones of one channel at one push service. They are served in
-one pass, as one batch is.
+A claim is one batch, or several small batches of one channel at one push service, which are served
+in one pass.
 
-A worker that dies repeats only the calls that were in flight or whose outcome was not yet written.
-Its parts: `lease` holds the batches, `caller` lives in the event loop, `recording` writes.
+If a worker dies, only calls that were in flight or whose outcome was not yet written are repeated.
+`lease` holds the batches, `caller` runs in the event loop, `recording` writes the outcomes.
 """
 
 import time
@@ -43,8 +43,8 @@ _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be 
 
 
 def deliver(platform: Platform, *, seconds: float) -> bool:
-    """Serves due batches of the platform. False when none is left, True when the time is over or
-    the worker is to stop. Safe to run any number of times, anywhere, at once."""
+    """Serves due batches of the platform. Returns False when none is left, True when the time is
+    over or the worker must stop. Any number of workers may run it at once."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         leases = batches.claim(
@@ -61,8 +61,8 @@ def deliver(platform: Platform, *, seconds: float) -> bool:
 
 
 def deliver_batches(leases: Sequence[Lease]) -> None:
-    """Serves the batches of a claim as far as they go now, and gives back those that have
-    recipients left. If the database stays away, the leases are lost."""
+    """Serves the batches of a claim, and hands back those that have recipients left. If the
+    database stays away, the leases are lost."""
     about = {
         **named("batch", "batches", [lease.batch_id for lease in leases]),
         **named("notification", "notifications", {lease.notification_id for lease in leases}),
@@ -81,7 +81,7 @@ def _serve(leases: Sequence[Lease]) -> None:
     except LeaseLost:
         held.log_loss()
     except Halted as halted:
-        # A planner of a version before pauses may have planned it: then the plan is not halted.
+        # A planner of a version without pauses may have written the plan without `halted_at`.
         with suppress(LeaseLost):
             held.split(halted.batch_ids).hand_back(finished_pass=False, wait=_HALTED_WAIT)
             held.hand_back(finished_pass=False)
@@ -105,8 +105,8 @@ def _serve(leases: Sequence[Lease]) -> None:
 
 @contextmanager
 def _following(leases: Sequence[Lease], work: PassRead) -> Iterator[None]:
-    """Each batch has a span in its notification's trace. If the batches are of one notification,
-    lines and flushes follow its trail."""
+    """Opens a span for each batch in its notification's trace. If all batches are of one
+    notification, log lines and flushes follow its trail."""
     with ExitStack() as stack:
         begun = [stack.enter_context(_batch_span(each, work)) for each in leases]
         is_one = len(set(work.trails.values())) == 1
@@ -137,8 +137,8 @@ def _log_begin(lease: Lease, work: PassRead) -> None:
     )
 
 
-# (platform, channel) whose project has used up its calls for now, and until when on the monotonic
-# clock. Their batches are not claimed meanwhile, because reading one and handing it back is work.
+# (platform, channel) whose FCM project has no calls left for now, and until when on the monotonic
+# clock. Until then their batches are not claimed, because reading and handing back costs work.
 _over_quota: dict[tuple[str, UUID], float] = {}
 
 
@@ -150,7 +150,8 @@ def _channels_over_quota(platform: Platform) -> list[UUID]:
 
 
 class _Pass:
-    """One pass of a worker over the batches of a claim, from what was read to handing back."""
+    """One pass of a worker over the batches of a claim, after the read and until they are handed
+    back."""
 
     def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held
@@ -188,7 +189,7 @@ class _Pass:
         return self._lease.push_service, self._lease.channel_id
 
     def _within_quota(self, recipients: list[Recipient]) -> tuple[list[Recipient], float]:
-        """Those that may be called now, and how many seconds the others have to wait."""
+        """The recipients that may be called now, and how many seconds the others must wait."""
         if not recipients or not isinstance(self._credentials, ServiceAccount):
             return recipients, 0.0
         grant = fcm_rate.take(self._lease.channel_id, self._credentials, len(recipients))
@@ -198,8 +199,8 @@ class _Pass:
         return recipients[: grant.granted], grant.wait_seconds
 
     def _hand_back(self, *, finished_pass: bool, wait: float) -> None:
-        """Parks the batches if the credentials were refused. If others were stored meanwhile, the
-        next tick makes them ready again."""
+        """Parks the batches if the credentials were refused; hands them back otherwise. If new
+        credentials were stored meanwhile, the next tick makes parked batches ready."""
         if self._recorder.is_refused:
             self._held.park()
             return
@@ -207,7 +208,8 @@ class _Pass:
         self._held.hand_back(finished_pass=finished_pass, wait=wait)
 
     def _call_one_by_one(self, recipients: Sequence[Recipient]) -> bool:
-        """Notes each attempt before its call, to know which recipient crashes workers."""
+        """Calls one recipient at a time and records each attempt before its call, to find the
+        recipient that crashes workers. Returns True if all were called."""
         for recipient in recipients:
             if self._recorder.must_stop or not self._caller.may_go_on():
                 return False
@@ -218,10 +220,11 @@ class _Pass:
         return True
 
     def _call(self, recipients: Sequence[Recipient]) -> bool:
-        """Calls all and writes their outcomes as they come; True if all were called."""
+        """Calls the recipients and writes outcomes as they arrive. Returns True if all were
+        called."""
         engine = connections.engine()
         most_unwritten = self._at_once(settings.UNWRITTEN_OUTCOMES)
-        most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # or a full window would wait in vain
+        most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # a larger flush could never fill
         calls = Calls(
             engine,
             self._caller.call,
@@ -248,13 +251,13 @@ class _Pass:
         return calls.is_whole
 
     def _at_once(self, most: int) -> int:
-        """An eighth for each lease loss: if a recipient crashed the worker, fewer others are in
-        flight beside it the next time, and sent to again."""
+        """`most`, divided by eight for each lease loss. If a recipient crashed the worker, fewer
+        others are in flight with it the next time, so fewer calls are repeated."""
         return max(1, most >> 3 * self._lease.lease_losses)
 
 
 def _collect_seconds(flush_seconds: float) -> float:
-    """How long to collect outcomes for a flush, if the last one took so long. While the database is
-    slow, fewer and larger flushes cost it less. Calls go on meanwhile."""
+    """How long to collect outcomes for the next flush. `flush_seconds`: how long the last one took.
+    While the database is slow, fewer and larger flushes cost it less. Calls continue meanwhile."""
     slow = min(2 * flush_seconds, _LONGEST_COLLECTING)
     return max(settings.FLUSH_SECONDS, slow)

@@ -1,4 +1,5 @@
-"""What the outcomes of a pass say about the push service and about the channel's keys. Pure."""
+"""What the outcomes of a pass show about the push service and the channel's keys. Pure
+functions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,14 +9,14 @@ from notifications_app.delivery.registry import TRANSPORTS, is_at
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Outcome, Target
 
 _MANY_REFUSED: Final = 10
-# A fifth of all answers says that the channel's keys may be wrong. Nothing is paused.
+# If a fifth of all outcomes have such a code, the channel's keys may be wrong. Nothing is paused.
 _REFUSAL_EVENTS: Final = {
     code: event for each in TRANSPORTS.values() for code, event in each.refusal_events.items()
 }
 
 
 class Called(Protocol):
-    """A recipient, of which evidence needs no more."""
+    """The part of a recipient that this module reads."""
 
     @property
     def target(self) -> Target: ...
@@ -28,7 +29,7 @@ R = TypeVar("R", bound=Called)
 
 
 class Evidence(NamedTuple):
-    """How many calls the push service answered in any way, and how many met an outage."""
+    """How many calls the push service answered without an outage, and how many met an outage."""
 
     answered: int
     outages: int
@@ -39,8 +40,8 @@ def is_outage(outcome: Outcome) -> bool:
 
 
 def sample(recipients: Sequence[R], most: int) -> list[R]:
-    """The recipients of a probe: first attempts, and retries only if nothing else is left. A retry
-    that is answered is evidence, too."""
+    """The recipients of a probe, at most `most`: first attempts, or retries if there are no first
+    attempts. An answered retry is evidence, too."""
     first = [each for each in recipients if each.is_first_attempt]
     return list(first or recipients)[:most]
 
@@ -50,9 +51,9 @@ def evidence_of(
 ) -> Evidence:
     """The evidence in the calls for batches of the service.
 
-    Three kinds of calls are no evidence: retries that fail, because they are the service's worst
-    recipients and not a sample of it; calls to hosts that are not the service's, which old rows may
-    name; and calls that were never made.
+    Three kinds of calls are no evidence: failed retries, because they are the worst recipients of
+    the service and not a sample of all; calls to hosts of other services, which old rows may name;
+    and calls that were never made.
     """
     answered = outages = 0
     for called, outcome in answers:
@@ -66,7 +67,7 @@ def evidence_of(
 
 
 def refused_by_many(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, int]]:
-    """(event to log, how many were refused), if the channel's keys may be wrong."""
+    """(event to log, how many were refused) for each sign that the channel's keys may be wrong."""
     codes = Counter("" if isinstance(each, Accepted) else each.code for each in outcomes)
     for code, event in _REFUSAL_EVENTS.items():
         if codes[code] >= _MANY_REFUSED and codes[code] * 5 >= codes.total():

@@ -1,8 +1,8 @@
-"""The end of a plan: what happens when all batches of its part, and then of its platform, are done.
+"""Ends plans whose batches are done, and decides held expiries when a platform's batches are done.
 
 Some answers say that a device is dead, but may also mean that the channel's configuration is wrong:
 a foreign project, the other environment, another VAPID key. Such recipients, the suspects, bounced
-at once. Whether their subscriptions expire is decided here, when it is known how many there are.
+at once. Whether their subscriptions expire is decided here, when the number of suspects is known.
 """
 
 from datetime import datetime
@@ -23,19 +23,20 @@ from subscriptions_app.services import GoneSubscription, subscriptions_expire
 
 logger = structlog.stdlib.get_logger(__name__)
 
-MASS_FAILURE_SHARE = 5  # from a fifth of the platform's answers on, no subscription expires
+MASS_FAILURE_SHARE = 5  # if a fifth of the called recipients are suspects, no subscription expires
 _STEP = 500
 _SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
 
 
 def close_delivered_plans(limit: int = 1000) -> int:
-    """Ends plans whose batches are all done. Plans with suspects become `settling`."""
+    """Ends plans whose batches are all done. Plans with suspects become `settling`, others `done`.
+    Returns how many."""
     return sql.execute(_CLOSE, STATES | {"limit": limit})
 
 
 def decide_next() -> bool:
-    """Decides held expiries of one platform of a notification, at most 500; True if there may be
-    more to decide."""
+    """Decides at most 500 held expiries of one platform of a notification. Returns False when
+    nothing is left to decide."""
     with sql.brief_transaction():
         plan = _next_settling()
         if plan is None:
@@ -57,9 +58,9 @@ def decide_next() -> bool:
 
 
 def _next_settling() -> Any:
-    """The first plan of a platform of which each part has all its outcomes, locked. With its
-    notification's `started_at`, and how many `recipients`, `suspects` and `uncalled` recipients all
-    parts have. Two ticks at once get different platforms."""
+    """Locks the first plan of a notification's platform whose parts all have their outcomes. Adds
+    the notification's `started_at`, and how many `recipients`, `suspects` and `uncalled` recipients
+    all parts have. Two ticks at once get different platforms. None if there is none."""
     parts = _parts(OuterRef("notification"), OuterRef("platform"))
     unended = parts.filter(status__in=[PlanStatus.PLANNING, PlanStatus.DELIVERING])
     before = parts.filter(status=PlanStatus.SETTLING, pk__lt=OuterRef("pk"))
@@ -86,8 +87,8 @@ def _parts(notification: Any, platform: Any) -> PlanQuerySet[Plan]:
 
 
 def _held(plan: Plan, started_at: datetime) -> list[GoneSubscription]:
-    """Only of subscriptions that are still active and have not registered since the start. So each
-    step finds fewer."""
+    """Held expiries of subscriptions that are still active and have not registered since the start,
+    at most _STEP. Each step expires what it found, so the next step finds others."""
     batches = Batch.objects.filter(
         notification_id=plan.notification_id, platform=plan.platform, suspect_count__gt=0
     )

@@ -1,4 +1,4 @@
-"""From which bucket a channel's calls to FCM are taken.
+"""Decides from which bucket a channel's calls to FCM are taken.
 
 A service account's JSON may claim any project, and Google's grant proves the account but not the
 project. So an account shares the project's bucket only after FCM accepted a message from it for
@@ -22,24 +22,24 @@ _SERVICE: Final = TOKEN_SERVICES[Platform.ANDROID]
 
 MAX_PROVEN: Final = 1_000
 
-# By channel: the credentials with which FCM accepted a message from this process, last of all those
-# that it accepted last. Credentials that are stored later are not equal to them, even if they have
-# the same names. A channel that is forgotten proves its account again with its next message.
+# By channel: the credentials with which FCM accepted a message from this process, in the order of
+# the last acceptance. Credentials that are stored later are not equal, even with the same names. A
+# channel that was dropped from here proves its account again with its next accepted message.
 _proven: OrderedDict[UUID, ServiceAccount] = OrderedDict()
 
 
 def take(channel_id: UUID, account: ServiceAccount, wanted: int) -> Grant:
-    """Some or all of `wanted` calls, in one round trip to Redis."""
+    """Takes some or all of `wanted` calls, in one round trip to Redis."""
     rate = settings.FCM_CALLS_PER_MINUTE
     if _proven.get(channel_id) == account:
         return Quota(_SERVICE, rate).take(account.project_id, wanted)
-    # As many calls at once as a new project may make, so that no first send waits because of it.
+    # It begins full, with as many calls as a new project has, so that no first send waits longer.
     return Quota(f"{_SERVICE}:unproven", rate * BEGIN, begin=1.0).take(str(channel_id), wanted)
 
 
 def learn(channel_id: UUID, account: ServiceAccount, outcomes: Iterable[Outcome]) -> None:
-    """Only an accepted message proves the right to send, because it is not documented in which
-    order FCM checks the other parts of a call."""
+    """Notes the credentials as proven if an outcome is Accepted. Other outcomes prove nothing,
+    because the order in which FCM checks the parts of a call is not documented."""
     if any(isinstance(outcome, Accepted) for outcome in outcomes):
         _proven[channel_id] = account
         _proven.move_to_end(channel_id)

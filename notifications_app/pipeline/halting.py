@@ -1,9 +1,9 @@
 """Pauses, resumes and stops notifications.
 
-Whether a notification is halted, that is paused or stopped, stands beside its status. Its plans say
-so too, in `halted_at`: planners and workers pass them over without reading the notification. A
-worker that is in the middle of a batch learns it with its next flush or renewal, after ten seconds
-at most, and then begins no further call.
+Halted means paused or stopped. The notification stores it in `paused_at` and `stopped_at`, apart
+from its status. Its plans store it in `halted_at`, so planners and workers skip them without
+reading the notification. A worker in the middle of a batch learns of it with its next flush or
+renewal, after ten seconds at most, and then begins no further call.
 """
 
 import math
@@ -36,7 +36,8 @@ Notifications = NotificationQuerySet[Notification]
 
 def pause(own: Notifications) -> None:
     """Pauses the only notification of `own`, unless it is finished or stopped. If it is paused
-    already, this halts the plans that a planner of a version before pauses made since."""
+    already, halts plans that a planner of a version without pauses created since. Safe to repeat.
+    """
     with sql.brief_transaction():
         found = locked(own)
         if found is None or found.was.is_stopped or not found.was.is_unfinished:
@@ -49,9 +50,9 @@ def pause(own: Notifications) -> None:
 
 
 def resume(own: Notifications) -> None:
-    """Resumes the only notification of `own`, if it is paused. The time that it was paused while it
-    was being sent counts neither for its deadline nor for any other limit of its recipients. Its
-    batches count as late from now on, so that no report calls them late because of the pause."""
+    """Resumes the only notification of `own`, if it is paused. If it was being sent, its deadline
+    and the other limits of its recipients move by the duration of the pause. Reports of late
+    batches count from now on, so that the pause does not make batches late."""
     with sql.brief_transaction():
         found = locked(own, prolongs_parking=True)
         if found is None or not found.was.is_paused or found.was.paused_at is None:
@@ -70,8 +71,8 @@ def resume(own: Notifications) -> None:
 def stop(own: Notifications) -> bool:
     """Stops the only notification of `own` for good, if it is being sent. Returns whether it did.
 
-    Nobody else becomes a recipient, and ticks bounce the recipients that wait. If there is no
-    recipient yet, it ends as cancelled.
+    No further recipient is planned, and ticks bounce waiting recipients. If there is no recipient
+    yet, the notification ends as cancelled.
     """
     with sql.brief_transaction():
         found = locked(own)
@@ -98,14 +99,15 @@ def long_paused(limit: int = 100) -> list[UUID]:
 
 
 def stop_long_paused(pk: UUID) -> None:
-    """Stops one of them, if nobody resumed it meanwhile."""
+    """Stops a notification of `long_paused`, unless it was resumed meanwhile."""
     if stop(Notification.objects.paused_for(_LONGEST_PAUSE).filter(pk=pk)):
         logger.warning("notification.stopped", notification=pk, reason="long_paused")
 
 
 @dataclass(frozen=True)
 class Locked:
-    """A notification as it `was` when its `row` and those of its unfinished `plans` were locked."""
+    """A locked notification with its unfinished `plans`, also locked. `was`: the notification as
+    it was then. `row`: selects it."""
 
     was: Notification
     plans: PlanQuerySet[Plan]
@@ -115,35 +117,37 @@ class Locked:
         return Notification.objects.filter(pk=self.was.pk)
 
     def move_deadlines(self, by: timedelta | Combinable) -> None:
-        """Moves those of the parts. The notification's is the latest of them, or its expiry."""
-        before = Value(self._ttl_ended_at, DateTimeField())  # of a plan that has no own
+        """Moves the parts' deadlines. The notification's becomes the latest of them, or its
+        `expires_at` if that is sooner."""
+        before = Value(self._ttl_ended_at, DateTimeField())  # for a plan without a deadline
         self.plans.update(deadline_at=Coalesce("deadline_at", before) + by)
         latest = self.plans.aggregate(latest=Max("deadline_at", default=before))["latest"]
         self.row.update(deadline_at=Least(Value(latest, DateTimeField()), "expires_at"))
 
     @property
     def _ttl_ended_at(self) -> datetime | None:
-        """When the time to live ended, earlier pauses included. Not the notification's deadline,
-        which may be its expiry, and an edit may set a later one."""
+        """The end of the time to live, with earlier pauses added. Not the notification's deadline,
+        because that may be `expires_at`, and an edit may set a later `expires_at`."""
         if self.was.started_at is None:
             return None
         pauses = timedelta(seconds=self.was.paused_seconds)
         return self.was.started_at + time_to_live(self.was.ttl) + pauses
 
     def record_change(self) -> None:
-        """Enters what is different now into the audit log."""
+        """Writes the changed fields to the audit log."""
         now = self.row.get()
         audit.record(now, audit.Action.UPDATE, audit.fields_of(self.was), audit.fields_of(now))
 
 
 def time_to_live(ttl: int) -> timedelta:
-    """How long after a part's release its calls may begin."""
+    """How long after a part's release calls may be started."""
     return timedelta(seconds=ttl or settings.TTL_ZERO_SECONDS)
 
 
 def locked(own: Notifications, *, prolongs_parking: bool = False) -> Locked | None:
-    """Locks as all code does: plans, batches, notification. A pending one has no plans. While the
-    plans are locked, nobody else pauses, resumes or edits."""
+    """Locks in the order of all code: plans, batches, notification. A pending notification has no
+    plans. The locks exclude other pauses, stops, resumes and edits. None if there is no such
+    notification."""
     pending = own.filter(status=NotificationStatus.PENDING).locked()
     if pending is not None:
         return Locked(pending, Plan.objects.none())
@@ -157,7 +161,7 @@ def locked(own: Notifications, *, prolongs_parking: bool = False) -> Locked | No
 
 
 def _passed_since_release(paused_at: datetime, now: datetime) -> Greatest:
-    """How much of its time the pause took from a part: nothing, if it waits for its release."""
+    """How much time a part lost by the pause: none, if it was not yet released."""
     begun = Greatest(Value(paused_at), "release_at")
     passed = ExpressionWrapper(Value(now) - begun, DurationField())
     return Greatest(passed, Value(timedelta()))

@@ -1,4 +1,4 @@
-"""A worker's claim of batches: how long it lasts by this process's clock, and how it ends."""
+"""Leases of batches: their duration by this process's clock, their renewal and their end."""
 
 import time
 from collections.abc import Callable, Sequence, Set
@@ -28,12 +28,12 @@ _LONGEST_RETRY_WAIT = 2.0
 
 
 class LeaseLost(Exception):
-    """Others have the batches, or they are done. What this worker learned comes too late."""
+    """Other workers have the batches, or the batches are done. Nothing was written."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A claimed batch. `attempt` fences: only the newest one may write. `claimed_at` is the
+    """A claimed batch. `attempt` fences: only the newest attempt may write. `claimed_at` is the
     database's time at the monotonic second `begun`."""
 
     batch_id: int
@@ -54,11 +54,11 @@ class Lease:
         return replace(lease, platform=Platform(lease.platform), begun=begun)
 
     def now(self) -> datetime:
-        """The database's clock, by this process's monotonic one."""
+        """The time of the database's clock, computed from the monotonic clock."""
         return self.claimed_at + timedelta(seconds=time.monotonic() - self.begun)
 
     def local(self, moment: datetime) -> float:
-        """A moment of the database's clock on this process's monotonic one."""
+        """Converts a time of the database's clock to this process's monotonic clock."""
         return self.begun + (moment - self.claimed_at).total_seconds()
 
     @property
@@ -69,10 +69,10 @@ class Lease:
 
 @dataclass(frozen=True)
 class Renewal:
-    """What a write found that renews leases: ids of batches that it ended (`done`), of batches that
-    this worker no longer has (`lost`), and of batches of which the database refuses every change of
-    some rows (`refused`). `is_halted`: a notification is paused or stopped. `is_written`: whether
-    the database accepted anything; if not, it renewed no lease either."""
+    """The result of a write that renews leases: ids of batches that it ended (`done`), that this
+    worker no longer has (`lost`), and with rows that the database refuses to change (`refused`).
+    `is_halted`: a notification is paused or stopped. `is_written`: the database accepted something;
+    if not, no lease was renewed either."""
 
     done: Set[int] = frozenset()
     lost: Set[int] = frozenset()
@@ -82,11 +82,11 @@ class Renewal:
 
 
 class HeldLeases:
-    """The leases of the batches that a worker serves in one pass. They are of one claim, so of one
-    channel at one push service. Only the task's thread uses it.
+    """The leases of a claim, which a worker serves in one pass. They are of one channel at one push
+    service. Only the task's thread uses it.
 
     Every write is repeated while the database is away, until the leases are over. Then it raises
-    LeaseLost, as it does when others have all the batches.
+    LeaseLost, as it does when other workers have all the batches.
     """
 
     def __init__(self, leases: Sequence[Lease]) -> None:
@@ -95,15 +95,14 @@ class HeldLeases:
         self.must_stop = False  # whether a notification is halted or a batch lost
 
     def split(self, batch_ids: Set[int]) -> Self:
-        """Moves the leases of these batches to a new object, so that they can end in another
-        way."""
+        """Moves the leases of these batches to a new object, so that they can end differently."""
         apart = copy(self)
         apart.open = [lease for lease in self.open if lease.batch_id in batch_ids]
         self.open = [lease for lease in self.open if lease.batch_id not in batch_ids]
         return apart
 
     def persistently(self, write: Callable[[], T]) -> T:
-        """What `write()` returns."""
+        """Returns what `write()` returns, repeating it while the database is away."""
         wait = 0.1
         while True:
             try:
@@ -117,8 +116,8 @@ class HeldLeases:
                 wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 
     def write_and_renew(self, write: Callable[[Sequence[Lease]], Renewal]) -> Renewal:
-        """For a write that renews the open leases in the database. If it raises, they are not taken
-        for renewed: perhaps nothing was written."""
+        """Runs a write that renews the open leases in the database. If it raises, the leases do not
+        count as renewed, because perhaps nothing was written."""
         begun = time.monotonic()
         renewal = self.persistently(lambda: write(self.open))
         if renewal.is_written:
@@ -131,7 +130,7 @@ class HeldLeases:
 
     @property
     def is_renewal_due(self) -> bool:
-        """Whether leases are open that were not renewed in the last ten seconds."""
+        """Whether there are open leases that were not renewed in the last ten seconds."""
         renewed_at = self.until - settings.LEASE_SECONDS
         return bool(self.open) and time.monotonic() >= renewed_at + RENEW_SECONDS
 
@@ -144,8 +143,8 @@ class HeldLeases:
         self._end(lambda batches: batches.park())
 
     def hand_back(self, *, finished_pass: bool, wait: float = 0.0) -> None:
-        """Ends the leases of batches with recipients left. Each is due when the first of them is,
-        and not before `wait` seconds."""
+        """Ends the leases of batches with recipients left. Each batch is due when its first
+        recipient is, but not before `wait` seconds."""
         waiting = Delivery.objects.waiting()
         self._end(
             lambda batches: batches.hand_back(
@@ -154,19 +153,20 @@ class HeldLeases:
         )
 
     def hand_back_failed(self, *, careful: bool = False) -> None:
-        """The same after a pass that broke. `careful`: the next pass calls one by one."""
+        """Ends the leases after a broken pass. `careful`: the next pass calls one by one."""
         lost = self._end(lambda batches: batches.hand_back_failed(careful=careful))
         if lost:
             metrics.LEASE_LOSSES.add(lost, self.open[0].platform, "broken")
 
     def _end(self, end: Callable[[BatchQuerySet[Batch]], int]) -> int:
-        """How many leases it ended. Does nothing to batches that are done or that others have."""
+        """Returns how many leases it ended. Leaves batches alone that are done or that other
+        workers have."""
         if not self.open:
             return 0
         return self.persistently(lambda: self._end_once(end))
 
     def _end_once(self, end: Callable[[BatchQuerySet[Batch]], int]) -> int:
-        """An update of several rows locks them in any order, so they are locked before."""
+        """Locks several rows before the update, because an update locks them in any order."""
         own = Batch.objects.leased_by(*self.open)
         if len(self.open) == 1:
             return end(own)

@@ -1,4 +1,4 @@
-"""Counts for /metrics what the pipeline did, after the transaction that wrote it."""
+"""Counts the pipeline's work for /metrics, after the transaction that wrote it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _NOT_CALLED = "not_called"
 
 
 def flushed(lease: Lease, written: Sequence[Transition], *, seconds: float) -> None:
-    """`lease`: any of the flush. `seconds`: how long the flush took."""
+    """Counts a flush. `lease`: any of the flush. `seconds`: how long it took."""
     if not written:
         return
     platform, now = lease.platform, lease.now()
@@ -46,22 +46,22 @@ def flushed(lease: Lease, written: Sequence[Transition], *, seconds: float) -> N
 
 
 def bounced(batch: Batch, recipients: int) -> None:
-    """Recipients of an idle batch, without a call."""
+    """Counts recipients of an idle batch that bounced without a call."""
     platform = Platform(batch.platform)
     service = _known_service(platform, batch.push_service)
     metrics.OUTCOMES.add(recipients, platform, service, _NOT_CALLED)
 
 
 def called(lease: Lease, seconds: Sequence[float], *, size: int) -> None:
-    """The calls of a pass: how long each took, and how many bytes their bodies had."""
+    """Counts calls of a pass. `seconds`: how long each took. `size`: bytes of all bodies."""
     labels = (lease.platform, _known_service(lease.platform, lease.push_service))
     metrics.CALL_SECONDS.observe_all(seconds, *labels)
     metrics.PUSH_BYTES.add(size, *labels)
 
 
 def _known_service(platform: Platform, push_service: str) -> str:
-    """The push service, or `other` if no breaker is named after it. A row may name a host that the
-    operator does not trust any more."""
+    """The push service, or `other` if it has no breaker. A row may name a host that the operator
+    does not trust any more."""
     known = _breakers_of(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
     return push_service if push_service in known else metrics.OTHER
 
@@ -72,7 +72,7 @@ def _breakers_of(platform: Platform, trusted_origins: frozenset[str]) -> frozens
 
 
 def _outcome(transition: Transition) -> str:
-    """The class of its outcome."""
+    """The label of the transition's outcome."""
     if transition.code == INTERNAL_ERROR:
         return INTERNAL_ERROR
     match transition.outcome:

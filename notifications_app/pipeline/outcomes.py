@@ -1,6 +1,6 @@
-"""The only writer of what became of a recipient.
+"""The only writer of transitions.
 
-`record` is one transaction and safe to repeat, because it counts only what its own UPDATE changed.
+`record` is one transaction and safe to repeat, because it counts only rows that its UPDATE changed.
 It locks batches, then deliveries; `counting` locks the rest, in the order of docs/architecture.md.
 """
 
@@ -32,17 +32,17 @@ _MOST_REFUSED = 20
 
 
 class RowsRefused(Exception):
-    """The database refuses every change of some recipients' rows. Everything else was written."""
+    """The database refuses to change some recipients' rows. Everything else was written."""
 
 
 def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewal:
-    """Writes transitions of recipients of the leased batches, which are of one channel and
-    platform. Renews the leases. Ends each batch of which nothing is left.
+    """Writes transitions for the leased batches, which must be of one channel and platform. Renews
+    the leases. Ends each batch that has no waiting recipients left. Safe to repeat.
 
     Writes nothing for a batch that this worker no longer has, and everything for the others. Raises
-    LeaseLost if it has none. If the database refuses a transition (a text that it cannot store, a
-    constraint), the recipient is written as `internal_error`, and the others are written as they
-    are. If it refuses that, too, the batch is in the renewal's `refused`.
+    LeaseLost if it has no batch any more. If the database refuses a transition (a text that it
+    cannot store, a constraint), the recipient is written as `internal_error`, and the others are
+    written as they are. If it refuses that too, the batch is in the renewal's `refused`.
     """
     flush = _Flush(leases)
     unwritable = sql.write_apart(transitions, flush.write)
@@ -67,8 +67,8 @@ def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewa
 
 
 class _Flush:
-    """Mostly one transaction; several if the database refuses rows, which are then written
-    apart."""
+    """Normally one transaction. Several if the database refuses rows, which are then written
+    separately."""
 
     def __init__(self, leases: Sequence[Lease]) -> None:
         self._lease = leases[0]  # any: they share channel, platform, push service and clock
@@ -93,11 +93,11 @@ class _Flush:
 
 
 def bounce_overdue(batch_id: int, code: str) -> None:
-    """Bounces all waiting recipients of an `overdue` batch. Does nothing if it is not overdue any
-    more, or for another reason.
+    """Bounces all waiting recipients of a batch of `batches.overdue` with its code. Does nothing if
+    the batch is not overdue any more, or overdue for another reason.
 
-    Raises RowsRefused, with the others bounced, if the database refuses some. Then the batch is not
-    `overdue` again for a while.
+    If the database refuses some rows, bounces the others and raises RowsRefused. Then the batch is
+    not overdue again for a while.
     """
 
     def write(part: Sequence[UUID]) -> None:
@@ -115,8 +115,8 @@ def bounce_overdue(batch_id: int, code: str) -> None:
 
 
 def begin_alone(lease: Lease, subscription_id: UUID) -> None:
-    """Notes, before the call, that this recipient is called by itself. Raises LeaseLost, and
-    RowsRefused if the outcome of the call could not be written either."""
+    """Records a solo attempt before its call. Raises LeaseLost, or RowsRefused if the database
+    refuses to change the row: it would also refuse the outcome."""
     own = Delivery.objects.waiting().filter(
         notification_id=lease.notification_id,
         subscription_id=subscription_id,
@@ -133,7 +133,8 @@ def begin_alone(lease: Lease, subscription_id: UUID) -> None:
 
 
 def finish_forgotten(limit: int = 100) -> None:
-    """Ends notifications whose work is all done. There are none, unless something failed."""
+    """Ends complete notifications. Normally there are none, because the last flush ends a
+    notification."""
     complete = Notification.objects.complete(plans=Plan.objects.all(), batches=Batch.objects.all())
     for notification_id, channel_id in complete.order_by("pk").values_list("pk", "channel")[:limit]:
         with sql.brief_transaction():
@@ -147,13 +148,13 @@ def _log_refused(refused: Sequence[tuple[UUID, Exception]]) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Of the database's message; the lines after it may quote the row."""
+    """The first line of the database's message. Further lines may quote the row."""
     return str(error).partition("\n")[0]
 
 
 def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     batch = Batch.objects.idle().filter(pk=batch_id).locked()
-    # Asked again, because another tick may have made a parked batch ready meanwhile.
+    # Checked again, because another tick may have made a parked batch ready meanwhile.
     if batch is None or bounce_code(batch_id) != code:
         return
     waiting = Delivery.objects.waiting().filter(batch_id=batch_id, subscription_id__in=ids)
@@ -171,8 +172,8 @@ def _locked(leases: Collection[Lease]) -> Iterable[Any]:
 def _record(
     batches: Mapping[int, Batch], transitions: Sequence[Transition]
 ) -> tuple[Set[int], Sequence[Transition]]:
-    """Only transitions of these batches, which are locked. Returns ids of the batches that it
-    ended, and the transitions that it wrote."""
+    """Writes the transitions of these locked batches, and skips others. Returns ids of the batches
+    that it ended, and the transitions that it wrote."""
     if not batches:
         return frozenset(), ()
     own = [each for each in transitions if each.delivery.batch_id in batches]
@@ -184,14 +185,15 @@ def _record(
         for each in ours
         if each.expires_as_of is not None
     ]
-    # A device that took one message may have refused another.
+    # The flush may contain two notifications for one device: one accepted, the other gone.
     proven = {each.subscription_id for each in ours if each.proves} - {each.id for each in gone}
     done = count(_changes(batches, ours), gone=gone, proven=sorted(proven))
     return done, ours
 
 
 def _changes(batches: Mapping[int, Batch], written: Sequence[Transition]) -> list[BatchChanges]:
-    """Of every batch, because also those without a change are to be renewed."""
+    """The changes of every batch. Batches without a change are included, because their leases are
+    renewed too."""
     ended: dict[int, Counter[tuple[int, str]]] = {pk: Counter() for pk in batches}
     deferred: Counter[int] = Counter()
     for each in written:
@@ -206,7 +208,7 @@ def _changes(batches: Mapping[int, Batch], written: Sequence[Transition]) -> lis
 
 
 def _key(transition: Transition) -> tuple[int, int]:
-    """In the order of the database. Python compares numbers ten times as fast as ids."""
+    """Sorts as the database does. Python compares numbers ten times as fast as UUIDs."""
     return transition.delivery.batch_id, transition.delivery.subscription_id.int
 
 
@@ -228,8 +230,7 @@ def _columns(batches: Mapping[int, Batch], transitions: Sequence[Transition]) ->
     }
 
 
-# In SQL, because the ORM takes as long to compile it as the database to lock. `is_halted`: whether
-# the notification is paused or stopped.
+# In SQL, because the ORM needs as long to compile the statement as the database to run it.
 _LOCK = """
 SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.push_service,
   batch.recipient_count, batch.delivered_count, batch.bounced_count,
@@ -244,9 +245,9 @@ FOR NO KEY UPDATE OF batch
 """
 
 # In SQL, because the ORM can neither join an update with values nor return rows from it. A row is
-# changed only if its attempts are those that were read: a deferral is counted once, even if it is
-# repeated because the answer to its commit was lost. Batches are also given as values of their own,
-# so that PostgreSQL may read whole batches by their index, for a third less than row by row.
+# changed only if its attempts are those that were read. So a deferral is counted once, even if it
+# is repeated because the answer to its commit was lost. `batch_ids` is redundant: with it,
+# PostgreSQL may read whole batches by their index, which costs a third less than row by row.
 _UPDATE_DELIVERIES = """
 UPDATE notifications_app_delivery delivery
 SET status = transition.status, code = coalesce(transition.code, ''),

@@ -1,10 +1,10 @@
-"""Turns due notifications into delivery rows and batches.
+"""Plans due notifications: writes their deliveries and batches.
 
-A notification starts by one conditional update, which also copies the segment's rule and makes the
-parts of its audience. The database writes the rows itself, for a window of subscription ids at a
-time. A transaction locks the plan, checks the attempt, writes a window and moves the cursor. So a
-planner may die at any point, and the next one continues at the cursor. New plans are planned
-together, whichever channels they are of, so that many small ones cost few statements.
+One conditional statement starts a notification, copies the segment's rule and inserts the plans.
+The database itself writes the rows, one window of subscription ids at a time. A transaction locks
+the plan, checks the attempt, writes a window and moves the cursor. So a planner may die at any
+point, and the next one continues at the cursor. New plans of all channels are planned together, so
+that many small plans cost few statements.
 """
 
 import math
@@ -48,8 +48,8 @@ _turns = Turns()  # of this process
 
 
 def work(*, seconds: float) -> bool:
-    """Starts what is due and plans slices. False when nothing is left to plan, True when the time
-    is over or the worker is to stop."""
+    """Starts due notifications and plans slices. Returns False when nothing is left, True when the
+    time is over or the worker must stop."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         started = start_due(turns=_turns)
@@ -62,9 +62,9 @@ def work(*, seconds: float) -> bool:
 
 
 def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
-    """Plans windows of the plans in turn until the slice is over, at latest at the monotonic second
-    `until`. Then gives back those that have windows left, so that other plans get their turn. Those
-    that were not begun are as new as before."""
+    """Plans windows of the leased plans in turn until the slice ends, at latest at the monotonic
+    second `until`. Then hands back plans that have windows left, so that other plans get a turn.
+    Plans of which no window was written stay new."""
     until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
     left = leases
     try:
@@ -72,8 +72,8 @@ def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
             if time.monotonic() >= until or worker.is_stopping():
                 break
     except Exception:
-        # Of several, nobody knows whose fault it was. They are not new any more, so from now on
-        # each is planned alone.
+        # It is not known which of several plans failed. They do not stay new, so from now on each
+        # is planned alone.
         wait = _FAILED_PLAN_WAIT if len(leases) == 1 else timedelta()
         _end(lambda: Plan.objects.leased_by(*leases).hand_back_failed(wait=wait))
         raise
@@ -81,9 +81,9 @@ def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
 
 
 def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
-    """Plans the next window of subscriptions of each plan, in one transaction, which ends early
-    when a window is not its plan's last, or when it takes too long. Returns the leases of plans
-    that have windows left.
+    """Plans the next window of each plan in one transaction. The transaction ends early if a window
+    is not the last one of its plan, or if it takes too long. Returns the leases of plans that have
+    windows left.
 
     A subscription that is active throughout is planned exactly once: ids are read in order, and
     the transaction that writes the rows also moves the cursor.
@@ -116,12 +116,13 @@ class _Planned:
 
     @property
     def is_empty_end(self) -> bool:
-        """Whether nothing is left to do for the plan, unless it has batches of earlier windows."""
+        """Whether this is the last window and has no batches. Then the plan has no work left,
+        unless earlier windows have batches."""
         return self.window.is_last and not self.window.batches
 
 
 def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator[list[_Planned]]:
-    """Writes the next windows, step by step: first the small audiences together, then that of each
+    """Writes the next windows step by step: first small audiences together, then one window of each
     other plan."""
     done: set[int] = set()
     for driver in Driver:
@@ -140,8 +141,8 @@ def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator
 
 
 def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
-    """Whether it may be planned together with others of the driver. A rule is not, because it may
-    have to read many subscriptions for few recipients."""
+    """Whether the plan may be planned together with others of the driver. A plan with a rule may
+    not, because a rule may read many subscriptions for few recipients."""
     if lease.driver != driver or lease.is_shared or plan.cursor is not None:
         return False
     is_test = lease.driver == Driver.SCAN and plan.only_subscription_id is not None
@@ -149,8 +150,9 @@ def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
 
 
 def _may_go_on(written: Sequence[_Planned]) -> bool:
-    """In the same transaction. It ends after a statement that locked targets, or that may wait for
-    another part's devices, because each statement does so in one order, and two would not."""
+    """Whether the transaction may write more windows. It ends after a statement that locked
+    targets, or that may wait for rows of another part: one statement locks them in one order, but
+    two statements together would not."""
     are_last = all(each.window.is_last for each in written)
     return are_last and not any(
         each.lease.driver == Driver.IDS or each.lease.is_shared for each in written
@@ -158,8 +160,8 @@ def _may_go_on(written: Sequence[_Planned]) -> bool:
 
 
 def _tell(planned: Sequence[_Planned], began: int) -> None:
-    """Logs what was planned and wakes its workers up. Both follow the notification's trail if it
-    was one. `began`: in nanoseconds of Unix time."""
+    """Logs the windows and wakes up the platforms' workers. If all windows are of one notification,
+    both follow its trail. `began`: nanoseconds of Unix time."""
     for each in planned:
         _record_span(each, began)
     if not planned:
@@ -195,7 +197,8 @@ def _record_span(planned: _Planned, began: int) -> None:
 
 
 def _wake_platforms(planned: Sequence[_Planned]) -> None:
-    """As many workers as there is work for: one claim may take many small batches."""
+    """Sends one wakeup for each BATCH_SIZE recipients, because one claim may take many small
+    batches."""
     for platform, recipients in _recipients_by_platform(planned).items():
         wakeup.wake(platform, math.ceil(recipients / settings.BATCH_SIZE))
 
@@ -214,8 +217,8 @@ def anything_to_plan() -> bool:
 
 
 def starts_within(seconds: float) -> list[float]:
-    """In how many seconds notifications are due that are due then at the latest, rounded up to
-    _GRID_SECONDS. Looks at the next _STARTS only."""
+    """The waits in seconds until the notifications that become due within `seconds`, rounded up to
+    _GRID_SECONDS, without repetitions. Reads only the next _STARTS notifications."""
     ahead = timedelta(seconds=seconds)
     coming = Notification.objects.due_within(ahead).order_by("scheduled_at")
     waits = coming.annotate(wait=F("scheduled_at") - Now()).values_list("wait", flat=True)
@@ -245,7 +248,8 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
 
 
 def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, int]) -> None:
-    """`sent`: how many notifications that ended are sent, by channel."""
+    """Adds to the channels' totals and hours. `sent`: how many notifications became `sent`, by
+    channel."""
     hours: dict[tuple[UUID, Platform], Counter[str]] = defaultdict(Counter)
     totals: dict[UUID, Counter[str]] = defaultdict(Counter)
     for each in planned:
@@ -259,8 +263,8 @@ def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, int]) -> No
 
 
 def _end(write: Callable[[], object]) -> None:
-    """Ends leases by `write`, over a new connection if this one broke. While the database is away,
-    they end by themselves."""
+    """Ends leases with `write`; tries again with a new connection if this one broke. If the
+    database is away, the leases expire."""
     for _ in range(2):
         try:
             write()
@@ -269,8 +273,7 @@ def _end(write: Callable[[], object]) -> None:
             connection.close()
 
 
-# In SQL, because the ORM cannot join an update with values. The plans are locked. Those that are at
-# their end wait for their batches.
+# In SQL, because the ORM cannot join an update with values. The plans are already locked.
 _COUNT_WINDOWS: Final = """
 UPDATE notifications_app_plan plan
 SET cursor = written.cursor,

@@ -1,4 +1,4 @@
-"""Reads what a worker needs to serve batches: the messages, who is due, addresses and keys."""
+"""Reads what a worker needs to serve batches: messages, due recipients, addresses and keys."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -32,8 +32,8 @@ from subscriptions_app.selectors import DeliveryTarget
 
 
 class Recipient(NamedTuple):
-    """One to serve now, whose subscription is active. `unsendable`: why it cannot get its message,
-    if it cannot; then `message` is not its own."""
+    """A recipient to serve now, with an active subscription. `unsendable`: why no message can be
+    made for it, or None; then `message` is the common one."""
 
     delivery: DueDelivery
     message: Message
@@ -49,10 +49,10 @@ class Recipient(NamedTuple):
 
 @dataclass(frozen=True)
 class PassRead:
-    """The batches of a pass, as they were read. `recipients`: those to serve now, in the order of
-    serving. `withdrawn`: those that must not get it any more, with the code of their bounce.
-    `credential_version`: what a refusal of the credentials is about; 0 if they cannot be paused.
-    `trails`: of the batches' notifications."""
+    """What was read for a pass. `recipients`: the recipients to serve, in this order. `withdrawn`:
+    recipients that must not get the message any more, with the code of their bounce.
+    `credential_version`: the version that a refusal pauses; 0 if the platform cannot be paused.
+    `trails`: of the notifications, by batch."""
 
     recipients: Sequence[Recipient]
     withdrawn: Sequence[tuple[DueDelivery, str]]
@@ -85,12 +85,13 @@ class _Terms:
 
     @property
     def has_own_values(self) -> bool:
-        """Whether a target decides what its device gets."""
+        """Whether texts have values that come from a target."""
         return self.has_targets and not self.messages.asks.isdisjoint(("vars", "external_id"))
 
 
 def read(leases: Sequence[Lease]) -> PassRead:
-    """Raises Halted, and what `read_targets` raises if the credentials cannot be used."""
+    """Reads the batches of a claim. Raises Halted, and what `read_targets` raises if the
+    credentials cannot be used."""
     platform, channel_id = leases[0].platform, leases[0].channel_id
     terms = _terms(leases)
     due = _due_deliveries(terms)
@@ -156,8 +157,8 @@ def _values(
 def _opted_out(
     channel_id: UUID, terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
 ) -> Mapping[str, Set[UUID]]:
-    """The subscriptions that refuse each category now, for it may have changed since they were
-    planned."""
+    """The subscriptions that refuse each category now. Choices may have changed since the
+    recipients were planned."""
     asked = defaultdict(list)
     for delivery in due:
         if category := terms[delivery.batch_id].category:
@@ -166,8 +167,9 @@ def _opted_out(
 
 
 def _unnamed(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:
-    """The notifications to targets, each with a subscription whose person it does not name now. To
-    be asked after the addresses were read, or somebody could sign in between."""
+    """(notification id, subscription id) of subscriptions whose person is not a target any more.
+    Must be read after the addresses, because the device could be linked to another person in
+    between."""
     of_targets = _pairs(terms, due, lambda own: own.has_targets and not own.has_own_values)
     return no_longer_named(of_targets) if of_targets else frozenset()
 
@@ -175,8 +177,9 @@ def _unnamed(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tup
 def _named(
     terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
 ) -> Mapping[tuple[UUID, UUID], NamedNow]:
-    """How targets that decide what their devices get name them. Also to be asked after the
-    addresses were read. The others are not named any more."""
+    """The targets that still name each subscription, for notifications with values of targets.
+    Subscriptions that no target names any more are missing. Must be read after the addresses, too.
+    """
     of_targets = _pairs(terms, due, lambda own: own.has_own_values)
     return still_named(of_targets) if of_targets else {}
 
@@ -184,7 +187,7 @@ def _named(
 def _pairs(
     terms: Mapping[int, _Terms], due: Sequence[DueDelivery], are_wanted: Callable[[_Terms], bool]
 ) -> list[tuple[UUID, UUID]]:
-    """The notification and the subscription of each delivery with such terms."""
+    """(notification id, subscription id) of the deliveries whose terms are wanted."""
     with_terms = ((terms[delivery.batch_id], delivery) for delivery in due)
     return [
         (own.notification_id, delivery.subscription_id)
@@ -194,8 +197,8 @@ def _pairs(
 
 
 def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
-    """By batch. Raises Halted."""
-    # In one statement, so that an edit of text and deadline is read as a whole or not at all.
+    """The terms of each batch, by its id. Raises Halted."""
+    # One statement, so that an edit of text and deadline is read completely or not at all.
     found = Plan.objects.with_deadline().select_related("notification")
     plans: dict[int, Any] = found.in_bulk({lease.plan_id for lease in leases})
     halted = {each.batch_id for each in leases if plans[each.plan_id].notification.is_halted}
@@ -223,7 +226,7 @@ def _terms_of(plan: Any, lease: Lease) -> _Terms:
 
 
 def _wanted_at(plan: Plan) -> datetime:
-    """Since when its recipients are to get it, if there had been no pause."""
+    """The time from which recipients are to get the message, moved by the duration of pauses."""
     notification = plan.notification
     asked_at = max(notification.scheduled_at, notification.created_at)
     released_at = plan.release_at if plan.part and plan.release_at else asked_at
@@ -231,8 +234,8 @@ def _wanted_at(plan: Plan) -> datetime:
 
 
 def _due_deliveries(terms: Mapping[int, _Terms]) -> list[DueDelivery]:
-    """Those with the fewest attempts first. So a recipient that crashes workers, or that fails
-    again and again while few calls may be made, does not hold up the others."""
+    """Due recipients, the fewest attempts first. So a recipient that crashes workers, or that fails
+    repeatedly while few calls may be made, does not hold up the others."""
     due = Delivery.objects.due().filter(batch_id__in=terms)
     ordered = due.order_by("solo_attempts", "attempts", "subscription_id")
     fields = ("batch_id", "subscription_id", "attempts", "first_attempt_at", "solo_attempts")

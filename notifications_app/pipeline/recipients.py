@@ -1,4 +1,4 @@
-"""Writes the recipients that a statement finds: their batches and deliveries."""
+"""Writes batches and deliveries for the recipients that a statement finds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from subscriptions_app.segments.rules import Rule
 
 @dataclass(frozen=True)
 class PlanLease:
-    """A claimed plan. `attempt` fences: only the newest one may plan. `is_shared`: the notification
-    has other parts on the platform, which may reach the same devices."""
+    """A claimed plan. `attempt` fences: only the newest attempt may plan. `is_shared`: the
+    notification has other parts on the platform, which may reach the same devices."""
 
     plan_id: int
     attempt: int
@@ -43,7 +43,7 @@ class PlanLease:
         return replace(lease, platform=Platform(lease.platform))
 
     def order(self) -> tuple[UUID, int]:
-        """In which everybody writes recipients of several notifications in one statement."""
+        """The order in which all statements write recipients of several notifications."""
         return self.notification_id, self.plan_id
 
     @property
@@ -56,18 +56,18 @@ class PlanLease:
 
     @cached_property
     def audience(self) -> Condition:
-        """The same for every window, whoever plans it and when."""
+        """The same condition for every window, whichever process plans it and whenever."""
         rule = self.rule
         return EVERYBODY if rule is None else compiled(rule, now=self.started_at)
 
     @cached_property
     def consent(self) -> Condition | None:
-        """Who of the audience wants it. None: nobody can refuse it."""
+        """Which subscriptions want the notification's category. None if it has no category."""
         return consent_to(self.category) if self.category else None
 
     @property
     def columns(self) -> str:
-        """What a window reads of subscriptions for `consent`."""
+        """The columns of subscriptions that a window reads for `consent`."""
         return CONSENT_COLUMNS if self.category else ""
 
 
@@ -85,11 +85,12 @@ class Window:
 
 @dataclass(frozen=True)
 class Source:
-    """The parts of a statement that find recipients of the rows of `plan` (id, notification_id,
-    channel_id, platform, category). The last is `recipients` (plan_id, id, push_service).
+    """The CTEs that find recipients for the rows of `plan` (id, notification_id, channel_id,
+    platform, category). The last one is `recipients` (plan_id, id, push_service).
 
-    `is_last` and `last_id`: of each window. If `is_asked`, there is `asked` (plan_id, is_wanted)
-    before, of the whole audience. `plans`: the part with the plans that are planned.
+    `is_last` and `last_id`: SQL expressions for each window. `is_asked`: there is also a CTE
+    `asked` (plan_id, is_wanted) of the whole audience. `plans`: the CTE with the plans for which
+    windows are written.
     """
 
     text: str
@@ -102,8 +103,8 @@ class Source:
 def write_recipients(
     leases: Sequence[PlanLease], source: Source, parameters: Mapping[str, Any]
 ) -> dict[int, Window]:
-    """Writes them all, in one statement. Returns the windows by plan. Several plans must not share
-    their notification's devices with other parts."""
+    """Writes the next windows of the plans in one statement. Returns the windows by plan id. Of
+    several plans, none may be shared."""
     leases = sorted(leases, key=PlanLease.order)
     own: dict[str, Any] = {
         "plans": [each.plan_id for each in leases],
@@ -125,10 +126,10 @@ def write_recipients(
     return {plan_id: Window(*rest) for plan_id, *rest in sql.rows(statement, {**own, **parameters})}
 
 
-# In SQL, because the ORM has no INSERT … SELECT. A window counts the subscriptions that are read,
-# so a window without recipients costs no more than others. Ids of batches are drawn before the
-# batches are written, because each delivery row contains one. They follow the order of the
-# subscriptions, so that workers call all push services from the start.
+# In SQL, because the ORM has no INSERT … SELECT. The size of a window is the number of
+# subscriptions that are read, so a window without recipients costs no more than others. Ids of
+# batches are drawn before the batches are written, because each delivery row contains one. They
+# follow the order of the subscriptions, so that workers call all push services from the start.
 _PLACED: Final = """
 WITH plan AS MATERIALIZED (
   SELECT * FROM unnest(%(plans)s::bigint[], %(notifications)s::uuid[], %(channels)s::uuid[],
@@ -153,8 +154,8 @@ _DELIVERIES: Final = """deliveries AS (
 _ROWS: Final = """
 ), filled AS (SELECT * FROM slots)
 """
-# A device that another part has planned is left to it, so batches are counted from what was
-# inserted. All parts insert in the order of ids, so two that wait for each other cannot deadlock.
+# A device that another part planned is skipped, so batches are counted from the inserted rows. All
+# parts insert in the order of ids, so two of them cannot deadlock.
 _SHARED_ROWS: Final = """
   ON CONFLICT DO NOTHING
   RETURNING batch_id

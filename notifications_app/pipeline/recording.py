@@ -1,5 +1,6 @@
-"""What a worker makes of the outcomes of one pass: rows, pauses, and what breakers and FCM's rate
-learn. Only the task's thread uses it.
+"""Records the outcomes of one pass: rows, pauses, evidence for breakers and for FCM's rate.
+
+Only the task's thread uses it.
 """
 
 from collections import Counter
@@ -29,8 +30,8 @@ Answers = Sequence[tuple[Recipient, Outcome]]
 
 
 def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
-    """Pauses the platform on the channel, unless new credentials were stored meanwhile: only the
-    version that was refused is paused."""
+    """Pauses the platform on the channel. Does nothing if newer credentials were stored meanwhile,
+    because only the refused version is paused. Returns whether it paused."""
     return platform_pause(
         channel_id=lease.channel_id,
         platform=lease.platform,
@@ -41,8 +42,9 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
 
 
 class Recorder:
-    """`service_waits`: for how many seconds a breaker of the push service is open. `is_refused`:
-    the credentials were. `refused_batches`: those of which the database refuses to change rows."""
+    """Records the outcomes of one pass. `service_waits`: for how many seconds a breaker of the push
+    service is open. `is_refused`: the credentials were refused. `refused_batches`: ids of batches
+    with rows that the database refuses to change."""
 
     def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held
@@ -59,8 +61,8 @@ class Recorder:
         return self.is_refused or self.service_waits > 0 or self._held.must_stop
 
     def callable_recipients(self) -> list[Recipient]:
-        """The recipients to call. Writes the bounces of all others: who must not get it any more,
-        whose time is over, who crashed worker after worker alone, and for whom it has no text."""
+        """Returns the recipients to call. Bounces all others: withdrawn, out of time, with too many
+        solo attempts, or without a message."""
         bounces = [transitions.bounce(*each) for each in self._work.withdrawn]
         recipients, now = [], self._lease.now()
         for recipient in self._work.recipients:
@@ -74,8 +76,8 @@ class Recorder:
         return recipients
 
     def begin_alone(self, recipient: Recipient) -> bool:
-        """Notes a solo attempt before its call. False if its outcome could not be written; then no
-        call is to be made, or the recipient would be called without end."""
+        """Records a solo attempt before its call. Returns False if the database refuses to change
+        the row; then the call must not be made, or it would be repeated without end."""
         try:
             self._held.persistently(
                 lambda: outcomes.begin_alone(self._lease, recipient.delivery.subscription_id)
@@ -86,11 +88,11 @@ class Recorder:
         return True
 
     def begin_probe(self) -> None:
-        """From now on outcomes are those of a probe."""
+        """Collects further outcomes as those of a probe."""
         self._probed = []
 
     def end_probe(self) -> None:
-        """Evaluates a probe as a whole, because its first outcomes may be those that fail fast."""
+        """Evaluates the probe as a whole, because fast failures may be its first outcomes."""
         seen = self._evidence(self._probed or [])
         lease = self._lease
         self.service_waits = breakers.end_probe(
@@ -98,7 +100,7 @@ class Recorder:
         )
 
     def take(self, answers: Answers) -> None:
-        """Writes outcomes. If there are none, renews the leases when that is due."""
+        """Writes outcomes. Without outcomes, renews the leases if a renewal is due."""
         if not answers:
             if self._held.is_renewal_due:
                 self._write([])
@@ -113,7 +115,7 @@ class Recorder:
         self._warn_of_refused_keys(answers)
 
     def _reason_of(self, recipient: Recipient, now: datetime) -> tuple[str, str]:
-        """Why the recipient is not called, as code and detail; "" if it is."""
+        """Code and detail of why the recipient is not called; empty if it is called."""
         delivery, limits = recipient.delivery, recipient.limits
         if transitions.out_of_time(delivery, now=now, limits=limits):
             return transitions.EXPIRED, ""
@@ -123,8 +125,8 @@ class Recorder:
         return (unsendable.code, unsendable.detail) if unsendable else ("", "")
 
     def _transition(self, recipient: Recipient, outcome: Outcome, now: datetime) -> Transition:
-        """An outcome that cannot be evaluated must not cost the other recipients theirs: an outcome
-        that is not written is a message that is sent again."""
+        """The transition of an outcome; a bounce as `internal_error` if it cannot be evaluated.
+        Raising would lose the flush's other outcomes, and their messages would be sent again."""
         try:
             return transitions.transition_of(
                 recipient.delivery,
@@ -177,8 +179,8 @@ class Recorder:
 
 
 def _counts(changes: Sequence[Transition]) -> dict[str, object]:
-    """How many recipients were delivered, bounced and left waiting, and the codes of the latter
-    two."""
+    """How many recipients were delivered, bounced and left waiting, and the codes of the bounced
+    and the waiting."""
     statuses = Counter(change.status for change in changes)
     counted = {status.name.lower(): count for status, count in statuses.items()}
     return {**counted, "codes": dict(Counter(change.code for change in changes if change.code))}

@@ -1,4 +1,4 @@
-"""What a transport needs of recipients: targets and credentials, as plain values."""
+"""Reads what a transport needs for recipients: targets and credentials, as plain values."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class CredentialsMissing(Exception):
-    """The platform has no credentials, or they were refused and not yet replaced."""
+    """The platform has no credentials, or they were refused and not replaced."""
 
 
 class CredentialsUnreadable(Exception):
-    """The stored credentials of this version are none of the platform's."""
+    """The stored credentials of this version are not valid for the platform."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version)
@@ -38,8 +38,8 @@ class CredentialsUnreadable(Exception):
 
 @dataclass(frozen=True)
 class Reachable:
-    """`devices`: those whose subscription is active, by its id. `credential_version`: the version
-    that a refusal of the credentials is about; 0 if the platform cannot be paused."""
+    """`devices`: devices with an active subscription, by its id. `credential_version`: the version
+    that a refusal pauses; 0 if the platform cannot be paused."""
 
     devices: Mapping[UUID, DeliveryTarget]
     credentials: Credentials | VapidKeys
@@ -53,9 +53,9 @@ def read_targets(
     *,
     asked: Collection[str],
 ) -> Reachable:
-    """Reads subscriptions, with what is asked of them, and credentials as they are now. Raises
-    CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key.
-    """
+    """Reads the current subscriptions and credentials. `asked`: the fields of subscriptions that
+    texts need. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if
+    CREDENTIAL_KEYS lacks a key."""
     found = delivery_targets(subscription_ids, asked=asked)
     devices = {each.id: each for each in found if each.active}
     if platform == Platform.WEB:
@@ -66,19 +66,20 @@ def read_targets(
 
 
 def target_of(platform: Platform, notification_id: UUID, device: DeliveryTarget) -> Target:
-    """The device as transports know it, to send it this notification."""
+    """The device as a target for transports, with its tracking token for this notification."""
     make = _browser if platform == Platform.WEB else _phone
     return make(notification_id, device)
 
 
 def messages_of(notification: Notification, platform: Platform, *, expires_at: float) -> Messages:
-    """The notification as transports know it. `expires_at`: its deadline on the monotonic clock."""
+    """The messages of the notification for transports. `expires_at`: the deadline on the monotonic
+    clock."""
     return Messages(notification.id, notification.content, platform, expires_at=expires_at)
 
 
 def _vapid_keys(ids: set[UUID]) -> VapidKeys:
-    """None if CREDENTIAL_KEYS lacks a key. The recipients are then deferred, so nothing is lost if
-    an operator restores the key in time."""
+    """The VAPID keys by id. Empty if CREDENTIAL_KEYS lacks a key: then the recipients are deferred,
+    so nothing is lost if an operator restores the key in time."""
     try:
         keys = vapid_private_keys(ids)
     except SecretUnreadable:
@@ -88,7 +89,7 @@ def _vapid_keys(ids: set[UUID]) -> VapidKeys:
 
 
 def stored_credentials(platform: Platform, channel_id: UUID) -> Credentials:
-    """The credentials for Android or iOS, paused or not. Raises CredentialsMissing,
+    """The channel's credentials for Android or iOS, paused or not. Raises CredentialsMissing,
     CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key."""
     return _parsed(platform, credential_for(channel_id, platform))
 
@@ -103,7 +104,7 @@ def _parsed(platform: Platform, stored: DecryptedCredentials | None) -> Credenti
         raise CredentialsMissing
     try:
         return parse_credentials(platform, stored.secret, stored.version)
-    except ValueError:  # its text may contain a part of the secret
+    except ValueError:  # its text may contain part of the secret
         raise CredentialsUnreadable(stored.version) from None
 
 

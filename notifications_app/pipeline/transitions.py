@@ -1,4 +1,4 @@
-"""What an outcome, or the lack of time, makes of a recipient. Reads and writes nothing."""
+"""Computes transitions of recipients from outcomes and limits. Pure functions."""
 
 import math
 import random
@@ -25,8 +25,8 @@ INTERNAL_ERROR = "internal_error"
 STOPPED = "stopped"
 OPTED_OUT = "opted_out"
 PERSON_CHANGED = "person_changed"
-# Codes of bounces that say nothing of what the push service thinks of the device: most of these
-# recipients were never called.
+# Codes of bounces without an answer of the push service about the device: most of these recipients
+# were never called.
 UNCALLED = (
     EXPIRED,
     UNSUBSCRIBED,
@@ -44,8 +44,8 @@ _LONGEST_BACKOFF = 300.0
 
 
 class DueDelivery(NamedTuple):
-    """A delivery row, as it was when its batch was read. `wanted_at`: since when the recipient was
-    to get it, pauses left out."""
+    """A delivery row as it was read. `wanted_at`: the time from which the recipient was to get the
+    message, moved by the duration of pauses."""
 
     batch_id: int
     subscription_id: UUID
@@ -57,7 +57,8 @@ class DueDelivery(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When the attempts end for each recipient of a notification."""
+    """When attempts end: after the deadline, this many attempts, or this many seconds since the
+    first attempt."""
 
     deadline: datetime
     attempts: int
@@ -65,9 +66,9 @@ class Limits:
 
 
 class Transition(NamedTuple):
-    """What to write into a delivery row. `attempts`: how many to add. `expires_as_of`: the
-    subscription expires unless it has registered since. `proves`: it took its first message.
-    `outcome`: of the call; None if there was none."""
+    """What to write to a delivery row. `attempts`: how many to add. `expires_as_of`: the
+    subscription expires unless it registered after this time. `proves`: the call proves the
+    subscription. `outcome`: of the call; None if no call was made."""
 
     delivery: DueDelivery
     status: DeliveryStatus
@@ -107,9 +108,9 @@ def transition_of(
     limits: Limits,
     is_unproven: bool = False,
 ) -> Transition:
-    """What an outcome makes of the row. Misconfigured leaves it waiting.
+    """The transition for the outcome of a call. Misconfigured leaves the recipient waiting.
 
-    `registered_at`: of the subscription as it was called. `is_unproven`: it never took a message.
+    `registered_at`, `is_unproven`: of the subscription when it was read.
     """
     match outcome:
         case Accepted():
@@ -182,7 +183,8 @@ def _last_moment(delivery: DueDelivery, now: datetime, limits: Limits) -> dateti
 
 
 def _rounded_up(due_at: datetime, now: datetime) -> datetime:
-    """To a grid of a quarter of the wait, so that a batch's deferred rows are due together."""
+    """Rounds up to a grid of about a quarter of the wait, so that a batch's deferred recipients
+    become due together."""
     grid = max(1.0, (due_at - now).total_seconds() / 4)
     grid = 2.0 ** math.floor(math.log2(grid))
     seconds = math.ceil(due_at.timestamp() / grid) * grid

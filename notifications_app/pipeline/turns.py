@@ -1,7 +1,7 @@
-"""Whose notifications are started and planned next: channels take turns, and so do plans that are
-new and plans that were begun.
+"""Decides which notifications are started and planned next. Channels take turns, and so do new
+plans and begun plans.
 
-So a channel with many notifications, or with large ones, delays another channel's by one turn.
+So a channel with many or large notifications delays another channel's by one turn.
 """
 
 import json
@@ -28,17 +28,17 @@ logger = structlog.stdlib.get_logger(__name__)
 
 PLAN_LEASE: Final = timedelta(seconds=20)
 _BEFORE_ALL: Final = UUID(int=0)
-_CHANNELS: Final = 10  # of which a start takes some, besides what is due longest
-_MOST_OF_A_LINE: Final = 100  # ids, because Docker cuts lines of the log after 16 KiB
+_CHANNELS: Final = 10  # whose turn it is in one start
+_MOST_OF_A_LINE: Final = 100  # ids; Docker splits log lines after 16 KiB
 
 
 @dataclass
 class Turns:
     """What a planner remembers of turns. Planners that run at once need not agree.
 
-    `started` and `continued`: the channels that had the last turn when notifications were started,
-    and when a plan that was begun went on. `was_new`: whether new plans had the last turn.
-    `are_more_new`: whether the last claim of new plans left some.
+    `started`: the last channel whose notifications had a turn to start. `continued`: the last
+    channel that had a turn for a begun plan. `was_new`: new plans had the last turn.
+    `are_more_new`: the last claim of new plans left some.
     """
 
     started: UUID = _BEFORE_ALL
@@ -48,12 +48,11 @@ class Turns:
 
 
 def start_due(limit: int = 100, *, turns: Turns | None = None) -> int:
-    """Starts notifications whose time has come; each is started by one planner only. Returns how
-    many.
+    """Starts due notifications, each only once even if several planners run. Returns how many.
 
-    These are the `limit` that are due longest, and if that is not all, also as many of each of the
-    next channels. While more new plans wait than a claim takes, `limit` is 1, because each claim
-    reads all that wait.
+    Starts the `limit` that have been due longest. If there may be more, also starts up to `limit`
+    of each of the next channels. While more new plans wait than a claim takes, `limit` counts as 1,
+    because a claim reads all waiting plans.
     """
     turns = turns or Turns()
     parameters = {
@@ -75,8 +74,8 @@ def start_due(limit: int = 100, *, turns: Turns | None = None) -> int:
 
 
 def claim_plans(*, most: int, turns: Turns | None = None) -> list[PlanLease]:
-    """Leases up to `most` new plans, of each channel as many as of others, because most may be
-    small. Or, if it is their turn, one of those that were begun."""
+    """Leases up to `most` new plans, an equal number of each channel, because most may be small.
+    Or, if it is the turn of begun plans, one of them."""
     turns = turns or Turns()
     kinds = (_claim_begun, _claim_new) if turns.was_new else (_claim_new, _claim_begun)
     for claim in kinds:
@@ -87,8 +86,8 @@ def claim_plans(*, most: int, turns: Turns | None = None) -> list[PlanLease]:
 
 
 def _by_turns(leases: Sequence[PlanLease]) -> list[PlanLease]:
-    """The first of each channel, then the second of each, and so on: a slice may end before all
-    are planned."""
+    """Sorts the leases: the first of each channel, then the second of each, and so on. A slice may
+    end before all are planned."""
     places: dict[UUID, Iterator[int]] = defaultdict(count)
     ordered = sorted(leases, key=PlanLease.order)
     return sorted(ordered, key=lambda each: next(places[each.channel_id]))
@@ -108,20 +107,21 @@ def _claim_begun(_most: int, turns: Turns) -> list[PlanLease]:
 
 
 def _claim(chosen: str, parameters: dict[str, Any]) -> tuple[list[PlanLease], int]:
-    """The leases, and how many plans waited."""
+    """Returns the leases, and how many plans were waiting."""
     claimed = sql.rows(_CLAIM.format(chosen=chosen), STATES | parameters | {"lease": PLAN_LEASE})
     waiting = claimed[0][-1] if claimed else 0
     return [PlanLease.of(row[:-1]) for row in claimed], waiting
 
 
 # In SQL, because the ORM cannot insert what an update returns. One statement, so a notification
-# that is processing always has its plans. A segment that is missing has no recipients; its
-# notification never goes to the whole channel. The channels are found one after the other in an
-# index, because one of them may have most of what is due. After the last one, the first is next.
-# Many may be due at one moment, so a further order of these would have to read all.
+# that is processing always has its plans. A missing segment has no recipients, so its notification
+# never goes to the whole channel. The channels are found one after the other in an index, because
+# one channel may have most of the due notifications. After the last channel, the first is next.
+# Notifications that are due at the same time have no further order, which would require reading all
+# of them.
 _DUE: Final = """status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
     AND paused_at IS NULL"""
-# Ordered by two columns, and compared in rows, so that PostgreSQL uses the index that has both.
+# Ordered by two columns, and compared as rows, so that PostgreSQL uses the index on both.
 _NEXT_CHANNEL: Final = """SELECT channel_id FROM notifications_app_notification
     WHERE status = %(notification_pending)s AND channel_id > {after}
     ORDER BY channel_id, scheduled_at LIMIT 1"""

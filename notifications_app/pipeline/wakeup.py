@@ -1,8 +1,8 @@
-"""Wakes the workers of a queue up: says that there may be work. If a wakeup is lost, the work waits
-for the next tick, at most about a second.
+"""Sends wakeups, which tell the workers of a queue that there may be work. If a wakeup is lost, the
+work waits for the next tick, at most about a second.
 
-A wakeup never raises and takes at most about a second, because its sender has committed already.
-Its headers have the sender's trail.
+Sending never raises and takes at most about a second, because the sender has already committed. The
+headers of a wakeup contain the sender's trail.
 """
 
 import functools
@@ -24,22 +24,23 @@ from pushsvc.common.platforms import Platform
 
 logger = structlog.stdlib.get_logger(__name__)
 
-MOST_WAITING = 16  # wakeups in a queue; each worker that gets one works until it finds nothing
+MOST_WAITING = 16  # wakeups in a queue; a worker that gets one works until nothing is left
 _SILENCE_SECONDS = 1.0  # after a broker that did not answer
 
 _silent_until = 0.0
 
 
 def wake(queue: str, count: int = 1, *, after: float | None = None) -> None:
-    """Puts up to `count` messages on the queue, so that no more than MOST_WAITING wait there.
+    """Sends up to `count` wakeups, but only until MOST_WAITING are in the queue. Never raises.
 
-    `after`: the worker that gets one keeps it for so many seconds. Only for a second or two.
+    `after`: for how many seconds the worker that gets one keeps it. Use it for a second or two
+    only.
     """
     _send(_TASKS[queue], queue, count, after)
 
 
 def have_credentials_checked(platform: Platform) -> None:
-    """Says to the platform's worker that there are new credentials."""
+    """Asks the platform's worker to check new credentials. Never raises."""
     _send(_CHECKS[platform], platform, 1, None)
 
 
@@ -55,8 +56,8 @@ def _send(task: str, queue: str, count: int, after: float | None) -> None:
 
 
 class _BrokerChannel(redis.Channel):
-    """Keeps one Redis client, because making one costs several times its command. kombu makes a
-    new one for each command. Uses private parts of kombu."""
+    """Keeps one Redis client. kombu creates one for each command, which costs several times as much
+    as the command. Uses private parts of kombu."""
 
     @override
     @contextmanager
@@ -65,11 +66,11 @@ class _BrokerChannel(redis.Channel):
 
     @override
     def _has_queue(self, queue: str, **_: Any) -> bool:
-        return True  # an empty list does not exist, and its size is 0: no need to ask twice
+        return True  # Redis has no empty lists; `_size` returns 0 for a missing one
 
     @override
     def _size(self, queue: str) -> int:
-        return int(self._kept_client.llen(queue))  # wakeups have no priorities: no other lists
+        return int(self._kept_client.llen(queue))  # without priorities there is one list
 
     @functools.cached_property
     def _kept_client(self) -> Any:

@@ -1,4 +1,4 @@
-"""Finds the recipients of parts: a window of subscriptions at a time, or small audiences whole."""
+"""Finds the recipients of parts, window by window, or the whole audience if it is small."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -25,11 +25,12 @@ from subscriptions_app.tagged import smallest_tag, tag_window_part
 
 
 def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
-    """Writes batches and deliveries for the next subscriptions after the cursor that match.
+    """Writes batches and deliveries for the matching subscriptions of the next window.
 
-    If the rule requires a tag, windows read the devices of the tag. Else, if the index on
-    attributes finds few candidates for the rule, the first window is the only one and reads these.
-    So the send costs as much as these devices, and not the channel. The same holds for targets.
+    If the rule requires a tag, windows read the devices of the tag. Otherwise, if the index on
+    attributes finds few candidates for the rule, the first window is the only one and reads the
+    candidates. A send to targets also has one window. So the cost depends on the number of these
+    devices, not on the size of the channel.
     """
     if lease.driver == Driver.IDS:
         return write_whole([lease], most=MAX_TARGETS)[lease.plan_id]
@@ -46,12 +47,10 @@ def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) ->
 
 
 def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
-    """Writes batches and deliveries for whole audiences of new plans, in one statement. Returns the
-    windows by plan, without the plans that have more than `most` subscriptions or targets: nothing
-    is written for these.
+    """Writes batches and deliveries for the whole audiences of new plans, in one statement. Returns
+    the windows by plan id. Skips plans that have more than `most` subscriptions or targets.
 
-    The plans have one driver and no rules. Several must not share their notification's devices with
-    other parts.
+    The plans must have one driver and no rules. Of several plans, none may be shared.
     """
     is_direct = leases[0].driver == Driver.IDS
     is_asked = any(lease.category for lease in leases)
@@ -63,15 +62,16 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
 
 
 def _write_tagged(lease: PlanLease, tags: Sequence[str], position: dict[str, Any]) -> Window:
-    """Another tag may drive the next window: all windows read in the order of ids, so the devices
-    up to the cursor are done, whichever tags they were found by."""
+    """Reads the devices of the smallest required tag. The next window may read another tag: all
+    windows read in the order of ids, so the devices up to the cursor are done with any tag."""
     driver = smallest_tag(lease.channel_id, [lease.platform], tags, after=position["cursor"])
     source = _SCAN.format(scanned=tag_window_part(lease.audience, lease.columns))
     return _write(lease, source, _SCAN_ENDS, {**position, "tag": driver})
 
 
 def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
-    """The only window; None, with nothing written, if reading the channel is cheaper."""
+    """Writes the candidates as the only window. Returns None and writes nothing if reading the
+    channel is cheaper."""
     indexed_rule = indexed_part(rule)
     if indexed_rule is None:
         return None
@@ -82,7 +82,7 @@ def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
         return None
     candidates, scanned = indexed_window_part(lease.audience, indexed, lease.columns)
     source = _CANDIDATES.format(candidates=candidates, scanned=scanned)
-    # One more than may be read, to know whether there are more.
+    # One more than may be read, to find out whether there are more.
     parameters = {"most": most + 1}
     window = _write(lease, source, _CANDIDATES_END, {**indexed.parameters, **parameters})
     return window if window.is_last else None
@@ -104,7 +104,7 @@ def _write(lease: PlanLease, source: str, is_last: str, parameters: dict[str, An
     return write_recipients([lease], found, own | parameters)[lease.plan_id]
 
 
-# Where `scanned` comes from, and the condition that nothing is left. MATERIALIZED: it is read once.
+# The CTE `scanned`, and the condition that nothing is left. MATERIALIZED, so that it is read once.
 _SCAN: Final = "scanned AS MATERIALIZED ({scanned})"
 _SCAN_ENDS: Final = "(SELECT count(*) FROM scanned) < %(window)s"
 _CANDIDATES: Final = """candidates AS MATERIALIZED ({candidates}),
@@ -115,7 +115,7 @@ _LAST_ID: Final = "(SELECT id FROM scanned ORDER BY id DESC LIMIT 1)"
 _RECIPIENTS: Final = """recipients AS (
   SELECT %(plan)s::bigint AS plan_id, id, push_service FROM scanned WHERE is_recipient
 )"""
-# Only of the audience is it asked who wants it.
+# Consent is evaluated for the audience only.
 _CONSENTING: Final = """asked AS MATERIALIZED (
   SELECT %(plan)s::bigint AS plan_id, id, push_service, {wants} AS is_wanted
   FROM scanned AS subscription WHERE is_recipient
@@ -123,8 +123,8 @@ _CONSENTING: Final = """asked AS MATERIALIZED (
   SELECT plan_id, id, push_service FROM asked WHERE is_wanted
 )"""
 
-# The audiences of several plans. One more than `most` is read, to know which are small. A group is
-# counted once for all plans, because a count for each would read all of them.
+# The audiences of several plans. One row more than `most` is read, to find out which are small. One
+# count with GROUP BY, because a count for each plan would read the rows of all plans.
 _SMALL_PLANS: Final = """small AS MATERIALIZED (
   SELECT plan.* FROM plan LEFT JOIN (
     SELECT plan_id, count(*) FROM {found} GROUP BY plan_id
@@ -135,7 +135,7 @@ _SMALL: Final = f"""scanned AS MATERIALIZED (
   SELECT plan.id AS plan_id, first.* FROM plan CROSS JOIN LATERAL ({first_part("plan")}) AS first
 ), {_SMALL_PLANS.format(found="scanned")}"""  # noqa: S608 - text of our own
 # Targets are locked in the order of notifications and positions, because the windows of other
-# platforms count their devices in the same rows. Each gets a position of its own in `named`.
+# platforms count devices in the same rows. In `named`, each target gets its own position.
 _SMALL_DIRECT: Final = f"""listed AS MATERIALIZED (
   SELECT plan.id AS plan_id, target.* FROM plan CROSS JOIN LATERAL (
     SELECT notification_id, position AS place, external_id, subscription_id

@@ -1,7 +1,6 @@
-"""What is being sent now and what is due next, for the dashboard.
+"""Notifications that are being sent or due next, for the dashboard.
 
-It reads unfinished notifications, their open batches and their last minutes of outcomes, all by
-index.
+Reads unfinished notifications, their open batches and their last minutes of outcomes, all by index.
 """
 
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ class Sending:
     """A notification in `processing`. Its recipient count grows in the stage `planning`.
 
     In `sending`, calls are made or due. In `retrying`, all remaining recipients wait until
-    `next_at`. In `parked`, they wait for credentials that the push service accepts. In `paused`,
-    the notification waits to be resumed; in `stopping`, the remaining recipients bounce.
+    `next_at`. In `parked`, they wait for new credentials. In `paused`, the notification waits to be
+    resumed; in `stopping`, the remaining recipients bounce.
     """
 
     notification: Notification
@@ -52,7 +51,7 @@ class Sending:
 
 
 def sending(channels: QuerySet[Channel]) -> list[Sending]:
-    """Oldest first: at most MOST_SHOWN, and one more if there are others."""
+    """The oldest first: at most MOST_SHOWN, and one more if there are more."""
     running = Notification.objects.filter(
         channel__in=channels, status=NotificationStatus.PROCESSING
     )
@@ -69,8 +68,8 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
 
 
 def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
-    """Soonest first, then those that are paused. One that is not paused and whose time has come is
-    about to start."""
+    """The soonest first, then paused notifications. A due notification that is not paused is about
+    to start."""
     pending = Notification.objects.filter(channel__in=channels, status=NotificationStatus.PENDING)
     found = pending.alias(is_held=Q(paused_at__isnull=False)).order_by(
         "is_held", "scheduled_at", "id"
@@ -100,8 +99,8 @@ def _sending(
     return Sending(notification, "retrying" if next_at else "parked", pace, next_at)
 
 
-# Raw, because the ORM has no LATERAL: one look at a notification's open batches gives three
-# aggregates. The rate is that of the notification's page, over the last two to three minutes.
+# Raw, because the ORM has no LATERAL: one read of a notification's open batches gives three
+# aggregates. The rate is over the last two to three minutes, as on the notification's page.
 _FACTS = """
 SELECT notification.id,
   EXISTS (SELECT FROM notifications_app_plan plan

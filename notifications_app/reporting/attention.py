@@ -1,4 +1,4 @@
-"""What staff should look at: each concern says what is wrong and what to do.
+"""Problems that staff should look at. Each concern says what is wrong and what to do.
 
 Every read is bounded and uses an index.
 """
@@ -50,8 +50,8 @@ _PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 
 
 def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
-    """The worst first, at most MOST_OF_A_KIND of each kind: concerns of these channels, and of the
-    processes and services that all channels share. `now`: the database's clock."""
+    """The concerns of these channels, and of the processes and services that all channels share.
+    The worst first, at most MOST_OF_A_KIND of each kind. `now`: the database's time."""
     found = [
         *_shared_parts(channels),
         *_credentials(channels, now),
@@ -68,7 +68,7 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
 
 
 def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    """Redis, beat, and the workers and push services of the platforms that the channels use."""
+    """Concerns about Redis, beat, and the workers and push services of the platforms in use."""
     used = _platforms_used(channels)
     alive = worker.liveness(["plan", "tick", *used])
     if alive is None:
@@ -277,7 +277,8 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
 
 
 def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    """Notifications with a batch that broke so often that its recipients are called one by one."""
+    """Notifications with a batch that had so many lease losses that its recipients are called one
+    by one."""
     broken = Batch.objects.filter(BREAKING_BATCH, channel__in=channels)
     texts = ("notification__title", "notification__body")
     groups = broken.values("notification_id", *texts, "channel_id", "channel__name").annotate(

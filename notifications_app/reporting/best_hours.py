@@ -19,8 +19,8 @@ _MOST_BEST: Final = 5
 
 @dataclass(slots=True)
 class HourOfWeek:
-    """An hour of the week. `weekday`: 0 is Monday. `level`: 0 if nobody clicked, else 1 to LEVELS,
-    in relation to the hour with the most clicks."""
+    """An hour of the week. `weekday`: 0 is Monday. `level`: 0 without clicks, otherwise 1 to
+    LEVELS, relative to the hour with the most clicks."""
 
     weekday: int
     hour: int
@@ -51,8 +51,8 @@ class BestHours:
 
 
 def best_hours(channel: Channel, *, weeks: int, zone: tzinfo, now: datetime) -> BestHours:
-    """Of whole weeks that end with the last full hour, so that each hour of the week counts as
-    often as the others, but for changes of the clocks.
+    """The clicks of whole weeks that end with the last full hour, so that all hours of the week
+    count equally often, except for changes to and from summer time.
 
     The rows are hours of UTC. In zones with an offset of half an hour, a row belongs to the local
     hour in which it begins; then `is_cut` is true.

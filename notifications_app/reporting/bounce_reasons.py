@@ -1,4 +1,4 @@
-"""Describes each code of a bounced recipient for people, and what to do about it."""
+"""Describes each bounce code in plain words, with a remedy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Words:
 
 
 def words_for(platform: Platform | None, code: str) -> Words:
-    """For any code. The title of an unknown code is the code itself."""
+    """The words for any code. The title of an unknown code is the code itself."""
     known = TRANSPORTS[platform].codes if platform else {}
     meaning = _PIPELINE.get(code) or known.get(code, "")
     title, remedy = _WORDS.get(code, (code.replace("_", " ").capitalize(), ""))

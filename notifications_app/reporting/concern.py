@@ -1,4 +1,4 @@
-"""What a concern is: its kind, its severity and its text. Pure."""
+"""The class of concerns: kind, severity and text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """`quote`: text of a push service, shown as a quotation. `since`: when it began, if known."""
+    """`quote`: a push service's text, shown as a quotation. `since`: when the problem began, if
+    known."""
 
     kind: Kind
     tone: Literal["bad", "warn", "info"]

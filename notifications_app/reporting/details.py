@@ -1,4 +1,4 @@
-"""Everything that the service knows of one notification, read in one statement.
+"""Everything about one notification, read in one statement.
 
 One statement sees one snapshot, so the platforms' counts add up to the notification's at any time.
 """
@@ -28,8 +28,7 @@ from pushsvc.common.platforms import Platform
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Parts of the audience that are sent from one moment on. `recipients` grows until all are
-    `is_planned`."""
+    """The parts of the audience with the same release. `recipients` grows until `is_planned`."""
 
     release_at: datetime
     platforms: tuple[Platform, ...]
@@ -39,8 +38,8 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """`platforms`: only those with a plan, which a notification gets when it starts. `releases`:
-    the earliest first. `opted_out`: how many were left out because they refuse its category."""
+    """`platforms`: only platforms with a plan; plans are created at the start. `releases`: the
+    earliest first. `opted_out`: how many devices were left out because they refuse the category."""
 
     notification: Notification
     platforms: tuple[PlatformCounts, ...]
@@ -56,7 +55,7 @@ class _Plan:
     status: str
     recipient_count: int
     opted_out_count: int
-    release_at: str | None  # ISO 8601, as JSON has it
+    release_at: str | None  # ISO 8601, as in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class _EndedCount:
 
 
 def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
-    """Raises NotFound, also for a notification of another channel."""
+    """Reads the notification. Raises NotFound, also for a notification of another channel."""
     own: QuerySet[Any] = Notification.objects.filter(id=notification_id, channel_id=channel_id)
     found = own.annotate(
         plan_rows=ArraySubquery(_PLANS),
@@ -91,7 +90,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
 
 
 def clicks_of_buttons(notification: Notification) -> list[tuple[str, int]]:
-    """(title, recipients whose first click was on it), in the order of the buttons."""
+    """(title, number of recipients whose first click was on it), in the order of the buttons."""
     actions = notification.content.actions
     if not actions:
         return []
@@ -101,13 +100,14 @@ def clicks_of_buttons(notification: Notification) -> list[tuple[str, int]]:
 
 
 def _actions_clicked(notification: Any) -> dict[str, int]:
-    """In the order of the buttons."""
+    """Clicks by the button's id, in the order of the buttons."""
     counts = {row["action"]: row["count"] for row in notification.action_rows}
     return {each["id"]: counts.get(each["id"], 0) for each in notification.content.actions}
 
 
 def _releases(plans: Iterable[_Plan], started_at: datetime) -> tuple[Release, ...]:
-    """A plan that a planner of an older version made was released at the start."""
+    """The releases of the plans. A plan of an older version, without a release, was released at
+    the start."""
     parts: dict[datetime, list[_Plan]] = defaultdict(list)
     for plan in plans:
         moment = datetime.fromisoformat(plan.release_at) if plan.release_at else started_at

@@ -1,5 +1,5 @@
-"""What recipients did with notifications, by hour and platform. Read from the rows that the events
-themselves write, never from deliveries."""
+"""Events of notifications by hour and platform. Read from the rows that the recording of events
+writes, never from deliveries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from pushsvc.common.platforms import Platform
 
 HOUR: Final = timedelta(hours=1)
 _STEPS: Final = (HOUR, 6 * HOUR)
-_MOST_STEPS: Final = 120  # of six hours they are more than the days in which events count
+_MOST_STEPS: Final = 120  # steps of six hours cover more than the days in which events count
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class EventCounts:
 
 
 class Clicks(NamedTuple):
-    """Recipients who clicked from each of `starts` to the next one, by platform."""
+    """How many recipients clicked from each of `starts` to the next one, by platform."""
 
     starts: Sequence[datetime]
     step: timedelta
@@ -39,8 +39,8 @@ class Clicks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A notification's events. `unrecorded`: those that a version without rows of hours counted;
-    only their sum is known."""
+    """A notification's events. `unrecorded`: events that a version without rows of hours counted,
+    so that only their sum is known."""
 
     by_platform: Mapping[Platform, EventCounts]
     unrecorded: EventCounts
@@ -58,7 +58,8 @@ class _Row(NamedTuple):
 
 
 def events_of(notification: Notification) -> Events:
-    """One query for at most three rows for each hour in which events count."""
+    """The notification's events. One query, for at most three rows for each hour in which events
+    count."""
     hours = EventHour.objects.filter(notification_id=notification.pk).order_by("hour")
     found = hours.values_list("hour", "platform", "received", "clicked", "dismissed")
     rows = [_Row(at, Platform(platform), EventCounts(*counts)) for at, platform, *counts in found]
@@ -73,8 +74,8 @@ def events_of(notification: Notification) -> Events:
 
 
 def clicks_since_start(notifications: Iterable[Notification]) -> dict[UUID, list[int]]:
-    """How many had clicked by the end of each hour, from the hour of the start to that of the last
-    click, for notifications that have started. Events without rows of hours are missing."""
+    """How many recipients had clicked by the end of each hour, from the hour of the start to the
+    hour of the last click, for started notifications. Events without rows of hours are missing."""
     first = {each.pk: _floor(each.started_at, HOUR) for each in notifications if each.started_at}
     hours = EventHour.objects.filter(notification_id__in=first, clicked__gt=0)
     found = hours.values_list("notification_id", "hour").annotate(sum=Sum("clicked"))
@@ -90,7 +91,7 @@ def _running_sums(counts: Mapping[int, int]) -> list[int]:
 
 
 def _unrecorded(notification: Notification, recorded: EventCounts) -> EventCounts:
-    """Not below zero, because the notification was read before the rows."""
+    """Events without rows. Not below zero, because the notification was read before the rows."""
     return EventCounts(
         received=max(0, notification.received_count - recorded.received),
         clicked=max(0, notification.clicked_count - recorded.clicked),
@@ -99,7 +100,7 @@ def _unrecorded(notification: Notification, recorded: EventCounts) -> EventCount
 
 
 def _clicks(notification: Notification, rows: Sequence[_Row]) -> Clicks | None:
-    """From the start to the last click, also the steps without a click."""
+    """The clicks from the start to the last click, including steps without a click."""
     if not rows:
         return None
     began = min(notification.started_at or rows[0].hour, rows[0].hour)
@@ -115,6 +116,6 @@ def _clicks(notification: Notification, rows: Sequence[_Row]) -> Clicks | None:
 
 
 def _floor(moment: datetime, step: timedelta) -> datetime:
-    """The beginning of its step, counted from midnight in UTC."""
+    """The beginning of the step that contains the moment; steps count from midnight in UTC."""
     midnight = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + (moment - midnight) // step * step

@@ -1,4 +1,4 @@
-"""How many of a notification's recipients came how far: recipients, delivered, shown, clicked."""
+"""The funnel of a notification: recipients, delivered, shown, clicked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from pushsvc.common.platforms import Platform
 
 @dataclass(frozen=True, slots=True)
 class Funnel:
-    """`shown` counts the devices that reported it, or a click or dismissal, which imply it.
+    """`shown` counts recipients that reported any event, because each event implies it.
 
-    A share of nothing is None. It may exceed 1, because a recipient that bounced may still click.
+    A share of nothing is None. A share may exceed 1, because a bounced recipient may still click.
     """
 
     recipients: int
@@ -29,7 +29,7 @@ class Funnel:
 
     @property
     def shown_share(self) -> float | None:
-        """Of the delivered, as the clicked are."""
+        """The share of the delivered, as for clicks."""
         return share(self.shown, self.delivered)
 
     @property
@@ -38,7 +38,7 @@ class Funnel:
 
     @property
     def dismissed_share(self) -> float | None:
-        """Of the shown."""
+        """The share of the shown."""
         return share(self.dismissed, self.shown)
 
 
@@ -53,7 +53,7 @@ def funnel_of(notification: Notification) -> Funnel:
 
 
 def platform_funnels(platforms: Iterable[PlatformCounts], events: Events) -> dict[Platform, Funnel]:
-    """Without the events whose platform was not recorded."""
+    """A funnel for each platform, without events whose platform was not recorded."""
     return {
         each.platform: _funnel(each, events.by_platform.get(each.platform, EventCounts()))
         for each in platforms

@@ -14,7 +14,7 @@ from notifications_app.states import BatchStatus, NotificationStatus
 @dataclass(frozen=True, slots=True)
 class OpenNotifications:
     """Counts by state, and how long the oldest due notification has waited for its start. A paused
-    notification is in no other state."""
+    notification counts only as paused."""
 
     scheduled: int
     due: int
@@ -25,9 +25,9 @@ class OpenNotifications:
 
 @dataclass(frozen=True, slots=True)
 class OpenBatches:
-    """`lateness`: how long ago the first of them became due; negative if none is due. Those of a
-    paused or stopped notification are counted, but are not late. After a pause, lateness begins
-    with its end. `recipients`: how many of them wait."""
+    """`lateness`: how long ago the first batch became due; negative if none is due. Batches of
+    paused and stopped notifications are counted, but are not late. After a pause, lateness counts
+    from its end. `recipients`: how many recipients wait."""
 
     count: int
     recipients: int
@@ -56,7 +56,7 @@ def open_notifications() -> OpenNotifications:
 
 
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
-    """By platform and status; a pair without batches is missing."""
+    """Open batches by platform and status. Pairs without batches are missing."""
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
     first = Min(WANTED_SINCE, filter=Q(plan__halted_at__isnull=True))
     counted = groups.annotate(

@@ -1,4 +1,4 @@
-"""Where many more recipients bounce than before."""
+"""Finds channels and platforms where many more recipients bounce than before."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES
 
 _MOST_COMPARED: Final = 100
 
-# A jump is twice the share of the week before, at least five points more, and not just a few.
+# A jump is twice the share of the week before, at least five points more, with enough bounces.
 LEAST_BOUNCED: Final = 50
 JUMP_FACTOR: Final = 2
 JUMP_POINTS: Final = 0.05
@@ -23,8 +23,8 @@ MUCH_WITHOUT_COMPARISON: Final = 0.2
 
 
 def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
-    """Of each channel and platform: the last 24 hours compared with the seven days before, without
-    what staff stopped. Most bounces first."""
+    """Compares the last 24 hours of each channel and platform with the seven days before, without
+    bounces that a stop caused. Most bounces first."""
     day_ago = _next_hour(now - timedelta(days=1))
     week_before = day_ago - timedelta(days=7)
     lately, before = Q(hour__gte=day_ago), Q(hour__lt=day_ago)
@@ -53,7 +53,7 @@ def _next_hour(moment: datetime) -> datetime:
 
 
 def _subtract_stopped(rows: list[dict[str, Any]], week_before: datetime, day_ago: datetime) -> None:
-    """Recipients that bounced because their notification was stopped do not count."""
+    """Subtracts recipients that bounced because their notification was stopped."""
     if not rows:
         return
     channel_ids = list({row["channel_id"] for row in rows})
@@ -74,7 +74,8 @@ def _is_jump(row: Mapping[str, Any]) -> bool:
 
 
 def _bounced_shares(row: Mapping[str, Any]) -> tuple[float, float | None]:
-    """Of the last day, and of the week before unless it has too few outcomes."""
+    """The shares of bounces in the last day and in the week before; None for a week with too few
+    outcomes."""
     ended = row["bounced_lately"] + row["delivered_lately"]
     ended_before = row["bounced_before"] + row["delivered_before"]
     before = row["bounced_before"] / ended_before if ended_before >= LEAST_TO_COMPARE else None

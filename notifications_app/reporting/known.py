@@ -1,4 +1,4 @@
-"""Everything that is stored about devices and people, as JSON, for those whom it concerns."""
+"""Everything that is stored about devices and people, as JSON, for the people concerned."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,7 +11,7 @@ from subscriptions_app.person import person_devices
 from subscriptions_app.tagged import device_tags
 
 _LOOKED_UP: Final = 100_000  # notifications of the channel times devices
-_MOST: Final = 10_000  # newest notifications of the channel that are looked through
+_MOST: Final = 10_000  # newest notifications of the channel that are searched
 
 
 def person_known(person: Person) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def person_known(person: Person) -> dict[str, Any]:
 
 
 def _values(person: Person, devices: Sequence[Subscription]) -> list[dict[str, Any]]:
-    """Those that direct sends gave for the person's messages, the newest first."""
+    """The values that direct sends gave for the person's messages, the newest first."""
     named = Target.objects.naming(
         channel_id=person.channel_id,
         external_id=person.external_id,
@@ -39,7 +39,8 @@ def _values(person: Person, devices: Sequence[Subscription]) -> list[dict[str, A
 
 
 def devices_known(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
-    """Of devices of one channel. With the outcomes of the channel's last notifications."""
+    """Everything about devices of one channel, with outcomes of the channel's last
+    notifications."""
     if not devices:
         return []
     ids = [each.pk for each in devices]

@@ -1,6 +1,6 @@
 """A notification's progress: its counts, its bounce reasons, its rate.
 
-Nothing here reads deliveries, so a million recipients cost as much as ten.
+This module does not read deliveries, so a million recipients cost as much as ten.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _RATE_OVER: Final = timedelta(minutes=2)
 
 
 class PlanCounts(Protocol):
-    """What a part counts; Plan is one."""
+    """The counts of a part, such as Plan."""
 
     @property
     def platform(self) -> str: ...
@@ -36,7 +36,7 @@ class PlanCounts(Protocol):
 
 
 class OutcomeCount(Protocol):
-    """How many recipients ended with a code on a platform; OutcomeMinute is one."""
+    """How many recipients ended with a code on a platform, such as OutcomeMinute."""
 
     @property
     def platform(self) -> str: ...
@@ -66,7 +66,7 @@ class PlatformCounts:
 
 
 class Reason(NamedTuple):
-    """How many recipients bounced with this code; "" and None: the reason was not recorded."""
+    """How many recipients bounced with this code. "" and None: the reason was not recorded."""
 
     platform: Platform | None
     code: str
@@ -120,7 +120,7 @@ class Progress:
 
 
 def progress_of(notification: Notification, *, now: datetime) -> Progress:
-    """As of `now`, the database's clock."""
+    """The notification's progress. `now`: the database's time."""
     plans = list(Plan.objects.filter(notification_id=notification.id).order_by("id"))
     ended = list(OutcomeMinute.objects.filter(notification_id=notification.id).order_by("minute"))
     is_running = notification.status == NotificationStatus.PROCESSING
@@ -140,7 +140,7 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
 def platform_counts(
     plans: Sequence[PlanCounts], ended: Sequence[OutcomeCount]
 ) -> tuple[PlatformCounts, ...]:
-    """In the order of the plans. All parts of a platform together."""
+    """The counts by platform, in the order of the plans. Adds up all parts of a platform."""
     counts: Counter[tuple[str, bool]] = Counter()
     for row in ended:
         counts[row.platform, row.code == ""] += row.count
@@ -161,7 +161,7 @@ def platform_counts(
 
 
 def bounce_reasons(notification: Notification, ended: Sequence[OutcomeCount]) -> tuple[Reason, ...]:
-    """Most frequent first, then the bounced recipients whose reason was not recorded."""
+    """The most frequent reasons first, then bounced recipients without a recorded reason."""
     counts: Counter[tuple[Platform, str]] = Counter()
     for row in ended:
         if row.code:
@@ -173,7 +173,7 @@ def bounce_reasons(notification: Notification, ended: Sequence[OutcomeCount]) ->
 
 
 def _points(ended: Sequence[OutcomeMinute]) -> tuple[tuple[Point, ...], timedelta]:
-    """At most about MOST_POINTS equal steps, including steps without an outcome."""
+    """The outcomes in about MOST_POINTS equal steps at most, including steps without outcomes."""
     if not ended:
         return (), _STEPS[0]
     first, last = ended[0].minute, ended[-1].minute
@@ -194,7 +194,7 @@ def _summed(rows: Sequence[OutcomeMinute]) -> tuple[int, int]:
 
 
 def _planned_at(plans: Sequence[Plan]) -> datetime | None:
-    """When the last platform was planned; None while one is being planned."""
+    """When the last plan was completely planned; None while one is being planned."""
     if any(plan.status == PlanStatus.PLANNING for plan in plans):
         return None
     return max((plan.sliced_at for plan in plans if plan.sliced_at), default=None)
@@ -221,7 +221,7 @@ def _minute(moment: datetime) -> datetime:
 
 
 def _waiting(notification_id: UUID) -> tuple[Waiting, ...]:
-    """Read by the index of batches that are not done."""
+    """Waiting recipients, read by the index of unfinished batches."""
     batches = Batch.objects.filter(notification_id=notification_id)
     is_later = Q(status=BatchStatus.READY, due_at__gt=Now())
     groups = (

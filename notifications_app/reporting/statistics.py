@@ -1,4 +1,4 @@
-"""Statistics of channels: sums of hourly rows and counters, never counts of large tables."""
+"""Statistics of channels: sums of hourly rows and counters. Does not count large tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Outcomes:
 
     @property
     def clicked_share(self) -> float | None:
-        """Of the delivered. It may exceed 1, because a click counts in the hour of the click."""
+        """The share of the delivered. It may exceed 1, because clicks count in their own hour."""
         return share(self.clicked, self.delivered)
 
 
@@ -84,7 +84,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Series(Generic[T]):
-    """An entry for each hour or day of a period, their sum, and the sum of the period before if
+    """An entry for each hour or day of a period, their sum, and the sum of the previous period if
     the two are compared."""
 
     entries: Sequence[T]
@@ -94,7 +94,7 @@ class Series(Generic[T]):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Channels taken together over a period."""
+    """Sums over channels and a period."""
 
     period: Period
     totals: Totals
@@ -106,7 +106,8 @@ class Statistics:
 
     @property
     def subscribers(self) -> dict[Platform, list[int]]:
-        """By platform, at the end of each hour or day: today's count minus later changes."""
+        """Subscribers by platform at the end of each hour or day: the current count minus later
+        changes."""
         return {
             platform: _backwards(self.totals.subscribers[platform], changes.entries)
             for platform, changes in self.platform_changes.items()
@@ -114,7 +115,7 @@ class Statistics:
 
 
 def statistics_of(channels: QuerySet[Channel], of: Period) -> Statistics:
-    """Three queries for any number of channels."""
+    """The statistics of the channels, with three queries for any number of channels."""
     outcomes = _outcomes(channels, of)
     changes, sent = _changes(channels, of)
     return Statistics(
@@ -173,7 +174,7 @@ def _changes_of(row: Mapping[str, Any], platform: Platform) -> Changes:
 def _summed(
     hours: QuerySet[Any], of: Period, names: Iterable[str], *by: str
 ) -> list[dict[str, Any]]:
-    """`sum_<name>` of each name, for each hour or day (`at`) that the period reads."""
+    """`sum_<name>` for each name, for each hour or day (`at`) of the period."""
     grouped = (
         hours.filter(hour__gte=of.read_from)
         .annotate(at=Trunc("hour", of.unit, tzinfo=UTC))

@@ -1,5 +1,4 @@
-"""The recipients that bounced because their notification was stopped: reports of bounces leave them
-out, because staff wanted them."""
+"""Bounces that a stop caused. Reports of bounces leave them out, because staff intended them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +17,7 @@ _LOOKED_AT: Final = 10_000  # newest notifications of the channels
 
 
 def with_many_bounces(notifications: QuerySet[Any]) -> QuerySet[Any]:
-    """Those of which over a tenth of the recipients bounced."""
+    """Notifications with over a tenth of their recipients bounced, except by a stop."""
     own = OutcomeMinute.objects.filter(notification_id=OuterRef("pk"), code=STOPPED)
     sums = own.values("notification_id").annotate(sum=Sum("count")).values("sum")
     left = Coalesce(Subquery(sums, output_field=BigIntegerField()), 0)
@@ -32,8 +31,8 @@ def with_many_bounces(notifications: QuerySet[Any]) -> QuerySet[Any]:
 def stopped_around(
     moment: datetime, channel_ids: Sequence[UUID], *, since: datetime
 ) -> dict[tuple[UUID, str], tuple[int, int]]:
-    """By channel and platform: how many there are before the moment and from then on. `moment` and
-    `since` begin a minute."""
+    """Bounces by stops, by channel and platform: how many before `moment`, and how many from then
+    on. `moment` and `since` must begin a minute."""
     stopped = Notification.objects.filter(
         id__in=newest_ids(channel_ids, limit=_LOOKED_AT), stopped_at__gte=since
     )

@@ -1,4 +1,4 @@
-"""What became of those that a notification names."""
+"""The results of a notification's targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from notifications_app.states import NotificationStatus, PlanStatus
 
 
 class TargetState(StrEnum):
-    """`reached`: a device of it became a recipient. `unknown`: the channel did not have it.
-    `left_out`: the channel had it, but with no active device on a target platform, or the
-    notification was stopped or cancelled before. `waiting`: its devices are still to be read."""
+    """`reached`: a device of the target became a recipient. `unknown`: the channel did not have the
+    target. `left_out`: it had no active device on a target platform, or the notification was
+    stopped or cancelled before. `waiting`: its devices were not read yet."""
 
     REACHED = "reached"
     UNKNOWN = "unknown"
@@ -27,7 +27,7 @@ class TargetState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """Neither id is there if the person was erased."""
+    """A target with its result. Without both ids if the person was erased."""
 
     external_id: str | None
     subscription_id: UUID | None
@@ -36,7 +36,7 @@ class TargetResult:
 
 
 class _Row(Enum):
-    """What a row of Target says."""
+    """The kinds of rows of Target."""
 
     FOUND = Q(devices__gt=0)
     WITHOUT_DEVICES = Q(devices=0)
@@ -57,8 +57,8 @@ def target_page(
     limit: int,
     offset: int = 0,
 ) -> list[TargetResult]:
-    """In the order of the send, of all or of those in one state. Raises NotFound, also for a
-    notification of another channel."""
+    """The results of all targets, or of those in one state, in the order of the send. Raises
+    NotFound, also for a notification of another channel."""
     notification = notification_get(channel_id=channel_id, notification_id=notification_id)
     states = _states(notification)
     targets = Target.objects.of(notification.pk)
@@ -74,7 +74,7 @@ def _result(target: Target, states: Mapping[_Row, TargetState]) -> TargetResult:
 
 
 def _states(notification: Notification) -> dict[_Row, TargetState]:
-    """The state that each kind of row means now."""
+    """The current state of each kind of row."""
     without_devices, unfound = TargetState.LEFT_OUT, TargetState.UNKNOWN
     if _is_waiting(notification):
         without_devices = unfound = TargetState.WAITING

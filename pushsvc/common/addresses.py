@@ -7,9 +7,9 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def translated(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that the network translates `ip` to: mapped (RFC 4291), or NAT64's
-    well-known prefix (RFC 6052). The local prefix 64:ff9b:1::/48 (RFC 8215) is not read, because
-    its layout is known only in its own network."""
+    """The IPv4 address to which the network translates `ip`: mapped (RFC 4291), or with NAT64's
+    well-known prefix (RFC 6052). Addresses with the local prefix 64:ff9b:1::/48 (RFC 8215) are not
+    decoded, because their layout is known only in their own network."""
     if ip in _NAT64:
         return IPv4Address(int(ip) & 0xFFFF_FFFF)
     return ip.ipv4_mapped

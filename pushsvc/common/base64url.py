@@ -1,4 +1,4 @@
-"""Base64url without padding (RFC 7515 section 2): the spelling of keys and tokens."""
+"""Base64url without padding (RFC 7515 section 2), the encoding of keys and tokens."""
 
 import base64
 import re
@@ -11,7 +11,8 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """Raises ValueError on padding, on the other base64 alphabet and on impossible lengths."""
+    """Decodes the text. Raises ValueError for padding, the other base64 alphabet, and impossible
+    lengths."""
     if not _UNPADDED.fullmatch(text):
         raise ValueError("not base64url without padding")
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

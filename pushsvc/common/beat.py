@@ -1,7 +1,7 @@
-"""The beat process, which ends between two ticks when it is told to.
+"""The beat process, which ends between two ticks when it gets SIGTERM.
 
-Celery's own handler of SIGTERM uses the database wherever the process is. In the middle of a query
-it waits for ever, for the lock of the connection that this query holds.
+Celery's own handler of SIGTERM uses the database at once. If the signal interrupts a query, the
+handler waits for ever for the connection's lock, which the query holds.
 """
 
 import signal

@@ -1,10 +1,10 @@
-"""Reads DATABASE_URL."""
+"""Parses DATABASE_URL."""
 
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-# A connection that is kept may lead to a server, or through a firewall, that is gone without a
-# word. The kernel would wait for a quarter of an hour. A server that is busy still acknowledges.
+# The server of a kept connection, or a firewall on the way, may disappear without closing it. The
+# kernel would wait for a quarter of an hour. A busy server still acknowledges.
 _SILENCE_SECONDS: Final = 20
 _OF_LIBPQ: Final[dict[str, object]] = {
     "connect_timeout": 3,
@@ -16,7 +16,7 @@ _OF_LIBPQ: Final[dict[str, object]] = {
 
 
 def parsed(url: str, *, is_kept: bool) -> dict[str, object]:
-    """As Django's DATABASES has it. `is_kept`: a connection stays open until the process ends."""
+    """The entry for Django's DATABASES. `is_kept`: connections stay open until the process ends."""
     parts = urlsplit(url)
     query = dict(pair.partition("=")[::2] for pair in parts.query.split("&") if pair)
     servers = _servers(parts)
@@ -29,7 +29,7 @@ def parsed(url: str, *, is_kept: bool) -> dict[str, object]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": unquote(host),
         "PORT": ",".join(ports) if any(ports) else "",
-        # For a worker without end: one that has just waited for work should not have to connect.
+        # Without limit for a worker, so that it need not connect again after waiting for work.
         "CONN_MAX_AGE": None if is_kept else 60,
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": True,  # PgBouncer in transaction mode
@@ -38,7 +38,7 @@ def parsed(url: str, *, is_kept: bool) -> dict[str, object]:
 
 
 def checked(url: str) -> str:
-    """The same URL. Raises ValueError if it is not PostgreSQL's."""
+    """Returns the URL. Raises ValueError if it is not a URL of PostgreSQL."""
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"} or not parts.path.strip("/"):
         raise ValueError(url)

@@ -1,7 +1,8 @@
-"""Connections to push services, some of them at addresses that anybody can name. All are made here.
+"""Opens all connections to push services, of which some are at addresses that anyone can name.
 
-A guarded connection goes to a public IP address only, which is checked where the socket is made. So
-neither an odd spelling of an IP address nor a name that changes its answer gets past the guard.
+A guarded connection goes only to a public IP address, which is checked when the socket is created.
+So neither an unusual form of an IP address nor a name that resolves differently the next time can
+bypass the guard.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ _UNICAST_V6: Final = ipaddress.IPv6Network("2000::/3")  # everything that IANA h
 _DENIED_V6: Final = tuple(
     ipaddress.IPv6Network(network)
     for network in (
-        "2001::/23",  # IETF protocol assignments, Teredo among them
+        "2001::/23",  # IETF protocol assignments, including Teredo
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4: the operator of a relay decides where it leads
         "2620:4f:8000::/48",  # AS112
@@ -51,7 +52,7 @@ _DENIED_V6: Final = tuple(
 
 
 class AddressRefused(OSError):
-    """The address is not public, so no connection was made.
+    """The address is not public, so no connection was opened.
 
     The text does not name the address, because aiohappyeyeballs keeps the exception's class only if
     all addresses of a name failed with the same text.
@@ -64,7 +65,7 @@ class AddressRefused(OSError):
 @dataclass(frozen=True, slots=True)
 class Response:
     """A server's answer. `headers` ignores the case of names. `body` has at most MAX_RESPONSE_BODY
-    bytes. It is shorter than what the server announced if the server stalled or broke off."""
+    bytes. It is shorter than announced if the server stalled or closed the connection."""
 
     status: int
     headers: Mapping[str, str]
@@ -72,10 +73,10 @@ class Response:
 
 
 def address_is_public(address: str) -> bool:
-    """Whether anybody on the internet can reach this IP address.
+    """Whether the IP address can be reached from the internet.
 
     For IPv4 inside IPv6, the IPv4 address decides if the network translates it. All other
-    transition formats, and addresses with a zone, are refused.
+    transition formats, and addresses with a zone, count as not public.
     """
     try:
         ip = ipaddress.ip_address(address)
@@ -96,11 +97,11 @@ def address_is_public(address: str) -> bool:
 
 
 class SocketReadToItsEnd(socket.socket):
-    """Ignores that a send fails because the server has closed or reset the connection.
+    """A socket that ignores failed sends after the server has closed or reset the connection.
 
-    The server may have answered before it closed, and those answers wait to be read. asyncio would
-    end the connection at the failed send, without reading them, and their notifications would be
-    sent again. So only reading finds the end, after all answers.
+    The server may have sent answers before it closed. At a failed send, asyncio would end the
+    connection without reading them, and their notifications would be sent again. With this socket,
+    only reading finds the end, after all answers.
     """
 
     @override
@@ -112,7 +113,7 @@ class SocketReadToItsEnd(socket.socket):
 
     @override
     def sendmsg(self, buffers: Iterable[Buffer], /, *others: Any) -> int:
-        """Used by asyncio from Python 3.12 on."""
+        """asyncio uses this from Python 3.12 on."""
         whole = list(buffers)
         try:
             return super().sendmsg(whole, *others)
@@ -121,7 +122,7 @@ class SocketReadToItsEnd(socket.socket):
 
 
 def any_socket(address: AddrInfoType) -> socket.socket:
-    """A socket for the address, public or not. For names that the operator chose."""
+    """A socket for the address, public or not. For names that the operator configured."""
     family, kind, protocol, _, _ = address
     return SocketReadToItsEnd(family, kind, protocol)
 
@@ -135,7 +136,7 @@ def public_socket(address: AddrInfoType) -> socket.socket:
 
 
 async def look_up(host: str, port: int) -> Sequence[AddrInfoType]:
-    """What the system's resolver says. Raises socket.gaierror."""
+    """Resolves the name with the system's resolver. Raises socket.gaierror."""
     loop = asyncio.get_running_loop()
     return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
@@ -148,9 +149,9 @@ async def connect(
     tls: ssl.SSLContext | None,
     make_socket: MakeSocket = any_socket,
 ) -> ProtocolT:
-    """A new connection to one of the addresses, which are those of `host`.
+    """Opens a connection to one of the addresses, which belong to `host`.
 
-    Raises OSError, also that of `make_socket` if all addresses have the same, or TimeoutError.
+    Raises TimeoutError, or OSError; the error of `make_socket` if it is the same for all addresses.
     """
     async with asyncio.timeout(CONNECT_TIMEOUT):
         dialled = await start_connection(
@@ -166,9 +167,9 @@ class SeparateResolver:
     """The system's resolver on its own threads.
 
     A look-up that takes longer than `timeout` seconds fails, and later look-ups get new threads. So
-    names whose servers never answer delay only look-ups of the same time. While the system's
-    resolver keeps trying, there may be `threads` more threads for each `timeout`. `close` does not
-    wait for them."""
+    names whose servers never answer delay only concurrent look-ups. While the system's resolver
+    keeps trying, there may be `threads` more threads for each `timeout`. `close` does not wait for
+    them."""
 
     def __init__(self, threads: int, timeout: float) -> None:
         self._at_once = threads
@@ -200,15 +201,15 @@ class SeparateResolver:
 
 
 def tls_context(ca_file: str = "") -> ssl.SSLContext:
-    """Trusts the system's authorities, and those of the PEM file `ca_file` if given. Raises OSError
-    if the file cannot be read."""
+    """A context for HTTP/1.1 that trusts the system's authorities, and those of the PEM file
+    `ca_file` if given. Raises OSError if the file cannot be read."""
     context = verifying_context(ca_file)
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 def verifying_context(ca_file: str = "") -> ssl.SSLContext:
-    """The same without ALPN, for protocols other than HTTP."""
+    """As `tls_context` without ALPN, for protocols other than HTTP."""
     context = ssl.create_default_context()
     if ca_file:
         context.load_verify_locations(cafile=ca_file)

@@ -1,8 +1,8 @@
 """Decides which web push endpoints are allowed, and which push service they belong to. Pure.
 
 The check runs when a browser subscribes and again before every send, because the operator's lists
-may have changed. It checks names only. `pushsvc.common.egress` checks the address that a name
-resolves to.
+may have changed. It checks names only; `pushsvc.common.egress` checks the address to which a name
+resolves.
 """
 
 import ipaddress
@@ -19,9 +19,9 @@ from pushsvc.common.platforms import Platform
 MAX_ENDPOINT_LENGTH: Final = 2_000
 OTHER: Final = "other"
 
-# The canonical hosts, by their whole names. Anyone can invent a name under the same domains that
-# does not resolve, and its failures say nothing about the service. For WNS, Microsoft documents
-# only `*.notify.windows.com`. These are the regions that Edge was seen to use.
+# The canonical hosts, by their whole names. Anyone can invent names under the same domains that do
+# not resolve, and their failures say nothing about the service. For WNS, Microsoft documents only
+# `*.notify.windows.com`. These are the regions that Edge was observed to use.
 _WNS_REGIONS: Final = (
     "am3p", "bl2p", "bn3p", "by3p", "ch1p", "db5p", "ln2p", "par02p", "pn1p", "sg2p",
 )  # fmt: skip
@@ -53,7 +53,7 @@ _FORBIDDEN_CHARACTERS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
 
 
 class EndpointNotAllowed(ValueError):
-    """`reason` is a sentence for the client. It repeats no part of the endpoint."""
+    """`reason`: a sentence for the client, without any part of the endpoint."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -62,7 +62,7 @@ class EndpointNotAllowed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`origin`: as RFC 6454 writes it (host in lower case, without the default port). `service`:
+    """`origin`: in the form of RFC 6454 (host in lower case, without the default port). `service`:
     one of a bounded set of names. `vendor`: `apple` or `wns` if the host follows their rules, else
     empty. `url`: the URL to call: the origin, then path and query as given. `is_trusted`: private
     addresses and http are allowed."""
@@ -95,11 +95,11 @@ def normalise_origin(text: str) -> str:
 def check_endpoint(
     url: str, *, trusted_origins: frozenset[str], allowed_hosts: tuple[str, ...]
 ) -> Endpoint:
-    """The endpoint. Raises EndpointNotAllowed.
+    """Checks the URL and returns its endpoint. Raises EndpointNotAllowed.
 
-    `trusted_origins` are exempt from the rules about scheme, port and host. Each is a push service
-    of its own, named `host:port`. `allowed_hosts` are host suffixes in lower case without a leading
-    dot. If it is empty, any public host is allowed.
+    `trusted_origins` are exempt from the rules about scheme, port and host. Each is a separate push
+    service, named `host:port`. `allowed_hosts`: host suffixes in lower case without a leading dot.
+    If it is empty, any public host is allowed.
     """
     _check_characters(url)
     found = _BEFORE_PATH.match(url)
@@ -144,7 +144,7 @@ def _vendor(host: str) -> str:
 
 
 def own_services(trusted_origins: frozenset[str]) -> frozenset[str]:
-    """The names of the operator's own push services."""
+    """The names of the push services at trusted origins."""
     parts = [_parse(origin) for origin in _normalised(trusted_origins)]
     return frozenset(
         f"{each.host}:{each.port}" for each in parts if push_service(each.host) == OTHER

@@ -1,7 +1,7 @@
-"""Typed reading of environment variables.
+"""Reads and parses environment variables.
 
-A bad value does not stop the import of the settings. The default is used, the fault is added to
-`faults`, and the system check of `channels_app.checks` reports it by name.
+A malformed value does not stop the import of the settings. The default is used, the fault is added
+to `faults`, and the system check in `channels_app.checks` reports it by name.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ class Env:
     faults: list[EnvFault] = field(default_factory=list)
 
     def text(self, name: str, default: str = "") -> str:
-        """The variable, or the content of the file that `NAME_FILE` names, stripped."""
+        """The stripped value of the variable, or of the file that `NAME_FILE` names."""
         if name in self.values:
             return self.values[name].strip()
         path = self.values.get(f"{name}_FILE", "")

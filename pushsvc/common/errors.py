@@ -20,7 +20,7 @@ MAX_UNKNOWN: Final = 10  # an object with more unknown names than this is a faul
 
 
 class PushsvcError(Exception):
-    """`detail` must contain no secret and nothing of another channel, because the client reads
+    """`detail` must contain no secret and nothing about another channel, because the client gets
     it."""
 
     status: ClassVar[int] = 500
@@ -148,7 +148,7 @@ class Conflict(PushsvcError):
 
 
 class Outdated(Conflict):
-    """What a page of the console shows in a form became another one meanwhile."""
+    """The object in a form of the console was changed meanwhile."""
 
     def __init__(self, how: str = "changed") -> None:
         super().__init__(
@@ -187,7 +187,7 @@ class TooManyRequests(PushsvcError):
 
 
 class Unavailable(PushsvcError):
-    """503: nothing was changed. The same request may succeed after `retry_after` seconds."""
+    """503: the request had no effect. It may succeed after `retry_after` seconds."""
 
     status = 503
     code = "unavailable"

@@ -1,8 +1,8 @@
-"""Requests over HTTP/1.1, on kept connections. It does only what calls to push services need, and
-the check of an image.
+"""Requests over HTTP/1.1 on kept connections, only with the features that calls to push services
+and the check of an image need.
 
-It follows no redirects, keeps no cookies, unpacks no bodies, and reads no proxies or passwords from
-the environment.
+It follows no redirects, stores no cookies, decompresses no bodies, and reads no proxies or
+passwords from the environment.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ class ClientClosedError(ConnectionError):
 
 
 class HttpClient:
-    """For one event loop.
+    """A client for one event loop.
 
-    `connections_per_origin`: how many requests to an origin may be in flight, each on a connection
-    of its own; others wait in line. `keepalive`: seconds for which an idle connection stays open.
-    `is_guarded`: anybody can name the hosts, so the client uses only https and only public
+    `connections_per_origin`: how many requests to an origin may be in flight, each on its own
+    connection; others wait in a queue. `keepalive`: seconds for which an idle connection stays
+    open. `is_guarded`: anyone can name the hosts, so the client uses only https and only public
     addresses.
     """
 
@@ -65,12 +65,12 @@ class HttpClient:
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: bytes, until: float
     ) -> Response:
-        """One request to exactly this `url`, which has no fragment. It is never sent twice. A
+        """Sends one request to exactly this `url`, which has no fragment. Never sends it twice. A
         redirect is an answer like any other.
 
-        `until`, on the loop's clock, ends everything, also the wait in line. Raises OSError or
-        TimeoutError if no status arrived, and ValueError if the request would be malformed. After
-        the status, the body is what arrived of it.
+        `until`, on the loop's clock, limits all waits, including the wait in the queue. Raises
+        OSError or TimeoutError if no status arrived, and ValueError if the request would be
+        malformed. If the status arrived, the body is the part that arrived.
         """
         length = {"Content-Length": str(len(body))}
         return await self._ask("POST", url, length | dict(headers), body, until)
@@ -90,7 +90,7 @@ class HttpClient:
         return await place.ask(request, until)
 
     async def close(self) -> None:
-        """Ends all connections, and the requests in flight with them."""
+        """Closes all connections, which ends the requests in flight."""
         self._is_closed = True
         if self._sweep:
             self._sweep.cancel()
@@ -114,7 +114,7 @@ class HttpClient:
         return place
 
     def _end_idle(self) -> None:
-        """Ends idle connections, and forgets origins without a connection or a request."""
+        """Closes idle connections, and removes origins without a connection or a request."""
         for text, origin in list(self._origins.items()):
             origin.end_idle()
             if origin.is_unused:
@@ -124,7 +124,7 @@ class HttpClient:
 
 
 class _Origin:
-    """The connections to one origin, and the requests in line for them."""
+    """The connections to one origin, and the requests that wait for them."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Origin:
         self._room = asyncio.Semaphore(room)
         self._requests = 0
         self._connections: set[Connection] = set()
-        # The one that was used last is used next, so that the others can end.
+        # The connection that was used last is used next, so that the others become idle.
         self._idle: list[Connection] = []
         self._looking_up: asyncio.Task[Sequence[AddrInfoType]] | None = None
         self._is_closed = False
@@ -182,8 +182,7 @@ class _Origin:
             await connection.ended.wait()
 
     def end_idle(self) -> None:
-        """Ends connections that have been idle for too long, and those that the server has
-        ended."""
+        """Closes connections that have been idle for too long, or that the server has closed."""
         for connection in self._idle:
             if not self._is_fresh(connection):
                 self._end(connection)
@@ -239,7 +238,7 @@ class _Origin:
         return connection
 
     async def _addresses(self) -> Sequence[AddrInfoType]:
-        """Simultaneous requests share a look-up."""
+        """The addresses of the host. Concurrent requests share a look-up."""
         if self._looking_up is None:
             self._looking_up = self._loop.create_task(self._look_up(self._host, self._port))
             self._looking_up.add_done_callback(self._looked_up)
@@ -248,14 +247,14 @@ class _Origin:
     def _looked_up(self, task: asyncio.Task[Sequence[AddrInfoType]]) -> None:
         self._looking_up = None
         if not task.cancelled():
-            task.exception()  # asyncio would log it if no request waited for it any more
+            task.exception()  # otherwise asyncio logs it if no request waits for it any more
 
 
 def few(addresses: Sequence[AddrInfoType]) -> Sequence[AddrInfoType]:
     """The first ADDRESSES_OF_A_FAMILY for IPv6, and as many for IPv4.
 
-    Each that does not answer holds an open file for as long as a connection may take, and the
-    owner of a host's name says how many it has.
+    Each address that does not answer occupies an open file for the whole timeout, and the owner of
+    the host's name decides how many addresses it has.
     """
     seen: Counter[int] = Counter()
     found = []
@@ -267,7 +266,7 @@ def few(addresses: Sequence[AddrInfoType]) -> Sequence[AddrInfoType]:
 
 
 def split(url: str) -> tuple[str, str]:
-    """The origin, and path with query."""
+    """Splits a URL into the origin, and path with query."""
     end = url.find("/", len("https://"))
     return (url, "/") if end < 0 else (url[:end], url[end:])
 

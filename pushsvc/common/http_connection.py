@@ -1,5 +1,5 @@
-"""One HTTP/1.1 connection (RFC 9112), on which requests follow one another. llhttp, the parser of
-Node.js, reads the answers."""
+"""One HTTP/1.1 connection (RFC 9112) with one request at a time. llhttp, the parser of Node.js,
+parses the answers."""
 
 import asyncio
 from typing import Final, cast
@@ -10,13 +10,13 @@ from typing_extensions import override
 
 from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
 
-MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, headers and framing included
+MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, including headers and framing
 
 _SWITCHING_PROTOCOLS: Final = 101
 
 
 class NoAnswerError(ConnectionError):
-    """The connection ended before an answer, or something else than an answer came."""
+    """The connection ended before an answer, or the data was not a valid answer."""
 
 
 class Connection(asyncio.Protocol):
@@ -25,7 +25,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
-        # Otherwise a line end without CR, or an odd header, would hide that a message was taken.
+        # Otherwise a line end without CR, or an unusual header, would hide an accepted message.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True
         )
@@ -46,10 +46,11 @@ class Connection(asyncio.Protocol):
         return self._is_whole and transport is not None and not transport.is_closing()
 
     async def ask(self, request: bytes, until: float) -> Response:
-        """The answer to a whole request, until a moment on the loop's clock. Needs `is_reusable`.
+        """Sends a whole request and returns the answer. `until` is on the loop's clock. Requires
+        `is_reusable`.
 
-        Raises OSError or TimeoutError if no status arrived. After the status, the body is what
-        arrived of it.
+        Raises OSError or TimeoutError if no status arrived. If the status arrived, the body is the
+        part that arrived.
         """
         self._status, self._body, self._left = 0, b"", MAX_ANSWER
         self._headers = []
@@ -57,7 +58,7 @@ class Connection(asyncio.Protocol):
         self._answer = self._loop.create_future()
         timer = self._loop.call_at(until, self._time_out)
         # Writing wakes the receiver, and the next message would be encrypted with cold caches. So
-        # what begins together is written together, when all of it is encrypted.
+        # requests that begin together are written together, when all are encrypted.
         self._loop.call_soon(self._write, request)
         try:
             return await self._answer
@@ -106,7 +107,7 @@ class Connection(asyncio.Protocol):
         self._end(TimeoutError())
 
     def _end(self, error: Exception) -> None:
-        """Waits for no more of an answer that is not whole. Its status counts, if it arrived."""
+        """Ends an incomplete answer. The answer counts if its status arrived."""
         self._is_whole = False
         if self._answer is None or self._answer.done():
             return

@@ -1,5 +1,4 @@
-"""Identifiers: UUIDs, whose new ones are of version 7 (RFC 9562 section 5.7) and whose input may
-have either case, numbers, and tags."""
+"""Identifiers: UUIDs, numbers and tags. New UUIDs have version 7 (RFC 9562 section 5.7)."""
 
 import os
 import re
@@ -26,19 +25,19 @@ def uuid7() -> UUID:
 
 
 def uuid7_at(moment: datetime) -> UUID:
-    """The smallest id that can be made at this moment or later."""
+    """The smallest id that can be generated at this moment or later."""
     return UUID(int=int(moment.timestamp() * 1000) << 80)
 
 
 def parse_uuid(text: str) -> UUID:
-    """The id in `text`, which must have hyphens. Raises ValueError."""
+    """Parses a UUID with hyphens, in either case. Raises ValueError."""
     if not _WHOLE.fullmatch(text):
         raise ValueError("not a hyphenated UUID")
     return UUID(text)
 
 
 def parse_number(text: str) -> int:
-    """The number in `text`, a key of a package's table. Raises ValueError."""
+    """Parses a numeric key of a package's table. Raises ValueError."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     return int(text)
@@ -49,7 +48,7 @@ def is_tag(text: str) -> bool:
 
 
 def is_tag_start(text: str) -> bool:
-    """Whether a tag can begin so; also of the empty text."""
+    """Whether a tag can begin with the text, which may be empty."""
     return _TAG_START.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Tags of languages (BCP 47), and the order in which RFC 4647 looks a language up."""
+"""Language tags (BCP 47), and their look-up (RFC 4647)."""
 
 import re
 from collections.abc import Iterator
@@ -20,12 +20,13 @@ _TAG: Final = re.compile(
 
 
 def is_language(text: str) -> bool:
-    """Whether it is a well-formed tag."""
+    """Whether the text is a well-formed tag."""
     return _TAG.fullmatch(text) is not None
 
 
 def usual_spelling(language: str) -> str:
-    """Of a well-formed tag (RFC 5646 section 2.1.1): "ZH-hant-tw" is "zh-Hant-TW"."""
+    """The usual form of a well-formed tag (RFC 5646 section 2.1.1): "ZH-hant-tw" is
+    "zh-Hant-TW"."""
     parts = language.lower().split("-")
     is_after_singleton = False
     for place, part in enumerate(parts[1:], start=1):

@@ -1,10 +1,10 @@
 """Formats of the log: one line for each event, with its fields.
 
 structlog passes our events to the standard library's logging, so they are filtered and written like
-those of other packages. Ids of the present context (trail.py) become fields of all lines.
+those of other packages. Ids of the current context (trail.py) become fields of all lines.
 
-URLs are not logged: a path may contain a token, and a query what people search for. The log names
-a request by its route.
+URLs are not logged, because a path may contain a token, and a query a search term. The log names a
+request by its route.
 """
 
 import json
@@ -23,7 +23,9 @@ from pushsvc.common.timestamps import format_timestamp
 _STANDARD: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "data"}
 _QUOTED_ROW: Final = re.compile(r"\n(DETAIL|CONTEXT): .*?(?=\n\n|\Z)", re.DOTALL)
 _QUOTED: Final = frozenset(" =\"'\\")
-_to_json: Final = json.JSONEncoder(default=str).encode  # made once: it costs as much as a line
+_to_json: Final = json.JSONEncoder(
+    default=str
+).encode  # created once: creating it takes as long as writing a line
 
 
 structlog.configure(
@@ -35,7 +37,7 @@ structlog.configure(
 
 
 def route_of(request: HttpRequest) -> str:
-    """The route, such as `c/<token>`. Empty if none matched."""
+    """The route of a request, such as `c/<token>`. Empty if none matched."""
     match = request.resolver_match
     return match.route if match else ""
 
@@ -43,7 +45,7 @@ def route_of(request: HttpRequest) -> str:
 class TextFormatter(logging.Formatter):
     """Time, level, logger and event, then `field=value`. A traceback follows in indented lines.
 
-    Values are quoted where needed, so that no value looks like a field or a line of its own.
+    Values are quoted if needed, so that no value looks like a field or a separate line.
     """
 
     def __init__(self) -> None:
@@ -83,8 +85,8 @@ class JsonFormatter(logging.Formatter):
 
 
 class NoAddresses(logging.Filter):
-    """Replaces the URL by the route in Django's messages about a request. Removes the traceback of
-    a request that was refused, because no code has to be changed for it."""
+    """Replaces the URL with the route in Django's messages about a request. Removes the traceback
+    of a refused request, because it is not a bug."""
 
     @override
     def filter(self, record: logging.LogRecord) -> bool:
@@ -98,7 +100,7 @@ class NoAddresses(logging.Filter):
 
 
 class WithContext(logging.Filter):
-    """Adds the fields of the present context. What the event itself says holds."""
+    """Adds the fields of the current context. The event's own fields take precedence."""
 
     @override
     def filter(self, record: logging.LogRecord) -> bool:
@@ -115,17 +117,17 @@ def _without_path(part: object, request: HttpRequest) -> object:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What the line says beside the event."""
+    """The fields of a line, without the event."""
     return {name: value for name, value in sorted(vars(record).items()) if name not in _STANDARD}
 
 
 def _without_rows(traceback: str) -> str:
-    """Without those lines of a database's message that quote a row."""
+    """The traceback without lines of the database's message that quote a row."""
     return _QUOTED_ROW.sub("", traceback)
 
 
 def _event(message: str) -> str:
-    """Other packages log sentences. They stay readable, unless they could be read as fields."""
+    """The event of a line. Sentences of other packages are quoted only if they look like fields."""
     return message if message.isprintable() and "=" not in message else json.dumps(message)
 
 

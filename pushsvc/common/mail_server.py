@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class Security(StrEnum):
-    """How the connection is protected. A server that lacks STARTTLS where it is named gets no
-    mail."""
+    """How the connection is protected. With STARTTLS, a server without it gets no mail."""
 
     STARTTLS = "starttls"
     TLS = "tls"
@@ -32,8 +31,8 @@ class MailServer:
 
     @classmethod
     def parse(cls, url: str) -> "MailServer":
-        """`smtp://` upgrades the connection by STARTTLS, `smtps://` begins with TLS, and
-        `smtp://…?tls=off` uses none, and then no password. Raises ValueError."""
+        """Parses EMAIL_URL. `smtp://` upgrades the connection with STARTTLS, `smtps://` begins with
+        TLS, and `smtp://…?tls=off` uses no TLS and allows no password. Raises ValueError."""
         parts = urlsplit(url)
         security = _security(parts.scheme, parts.query)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")

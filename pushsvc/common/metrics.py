@@ -1,8 +1,8 @@
-"""What processes count for /metrics, and under which names.
+"""The metrics for /metrics: their names, and their values in this process.
 
 Counting adds to numbers in this process's memory, which `store.metric_reports` reports. So it never
-waits for anything, and does not fail. The values of labels come from closed sets: the code
-that counts replaces what a client can choose, such as a host or a path, by a known name or OTHER.
+waits and never fails. The values of labels come from closed sets: the counting code replaces values
+that a client can choose, such as a host or a path, with a known name or OTHER.
 """
 
 import os
@@ -22,14 +22,14 @@ SEPARATOR: Final = "\t"
 
 
 class Buffer:
-    """What was counted and not yet taken, by field. Threads may share it."""
+    """Amounts that were counted and not yet taken, by field. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._amounts: dict[str, int] = {}
 
     def add(self, begin: str, amounts: Mapping[str, int]) -> None:
-        """`begin`: what the names of the fields begin with."""
+        """Adds amounts. `begin`: the common beginning of the names of the fields."""
         with self._lock:
             own = self._amounts
             for end, amount in amounts.items():
@@ -46,13 +46,13 @@ _buffer = Buffer()
 
 
 def take() -> Mapping[str, int]:
-    """What this process counted since the last call, by field: a metric's name, the values of its
-    labels, and a histogram's bucket or SUM."""
+    """Returns what this process counted since the last call, by field: a metric's name, the values
+    of its labels, and a histogram's bucket or SUM."""
     return _buffer.take()
 
 
 def _begin_anew() -> None:
-    """In a forked process: what its parent counted, the parent reports."""
+    """Empties the buffer in a forked process, because the parent reports its own counts."""
     global _buffer
     _buffer = Buffer()
 
@@ -62,7 +62,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 @dataclass(frozen=True)
 class Count:
-    """A number that only grows. Prometheus knows it as `name` with `_total` behind it."""
+    """A number that only grows. In Prometheus it is `name` with `_total` appended."""
 
     name: str
     meaning: str
@@ -70,7 +70,7 @@ class Count:
 
     @cached_property
     def scale(self) -> int:
-        """What the stored number is to be divided by."""
+        """The divisor of the stored number."""
         return MILLIONTHS if self.name.endswith("_seconds") else 1
 
     def add(self, amount: float, *values: str) -> None:
@@ -91,7 +91,7 @@ class Histogram:
         self.observe_all((number,), *values)
 
     def observe_all(self, numbers: Sequence[float], *values: str) -> None:
-        """A negative number counts as 0: clocks of two machines differ."""
+        """Adds numbers. A negative number counts as 0, because clocks of machines may differ."""
         amounts: dict[str, int] = {}
         for number in numbers:
             part = self.parts[bisect_left(self.bounds, number)]

@@ -1,7 +1,7 @@
 """Limits how many passwords a process hashes at once, so that many sign-ins occupy few threads.
 
-The hasher is the only one of PASSWORD_HASHERS. So the limit holds for every sign-in (unknown names
-included), every new password, and every link to set one.
+The hasher is the only one in PASSWORD_HASHERS. So the limit applies to every sign-in (including
+unknown names), every new password, and every link to set one.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ _asking: ContextVar[str] = ContextVar("hashing_for", default="")
 
 
 class Places:
-    """HASHES_AT_ONCE places for hashing, at most one for each `who`, so that one address leaves a
-    place for the others. WAITING_AT_ONCE callers wait `wait_seconds` for a place."""
+    """HASHES_AT_ONCE places for hashing, at most one for each `who`, so that one address cannot
+    take all places. At most WAITING_AT_ONCE callers wait up to `wait_seconds` for a place."""
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
@@ -66,7 +66,7 @@ _places = Places()
 
 @contextmanager
 def hashing_for(who: str) -> Iterator[None]:
-    """Passwords hashed in this context count for `who`. Without it, all count as one."""
+    """A context in which hashed passwords count for `who`. Outside of it, all count as one."""
     token = _asking.set(who)
     try:
         yield
@@ -79,6 +79,6 @@ class BoundedHasher(PBKDF2PasswordHasher):
 
     @override
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        """Called by `verify` and `harden_runtime` too."""
+        """Hashes in one of the places. `verify` and `harden_runtime` also call this."""
         with _places.one_for(_asking.get()):
             return super().encode(password, salt, iterations)

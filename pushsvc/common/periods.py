@@ -19,8 +19,8 @@ _MOST_COMPARED: Final = 30  # hours or days; comparing longer periods would read
 
 @dataclass(frozen=True)
 class Period:
-    """`starts`: the starts of its hours or days, oldest first. `is_compared`: with the same time
-    before."""
+    """`starts`: the starts of its hours or days, oldest first. `is_compared`: whether figures are
+    compared with the previous period."""
 
     unit: Literal["hour", "day"]
     step: timedelta

@@ -11,9 +11,9 @@ class Platform(StrEnum):
     IOS = "ios"
 
 
-# The texts alone, for models, serializers and SQL.
+# Plain texts, for models, serializers and SQL.
 PLATFORM_VALUES: Final = [platform.value for platform in Platform]
-# With the labels that the migrations have.
+# With the labels in the migrations.
 PLATFORM_CHOICES: Final = [(platform.value, platform.value.capitalize()) for platform in Platform]
 # For people. By text, because templates and rows have the text.
 PLATFORM_NAMES: Final[Mapping[str, str]] = {

@@ -1,17 +1,17 @@
-"""What kind of process this is. Settings decide by it what the process loads."""
+"""The kind of this process. The settings use it to decide what the process loads."""
 
 import sys
 from pathlib import PurePath
 
 
 def is_worker() -> bool:
-    """Whether this process was started as `python -m pushsvc.worker …`, or as a worker by Celery's
-    own command."""
+    """Whether this process was started as `python -m pushsvc.worker …`, or as a worker with
+    Celery's own command."""
     return PurePath(sys.argv[0]).parts[-2:] == ("pushsvc", "worker.py") or _is_celery("worker")
 
 
 def is_beat() -> bool:
-    """Whether this process was started as beat, by Celery's own command."""
+    """Whether this process was started as beat with Celery's own command."""
     return _is_celery("beat")
 
 

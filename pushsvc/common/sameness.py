@@ -1,6 +1,6 @@
-"""What must be the same in all processes of an installation, as short texts that others may read.
+"""What must be the same in all processes of an installation, as short texts without secrets.
 
-A process tells them in its reports to Redis, and the doctor compares them with its own.
+A process sends them in its reports to Redis, and the doctor compares them with its own.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ _LENGTH: Final = 12
 
 
 class Sameness(NamedTuple):
-    """`secret_keys` and `credential_keys` are alike in processes that accept what the others sign
-    and encrypt, so they do not change while a key is replaced as docs/operations.md says."""
+    """`secret_keys` and `credential_keys` are equal in processes that accept each other's
+    signatures and secrets. They stay equal while a key is replaced as docs/operations.md says."""
 
     code: str
     secret_keys: str
@@ -31,7 +31,7 @@ def own() -> Sameness:
 
 @cache
 def code() -> str:
-    """Of the files as they are at the first call. So a parent calls it before it forks."""
+    """A hash of the code's files at the first call. A parent must call it before it forks."""
     found = hashlib.sha256()
     for package in _PACKAGES:
         folder = settings.BASE_DIR / package
@@ -41,6 +41,6 @@ def code() -> str:
 
 
 def _hash(keys: Iterable[str]) -> str:
-    """Without their order. Nobody finds keys of fifty random characters by it."""
+    """A hash of the keys in any order. Keys of fifty random characters cannot be found from it."""
     joined = ",".join(sorted(set(keys)))
     return hmac.new(joined.encode(), b"pushsvc", hashlib.sha256).hexdigest()[:_LENGTH]

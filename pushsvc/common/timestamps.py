@@ -1,4 +1,4 @@
-"""Reads any ISO 8601 date and time. Writes UTC with milliseconds."""
+"""Parses ISO 8601 dates and times. Formats them as UTC with milliseconds."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -8,15 +8,15 @@ _END_OF_DAY = re.compile(r"T24(?=:?00(?::?00(?:[.,]0+)?)?(?:Z|[+-]|$)|(?:Z|[+-]|
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Such as `2026-11-20T15:11:00.123Z`. The moment must have a time zone."""
+    """Formats a time, such as `2026-11-20T15:11:00.123Z`. It must have a time zone."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_timestamp(text: str) -> datetime:
-    """The moment in UTC. A text without an offset is read as UTC.
+    """Parses a date and time; returns it in UTC. A text without an offset counts as UTC.
 
     Accepts calendar, week and ordinal dates, basic and extended, and `24:00` as the end of a day.
-    Raises ValueError for a date alone, a leap second, or a moment outside the years 1 to 9999.
+    Raises ValueError for a date alone, a leap second, or a time outside the years 1 to 9999.
     """
     spelled = text.upper().replace(" ", "T", 1)
     if not spelled.isascii() or "T" not in spelled:

@@ -1,7 +1,7 @@
-"""The trail of a request: the ids by which log lines and spans of all processes are found.
+"""The trail of a request: the ids that find its log lines and spans in all processes.
 
-A notification's row keeps the trail of the request that made it, because messages of the broker may
-be lost. A wakeup carries a trail too: it says which request a worker's turn began for.
+A notification's row stores the trail of the request that created it, because messages of the broker
+may be lost. A wakeup contains a trail too, of the request for which a worker's turn began.
 """
 
 import re
@@ -22,21 +22,21 @@ _TRACEPARENT = re.compile(
 
 
 class Trail(NamedTuple):
-    """`traceparent`: the trace and the span that caused the present work, in the W3C's form."""
+    """`traceparent`: the trace and the span that caused the current work, in the W3C's format."""
 
     request_id: str | None = None
     traceparent: str | None = None
 
     @property
     def fields(self) -> dict[str, str]:
-        """What log lines have of it."""
+        """The fields of log lines."""
         trace_id = self.traceparent and self.traceparent[3:35]
         found = {"request_id": self.request_id, "trace_id": trace_id}
         return {name: value for name, value in found.items() if value}
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a wakeup has of it."""
+        """The headers of a wakeup."""
         return {name: value for name, value in self._asdict().items() if value}
 
 
@@ -50,13 +50,13 @@ def current() -> Trail:
 
 
 def woken_by() -> Trail:
-    """The trail of the wakeup that this worker's turn began with."""
+    """The trail of the wakeup that started this worker's turn."""
     return _woken_by.get()
 
 
 @contextmanager
 def following(trail: Trail, **fields: Any) -> Iterator[None]:
-    """Until its end, the log lines of this context have the trail's fields and these."""
+    """A context in which log lines have the trail's fields and these."""
     token = _current.set(trail)
     # A third of the cost of structlog's bound_contextvars, because every request does it.
     bound = bind_contextvars(**trail.fields, **fields)
@@ -68,7 +68,7 @@ def following(trail: Trail, **fields: Any) -> Iterator[None]:
 
 
 def begin_turn(headers: Mapping[str, Any]) -> None:
-    """A worker got a wakeup with these headers. Forgets what the last turn of this process left."""
+    """Begins a turn for a wakeup with these headers. Clears the context of the last turn."""
     clear_contextvars()
     _current.set(_NONE)
     wakeup = Trail(headers.get("request_id"), headers.get("traceparent"))
@@ -80,18 +80,18 @@ def begin_turn(headers: Mapping[str, Any]) -> None:
 def trail_of(
     notification_id: UUID, request_id: str | None = None, traceparent: str | None = None
 ) -> Trail:
-    """A notification's, as its row has it. Without a trace of its own, its id is the trace's."""
+    """The trail of a notification, from its row. Without a trace, its id becomes the trace's id."""
     own = notification_id.hex
     return Trail(request_id, traceparent or f"00-{own}-{own[16:]}-00")
 
 
 def parse_request_id(text: str) -> str | None:
-    """None if it is not well-formed."""
+    """Returns the id, or None if it is malformed."""
     return text if _REQUEST_ID.fullmatch(text) else None
 
 
 def parse_traceparent(text: str) -> str | None:
-    """As version 00; None if it is not well-formed. Later versions may have more at the end."""
+    """Returns the value as version 00, or None if it is malformed. Later versions may be longer."""
     found = _TRACEPARENT.fullmatch(text)
     if found is None or (found[1] == "00" and found[3]):
         return None
@@ -99,6 +99,6 @@ def parse_traceparent(text: str) -> str | None:
 
 
 def named(one: str, several: str, ids: Collection[int | UUID]) -> dict[str, object]:
-    """Fields of a log line about these: `{one: id}`, or `{several: ids}` if there are several."""
+    """Fields of a log line: `{one: id}`, or `{several: ids}` if there are several ids."""
     shown = [str(each) if isinstance(each, UUID) else each for each in ids]
     return {one: shown[0]} if len(shown) == 1 else {several: shown}

@@ -1,7 +1,7 @@
-"""What worker processes know of one another: whether they are to stop, and how many there are.
+"""What worker processes have in common: whether to stop, and how many are alive.
 
-The parent of a prefork worker gets SIGTERM; its children, which do the work, do not learn of it. So
-the flag is a byte of shared memory that is made before the fork.
+The parent of a prefork worker gets SIGTERM, but its children, which do the work, do not. So the
+flag is a byte of shared memory that is allocated before the fork.
 """
 
 import gc
@@ -40,21 +40,21 @@ _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
 _TICKED = "pushsvc:ticked"
-# By Redis's clock, because those of hosts may differ.
+# By Redis's clock, because clocks of hosts may differ.
 _ANNOUNCE = "redis.call('HSET', KEYS[1], ARGV[1], redis.call('TIME')[1] .. ':' .. ARGV[2])"
 _READ_NODES = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
 
 
 class Liveness(NamedTuple):
     """`processes`: how many served each queue in the last 15 s. `has_ticked`: whether a tick ran in
-    that time."""
+    the last 15 s."""
 
     processes: dict[str, int]
     has_ticked: bool
 
 
 def is_stopping() -> bool:
-    """True once this worker was told to stop. Then it must begin nothing new."""
+    """Whether this worker was told to stop. If so, it must begin no further work."""
     return _STOPPING[0] != 0
 
 
@@ -65,8 +65,8 @@ def _remember_stopping(**_: Any) -> None:
 
 @worker_before_create_process.connect(weak=False)
 def _share_memory(**_: Any) -> None:
-    """What was loaded before the fork is shared by all processes until somebody writes into it. The
-    garbage collector would, in every object that it visits."""
+    """Freezes loaded objects. Processes share memory from before the fork until one writes to it,
+    and the garbage collector would write to every object that it visits."""
     sameness.code()
     gc.collect()
     gc.freeze()
@@ -74,16 +74,16 @@ def _share_memory(**_: Any) -> None:
 
 @worker_process_init.connect(weak=False)
 def _collect_less_often(**_: Any) -> None:
-    """Messages leave few cycles. Looking for them after each 700 new objects, as Python does, took
-    2 % of a worker's time."""
+    """Runs the garbage collector less often. Messages leave few cycles, and a run after each 700
+    new objects, as in Python, took 2 % of a worker's time."""
     gc.set_threshold(10_000)
 
 
 @worker_process_init.connect(weak=False)
 def _outlive_signals_to_the_group(**_: Any) -> None:
-    """Service managers and terminals send signals to every process of a group. A child that died of
-    one would lose its calls in flight. The parent got the signal, too, and ends the child when its
-    task is over."""
+    """Ignores SIGTERM in children. Service managers and terminals send signals to every process of
+    a group, and a killed child would lose its calls in flight. The parent also gets the signal, and
+    ends the child after its task."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # billiard replaces any other handler
 
 
@@ -94,7 +94,7 @@ def _report_metrics(**_: Any) -> None:
 
 
 class _Busy:
-    """Counts how long a process spends on tasks, which follow one another."""
+    """Counts how long a process spends on tasks, which run one after the other."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -116,8 +116,8 @@ task_postrun.connect(_busy.end, weak=False)
 class Announce(bootsteps.StartStopStep):
     """Writes to Redis every five seconds which queues this node serves, with how many processes.
 
-    Refuses threads in their place, before the worker connects to anything: each process has one
-    event loop and one client for each platform, which its tasks use one after another.
+    Refuses threads instead of processes, before the worker connects to anything: a process has one
+    event loop and one client for each platform, which its tasks use one after the other.
     """
 
     requires = ("celery.worker.components:Timer",)
@@ -146,7 +146,8 @@ class Announce(bootsteps.StartStopStep):
 
 
 def _forget_dead(queue: str) -> None:
-    """Nodes have the names of hosts, and every deployment may bring new hosts."""
+    """Deletes nodes that no longer report. Nodes have names of hosts, and each deployment may bring
+    new hosts."""
     dead = [node for node, age, _ in _nodes(queue) if age > _FORGOTTEN_SECONDS]
     if dead:
         redis_client().hdel(_key(queue), *dead)
@@ -169,7 +170,7 @@ def note_tick() -> None:
 
 
 def liveness(queues: Sequence[str]) -> Liveness | None:
-    """Which workers, and whether beat, gave a sign of life lately; None while Redis is away."""
+    """Which workers reported, and whether beat ran, in the last 15 s. None while Redis is away."""
     try:
         has_ticked = bool(redis_client().exists(_TICKED))
         return Liveness({queue: _live(_nodes(queue)) for queue in queues}, has_ticked)

@@ -1,4 +1,4 @@
-"""Examines an installation: what is wrong, and what to do about it."""
+"""Examines an installation: what is wrong, and how to correct it."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,11 +20,11 @@ __all__ = ["Finding", "Tone", "examine", "is_healthy"]
 
 
 def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]:
-    """Everything that can be seen from this machine, in the order of what depends on what.
+    """Yields all findings that can be seen from this machine, in the order of dependencies.
 
-    Without `call_providers` it only reads, and takes about ten seconds at the most. With it,
-    each stored credential is tried with a message that reaches nobody, and the answer is kept.
-    `url` is the installation's public address, to be called from here.
+    Without `call_providers` it only reads, and takes about ten seconds at most. With it, all stored
+    credentials are checked with a message to a device that does not exist, and the results are
+    stored. `url`: the installation's public address, which is called from here.
     """
     yield from deployment.examine()
     is_reachable = True
@@ -49,7 +49,7 @@ def _with_database(is_reachable: bool, call_providers: bool) -> Iterator[Finding
 
 
 def _guarded(part: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """A schema that is not migrated, for example, must not end the report."""
+    """Continues the report after errors of the database, such as a schema that is not migrated."""
     try:
         yield from part()
     except django.db.Error as error:

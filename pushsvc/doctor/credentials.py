@@ -1,6 +1,5 @@
-"""Stored secrets: whether they can be decrypted, and whether each provider credential is accepted.
-
-A credential is tried at its provider with a message that reaches nobody."""
+"""Stored secrets: whether they can be decrypted, and whether providers accept the credentials.
+Credentials are checked with a message to a device that does not exist."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +21,7 @@ _MISSING: Final = "A key is missing from CREDENTIAL_KEYS. Put it back, or store 
 
 
 def secrets() -> Iterator[Finding]:
-    """Reads the database alone. A VAPID key or an identity key has no provider to ask."""
+    """Decrypts the stored secrets. VAPID keys and identity keys have no provider to ask."""
     with transaction.atomic():
         limit_statements()
         unreadable = secrets_unreadable()

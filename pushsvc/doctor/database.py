@@ -1,4 +1,4 @@
-"""PostgreSQL: version, settings, schema, clock, and what holds statements up or fills the disk."""
+"""PostgreSQL: version, settings, schema, clock, and what delays statements or fills the disk."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,16 +15,16 @@ from pushsvc.doctor.finding import Finding, Tone
 
 UNREACHABLE: Final = "PostgreSQL cannot be reached"
 OLD_TRANSACTION: Final = timedelta(minutes=5)
-LONG_WAIT: Final = timedelta(seconds=5)  # for a lock or a standby; usually it is milliseconds
+LONG_WAIT: Final = timedelta(seconds=5)  # for a lock or a standby; usually milliseconds
 MUCH_WAL: Final = 10 * 1024**3  # bytes that a replication slot keeps
 OLD_ROWS: Final = 1_000_000_000  # transactions; PostgreSQL refuses writes at about two billion
-FEW_CONNECTIONS: Final = 0.1  # of all
+FEW_CONNECTIONS: Final = 0.1  # share of all
 SLOW_CLOCK_SECONDS: Final = 2.0
-WRONG_CLOCK_SECONDS: Final = 60.0  # Google and Apple refuse tokens of such a clock
+WRONG_CLOCK_SECONDS: Final = 60.0  # beyond this, Google and Apple refuse tokens
 _SUBJECT: Final = "database"
 _VERSIONS: Final = range(15, 19)
 _STATEMENT_SECONDS: Final = 3
-_SHORTEST_SECONDS: Final = 5  # of a limit that the role or the server sets to our statements
+_SHORTEST_SECONDS: Final = 5  # for limits of statements that the role or the server sets
 _LIMITS: Final = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
 _THREADS: Final = 18  # of a web process; each may hold a connection
 _MANY_DEAD: Final = 100_000
@@ -39,7 +39,7 @@ _HARMFUL: Final = {
 
 
 def examine() -> Iterator[Finding]:
-    """A single finding, UNREACHABLE, if there is no database."""
+    """Yields only the finding UNREACHABLE if there is no database."""
     try:
         connection.ensure_connection()
     except Error as error:
@@ -64,12 +64,12 @@ def _way_to_connect(said: str) -> str:
 
 
 def _examined(part: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """In a transaction of its own, so that a statement that fails ends only its own part."""
+    """Runs a part in its own transaction, so that a failed statement ends only this part."""
     try:
         with transaction.atomic():
             limit_statements()
             found = list(part())
-            transaction.set_rollback(True)  # a commit of what was tried could wait for a standby
+            transaction.set_rollback(True)  # because a commit could wait for a standby
             return found
     except Error as error:
         title = f"{part.__name__.strip('_').replace('_', ' ').capitalize()} could not be read"
@@ -77,7 +77,8 @@ def _examined(part: Callable[[], Iterator[Finding]]) -> list[Finding]:
 
 
 def limit_statements() -> None:
-    """In this transaction, so that one that waits for a lock does not hold up the report."""
+    """Limits the statements of this transaction, so that a wait for a lock does not delay the
+    report."""
     _query(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
 
 
@@ -123,8 +124,8 @@ def _read_only() -> Iterator[Finding]:
 
 
 def _disk() -> Iterator[Finding]:
-    """Writes a megabyte to a table that is gone with its transaction. Reading would not show it,
-    and small writes find room in pages that are there."""
+    """Finds out whether the disk is full: writes a megabyte to a temporary table. Reads do not show
+    this, and small writes fit into existing pages."""
     try:
         with transaction.atomic():
             _query("CREATE TEMPORARY TABLE doctor_room AS SELECT generate_series(1, 30000)")
@@ -136,7 +137,7 @@ def _disk() -> Iterator[Finding]:
                 "room on PostgreSQL's disk; nothing else is needed."
             )
             yield Finding(_SUBJECT, Tone.BAD, "PostgreSQL's disk is full", remedy)
-        elif not isinstance(error.__cause__, ReadOnlySqlTransaction):  # which was named already
+        elif not isinstance(error.__cause__, ReadOnlySqlTransaction):  # already reported
             raise
 
 
@@ -151,7 +152,7 @@ def _encoding() -> Iterator[Finding]:
 
 
 def _limits() -> Iterator[Finding]:
-    """As a new session has them: our own SET LOCAL does not show in `reset_val`."""
+    """The limits of a new session; `reset_val` does not show our own SET LOCAL."""
     short = _query(
         "SELECT name, reset_val || unit FROM pg_settings WHERE name = ANY(%s)"
         " AND reset_val::bigint BETWEEN 1 AND %s ORDER BY name",
@@ -188,7 +189,8 @@ def _indexes() -> Iterator[Finding]:
 
 
 def _clock() -> Iterator[Finding]:
-    """The database's clock decides when notifications start; this machine's is in tokens."""
+    """Compares the database's clock, which decides when notifications start, with this machine's,
+    which is in tokens."""
     before = time.time()
     ((theirs,),) = _query("SELECT extract(epoch FROM clock_timestamp())::float8")
     difference = float(theirs) - (before + time.time()) / 2
@@ -199,8 +201,8 @@ def _clock() -> Iterator[Finding]:
 
 
 def _connections() -> Iterator[Finding]:
-    """Those in use, and those that this process's settings ask for; other machines come on top. A
-    pooler opens fewer to PostgreSQL than are opened to it."""
+    """Counts used connections, and those that this process's settings allow; other machines need
+    more. A pooler opens fewer connections to PostgreSQL than its clients open."""
     ((most, used),) = _query(
         "SELECT current_setting('max_connections')::int, (SELECT count(*) FROM pg_stat_activity"
         " WHERE backend_type = 'client backend')"
@@ -221,14 +223,15 @@ def _connections() -> Iterator[Finding]:
 
 
 def _is_pooled() -> bool:
-    """PgBouncer gives its client another number than that of PostgreSQL's process."""
+    """Whether PgBouncer is used. It gives its client another number than PostgreSQL's process
+    id."""
     ((pid,),) = _query("SELECT pg_backend_pid()")
     return bool(pid != connection.connection.info.backend_pid)
 
 
 def _blocked() -> Iterator[Finding]:
-    """Who holds a lock that others wait for, and waits for none itself. A prepared transaction has
-    no process, and counts as pid 0."""
+    """Finds processes that hold a lock for which others wait, and that wait for none themselves. A
+    prepared transaction has no process, and counts as pid 0."""
     found = _query(
         "SELECT blocker.pid, coalesce(nullif(holder.application_name, ''), holder.usename, ''),"
         " count(*), max(extract(epoch FROM clock_timestamp() - waiting.query_start))::float8"
@@ -274,7 +277,8 @@ def _standby_missing() -> Iterator[Finding]:
 
 
 def _replication_slots() -> Iterator[Finding]:
-    """One that nobody reads keeps WAL until the disk is full, or up to max_slot_wal_keep_size."""
+    """Finds unused replication slots. They keep WAL until the disk is full, or up to
+    max_slot_wal_keep_size."""
     idle = _query(
         "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint AS kept"
         " FROM pg_replication_slots WHERE NOT active AND NOT pg_is_in_recovery()"
@@ -308,7 +312,7 @@ def _old_transactions() -> Iterator[Finding]:
         "SELECT pid, coalesce(nullif(application_name, ''), usename, ''),"
         " extract(epoch FROM clock_timestamp() - xact_start)::float8 FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        " AND backend_type = 'client backend'"  # autovacuum holds nothing back
+        " AND backend_type = 'client backend'"  # autovacuum does not count
         " AND xact_start < clock_timestamp() - %s ORDER BY xact_start LIMIT 1",
         [OLD_TRANSACTION],
     )

@@ -1,4 +1,4 @@
-"""This process's settings: those that cannot work, and those that contradict one another."""
+"""This process's settings: settings that cannot work, and settings that contradict each other."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +15,7 @@ _GOOGLE: Final = "https://fcm.googleapis.com"
 
 
 def examine() -> Iterator[Finding]:
-    """As `manage.py check --deploy` says it, and what only shows between two settings."""
+    """The findings of `manage.py check --deploy`, and contradictions between settings."""
     found = [*_checked(), *_contradictions()]
     yield from found or [Finding(_SUBJECT, Tone.OK, "The settings are accepted")]
 

@@ -1,4 +1,4 @@
-"""The mail server, if EMAIL_URL names one: whether it takes this installation's mails."""
+"""The mail server, if EMAIL_URL names one: whether it accepts this installation's mails."""
 
 from collections.abc import Iterator
 from smtplib import SMTPAuthenticationError, SMTPException

@@ -10,7 +10,7 @@ from pushsvc.doctor import examine
 
 
 def doctor_page(request: HttpRequest) -> TemplateResponse:
-    """Examines this installation as this web process sees it; calls no provider."""
+    """Examines the installation from this web process. Calls no provider."""
     if not is_superuser(request.user):
         raise PermissionDenied
     context = {**site.each_context(request), "title": "Doctor", "findings": list(examine())}

@@ -1,5 +1,5 @@
-"""Web and worker processes, which report themselves to Redis: whether they have this one's keys and
-run this one's code."""
+"""Web and worker processes, which report to Redis: whether they have the keys and the code of this
+process."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _DIFFERENCES: Final = {
 
 
 def examine() -> Iterator[Finding]:
-    """Nothing while Redis is away."""
+    """Yields findings about other processes; none while Redis is away."""
     own = sameness.own()._asdict()
     others = Counter(metric_reports.reporting())
     for name, (tone, what, remedy) in _DIFFERENCES.items():

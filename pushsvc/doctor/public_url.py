@@ -16,7 +16,7 @@ _ENDS_SOON_DAYS: Final = 14
 
 
 def examine(url: str) -> Iterator[Finding]:
-    """Calls `GET /healthz` there, with the certificates that this machine trusts."""
+    """Calls `GET /healthz` at the URL, with the certificates that this machine trusts."""
     host, port = _https_host(url)
     if not host:
         remedy = (
@@ -35,7 +35,7 @@ def examine(url: str) -> Iterator[Finding]:
 
 
 def _https_host(url: str) -> tuple[str, int]:
-    """An empty name if it is no https address."""
+    """Host and port of the URL; the host is empty if it is not an https URL."""
     try:
         parts = urlsplit(url)
         return (parts.hostname or "", parts.port or 443) if parts.scheme == "https" else ("", 0)

@@ -50,8 +50,8 @@ def _redis() -> Iterator[Finding]:
 
 
 def _refusal(subject: str, client: redis.Redis) -> Iterator[Finding]:
-    """Whether it takes writes. It refuses this one for the same reasons as any other. If it takes
-    it, nothing changes, because there is no such key."""
+    """Whether Redis accepts writes, tried with a write that changes nothing, because there is no
+    such key. Redis refuses it for the same reasons as any other write."""
     try:
         client.set("pushsvc:doctor", "", xx=True)
     except redis.RedisError as error:
@@ -96,7 +96,9 @@ def _broker() -> Iterator[Finding]:
             yield Finding("broker", Tone.BAD, f"The broker {name} cannot be reached", remedy)
         else:
             yield Finding("broker", Tone.OK, f"The broker {name} answers")
-            with suppress(OperationalError, *_connection_errors(broker)):  # gone since it answered
+            with suppress(
+                OperationalError, *_connection_errors(broker)
+            ):  # it may have gone away since
                 yield from _of_broker(broker)
 
 
@@ -123,7 +125,7 @@ def _of_broker(broker: Connection) -> Iterator[Finding]:
 
 
 def _length(broker: Connection, queue: str) -> int:
-    channel: Any = broker.channel()  # RabbitMQ closes a channel that asks for what is not there
+    channel: Any = broker.channel()  # RabbitMQ closes a channel that names a missing queue
     missing: tuple[type[BaseException], ...] = broker.channel_errors
     try:
         return int(channel.queue_declare(queue=queue, passive=True).message_count)

@@ -1,6 +1,6 @@
-"""What the installation is doing: workers, beat, queues, breakers, credentials, bounces.
+"""The state of the work: workers, beat, queues, breakers, credentials, bounces.
 
-For all channels, as the console's dashboard says it."""
+For all channels, with the texts of the console's dashboard."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ _SUBJECT: Final = "work"
 
 def examine() -> Iterator[Finding]:
     channels = Channel.objects.all()
-    with transaction.atomic():  # of its own, so that a statement that fails ends nothing else
+    with transaction.atomic():  # its own, so that a failed statement ends nothing else
         limit_statements()
         found = concerns(channels, now=sql.now())
     for concern in found:

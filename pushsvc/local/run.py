@@ -33,7 +33,7 @@ from pushsvc.local.supervisor.screen import say
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 45.0
 DEMO_SECONDS = 30.0
-# Together less than the 10 seconds that stopping may take.
+# Their sum is less than the 10 seconds that stopping may take.
 DRAIN_SECONDS = 6.0
 SANDBOX_STOP_SECONDS = 0.5
 SERVER_STOP_SECONDS = 1.0
@@ -92,7 +92,7 @@ class Supervisor:
         say(screen.banner(demo, password, self.sandbox, result))
 
     def stay(self) -> NoReturn:
-        """Restarts what ends, until there is a signal. Raises what `start` raises."""
+        """Restarts processes that end, until there is a signal. Raises what `start` raises."""
         while True:
             for line in self._children.revive():
                 say(line)
@@ -102,7 +102,7 @@ class Supervisor:
             self._stop_request.wait(0.5)
 
     def stop(self) -> None:
-        """Ends all processes, in an order in which each can finish its work."""
+        """Ends all processes in an order that allows each to finish its work."""
         names = [name for name in self._children.names() if name != _SANDBOX]
         self._children.stop(names, seconds=DRAIN_SECONDS)
         self._children.stop([_SANDBOX], seconds=SANDBOX_STOP_SECONDS)
@@ -119,8 +119,7 @@ class Supervisor:
             self._servers.put_into_environment()
 
     def _choose_settings(self) -> None:
-        """Chooses settings that the environment does not give, for our processes and later
-        commands."""
+        """Chooses settings that the environment lacks, for our processes and later commands."""
         chosen: dict[str, str] = {}
         if not embedded.is_given("PUBLIC_BASE_URL"):
             chosen["PUBLIC_BASE_URL"] = self.service.public_url
@@ -195,7 +194,7 @@ class Supervisor:
 
 
 def main() -> int:
-    """The exit code: 0 after a signal, 1 after an error, which is printed in one line."""
+    """Returns the exit code: 0 after a signal, 1 after an error, which is printed in one line."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
     home = Home.of_environment()
     try:

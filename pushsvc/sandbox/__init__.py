@@ -1,9 +1,9 @@
-"""Push services on loopback that check what the real ones check, and fail on demand.
+"""Push services on loopback that check requests as the real ones do, and fail on demand.
 
 The tests, `make run` and teams that build on pushsvc use them. This package imports neither
 Django nor the apps.
 `running_sandbox()`, `running_fcm_sandbox()` and `running_apns_sandbox()` serve in a thread;
-`manage.py sandbox` serves on its own.
+`manage.py sandbox` serves in a separate process.
 """
 
 from pushsvc.sandbox.apns.behaviours import ApnsMode, KeyMode

@@ -1,4 +1,4 @@
-"""Answers, and the receipt that says whether one was written."""
+"""Writes answers, and notes in receipts whether an answer was written."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from pushsvc.sandbox.receipts import Receipt
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer. `taken` means that the service takes the message for the device."""
+    """One HTTP answer. `taken`: the service accepts the message for the device."""
 
     status: int
     body: str = ""
@@ -29,10 +29,10 @@ class RefusedError(Exception):
 
 
 async def write_answer(request: web.Request, receipt: Receipt, answer: Answer) -> web.Response:
-    """Write the answer and note it in the receipt.
+    """Writes the answer and notes it in the receipt.
 
-    The receipt is marked complete before the last byte is written, so that a sender that has read
-    the answer finds it complete. The mark is removed if the write fails.
+    The receipt is marked complete before the last byte is written, so that it is complete when a
+    sender has read the answer. The mark is removed if the write fails.
     """
     response = response_of(answer)
     receipt.status = answer.status

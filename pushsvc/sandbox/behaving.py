@@ -1,4 +1,4 @@
-"""A part of a sandbox that can be told to misbehave, and that keeps a receipt of every request.
+"""A part of a sandbox that misbehaves on demand, and keeps a receipt of every request.
 
 Any thread may call its methods while the server runs: each reads or writes one attribute or list.
 """
@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Receipt)
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Behaving(Generic[R]):
-    """`receipts` are of all requests, oldest first."""
+    """`receipts`: of all requests, oldest first."""
 
     repertoire: ClassVar[Repertoire]
 
@@ -29,7 +29,7 @@ class Behaving(Generic[R]):
         self.behaviour = self.repertoire.behaviour(mode, times, options)
 
     def next_behaviour(self) -> Behaviour:
-        """The behaviour for the present request. Uses up one of its times."""
+        """The behaviour for the current request. Uses up one of its times."""
         behaviour = self.behaviour
         if behaviour.remaining is None:
             return behaviour

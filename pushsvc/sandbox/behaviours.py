@@ -1,4 +1,4 @@
-"""How a part of a sandbox can be told to misbehave.
+"""The behaviours of the parts of a sandbox.
 
 A behaviour is a mode with its options. It applies to the next `times` valid requests, or to all.
 Each sandbox has its own modes. A mode is either an answer or an act on the connection
@@ -23,7 +23,7 @@ _ENCODABLE = re.compile(r"[^\ud800-\udfff]*")
 
 @dataclass(slots=True)
 class Behaviour:
-    """A mode with its options. `remaining` counts the requests that are left; None means all."""
+    """A mode with its options. `remaining`: for how many more requests; None means all."""
 
     mode: str = ACCEPT
     remaining: int | None = None

@@ -35,7 +35,7 @@ class _Issued(NamedTuple):
 def server_tls(host: str, authority_file: Path | None = None) -> tuple[ssl.SSLContext, str]:
     """A server's context with ALPN h2 for `host`, and the PEM of the authority to trust.
 
-    With a file, the authority outlives the process, so that clients need not trust a new one.
+    With a file, the authority is kept over restarts, so that clients need not trust a new one.
     """
     chain, authority = server_chain(host, authority_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -82,7 +82,7 @@ def _private(issued: _Issued) -> bytes:
 
 
 def _issue(name: str, issuer: _Issued | None, host: str | None) -> _Issued:
-    """An authority. Without `issuer` it signs itself."""
+    """Issues a certificate. Without `issuer` it signs itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     own_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.fromtimestamp(time.time(), datetime.UTC)

@@ -1,4 +1,4 @@
-"""The requests that the control interfaces of all sandboxes have in common."""
+"""The requests that are the same in the control interfaces of all sandboxes."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic

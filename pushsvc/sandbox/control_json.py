@@ -1,4 +1,4 @@
-"""What the control interfaces of all sandboxes read and write."""
+"""The JSON of the control interfaces of all sandboxes."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ MAX_COUNT = 100_000
 
 
 async def read_object(request: web.Request) -> dict[str, Any]:
-    """The body as a JSON object; an empty body is an empty one."""
+    """Reads the body as a JSON object. An empty body is an empty object."""
     body = await request.read()
     try:
         value = json.loads(body or b"{}")
@@ -38,7 +38,7 @@ def refuse_unknown(fields: Mapping[str, object], known: frozenset[str]) -> None:
 
 
 def set_behaviour(target: Behaving[Any], fields: dict[str, Any]) -> None:
-    """From `{"mode", "times"?, options}`."""
+    """Sets the behaviour from `{"mode", "times"?, options}`."""
     mode, times = fields.pop("mode", ""), fields.pop("times", None)
     try:
         target.behaviour = target.repertoire.behaviour(mode, times, fields)
@@ -59,7 +59,7 @@ def receipt_json(receipt: Receipt) -> dict[str, object]:
 
 
 def all_totals_json(of_each: Mapping[str, ReceiptCounts]) -> dict[str, object]:
-    """Of each device by its id, and of them together."""
+    """The totals of each device by its id, and of all devices."""
     return {
         "requests": sum(totals.requests for totals in of_each.values()),
         "taken": sum(totals.taken for totals in of_each.values()),

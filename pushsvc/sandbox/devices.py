@@ -20,7 +20,7 @@ class Registry(Protocol[D_co]):
 
 
 class Inbox(ABC, Generic[D, R]):
-    """What the devices of a sandbox received."""
+    """Reads what the devices of a sandbox received."""
 
     @property
     @abstractmethod
@@ -31,7 +31,7 @@ class Inbox(ABC, Generic[D, R]):
         return list(self._device(device_id).receipts)
 
     def accepted_count(self, device_id: str | None = None) -> int:
-        """How many messages the device, or all devices together, accepted."""
+        """How many messages the device, or all devices, accepted."""
         ids = self.registry.ids() if device_id is None else [device_id]
         return sum(self._device(each).totals().accepted for each in ids)
 

@@ -1,8 +1,8 @@
-"""Senders that leave before they have read the answer, over HTTP/1.1.
+"""Notices senders that leave before they have read the answer, over HTTP/1.1.
 
-TCP tells: if a program closes its end while an answer waits there to be read, or comes only then,
-its system resets the connection (RFC 9293 section 3.6.1). A program that has read everything just
-ends it.
+TCP shows this: if a program closes a connection with unread data, or data arrives later, its system
+resets the connection (RFC 9293 section 3.6.1). If the program has read everything, its system sends
+only FIN.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pushsvc.sandbox.receipts import Receipt
 
 
 def watch_sender(request: web.Request, receipt: Receipt) -> None:
-    """From now on, until the next request on the connection, note if the sender leaves."""
+    """Notes in the receipt if the sender leaves before the next request on the connection."""
     transport = request.transport
     if transport is None:
         return
@@ -28,8 +28,8 @@ def watch_sender(request: web.Request, receipt: Receipt) -> None:
 
 
 class _Watch(asyncio.Protocol):
-    """Stands before aiohttp's protocol of the connection. `receipt` is that of the last answer, if
-    no request followed."""
+    """Wraps aiohttp's protocol of the connection. `receipt`: of the last answer, if no request
+    followed."""
 
     def __init__(self, protocol: asyncio.Protocol, transport: asyncio.Transport) -> None:
         self._protocol = protocol
@@ -60,8 +60,8 @@ class _Watch(asyncio.Protocol):
         self._protocol.connection_lost(exc)
 
     def _is_reset(self) -> bool:
-        """Whether a reset followed the end that the sender sent. Under TLS the socket is closed by
-        now, and this is not seen."""
+        """Whether a reset followed the sender's FIN. With TLS the socket is already closed, so this
+        is not noticed."""
         if self._socket.fileno() < 0:
             return False
         return bool(self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))

@@ -1,4 +1,4 @@
-"""A file of JSON lines that a killed process leaves whole. It may hold secrets: mode 600."""
+"""A file of JSON lines, complete even if the process is killed. Mode 600, because of secrets."""
 
 import json
 import os
@@ -17,7 +17,7 @@ class LineFile:
         return [json.loads(line) for line in self._path.read_text(encoding="ascii").splitlines()]
 
     def append(self, entry: Mapping[str, object]) -> None:
-        """Each line is one write, so that a killed process leaves only complete lines."""
+        """Appends a line with one write, so that a killed process leaves only complete lines."""
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, f"{json.dumps(entry)}\n".encode("ascii"))

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class Receipt:
     """One request to a device.
 
-    `at` is Unix time in seconds. `status` is None if there was no HTTP answer. `taken` means that
-    the service took the message for the device, and `complete` that the whole answer was written.
-    `unread` means that the sender left before it read the answer, or over HTTP/2 before it said so.
-    That is known a moment later.
+    `at` is Unix time in seconds. `status` is None if there was no HTTP answer. `taken`: the service
+    accepted the message for the device. `complete`: the whole answer was written. `unread`: the
+    sender left before it read the answer, or over HTTP/2 before it confirmed this; known a moment
+    later.
     """
 
     at: float
@@ -24,7 +24,7 @@ class Receipt:
 
     @property
     def accepted(self) -> bool:
-        """Whether the sender could know that the message was taken, by a whole 2xx answer."""
+        """Whether the sender could know that the message was accepted, from a whole 2xx answer."""
         return self.taken and self.complete
 
 

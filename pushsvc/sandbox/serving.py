@@ -25,8 +25,8 @@ S = TypeVar("S", bound=Sandbox)
 
 
 def running(make: Callable[P, S]) -> Callable[P, AbstractContextManager[S]]:
-    """A context manager that takes the arguments of `make`. The sandbox that `make` returns serves
-    in its own thread until the block ends."""
+    """Returns a context manager with the arguments of `make`. The sandbox that `make` returns
+    serves in its own thread until the block ends."""
 
     @contextmanager
     def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[S]:
@@ -40,7 +40,7 @@ def running(make: Callable[P, S]) -> Callable[P, AbstractContextManager[S]]:
 class HttpServer:
     """A server over HTTP/1.1 on one address, with TLS if `ssl_context` is given.
 
-    It takes the address at once and raises OSError if that is in use; port 0 is any free one.
+    It binds the address at once and raises OSError if that is in use; port 0 is any free one.
     Requests are answered from `start` to `stop`.
     """
 
@@ -61,14 +61,14 @@ class HttpServer:
         await web.SockSite(self._runner, self._socket, ssl_context=self._ssl_context).start()
 
     async def stop(self) -> None:
-        """Answers requests in flight, cuts those that hang, and frees the address."""
+        """Answers requests in flight, aborts those that hang, and frees the address."""
         await self._runner.cleanup()
         self._socket.close()
 
 
 @contextmanager
 def _served(sandbox: Sandbox) -> Iterator[None]:
-    """The sandbox serves in its own thread until the block ends."""
+    """A context in which the sandbox serves in its own thread."""
     with _loop_in_thread() as loop:
         asyncio.run_coroutine_threadsafe(sandbox.start(), loop).result()
         try:

@@ -1,4 +1,4 @@
-"""Misbehaviour below HTTP: modes that act on the connection and do not answer.
+"""Modes that act on the connection instead of answering.
 
 Each of these acts ends only by cancellation: aiohttp cancels a handler whose connection is lost.
 """

@@ -1,4 +1,4 @@
-"""What sites paste to use push in browsers, and the files that it leads to."""
+"""The SDK for browsers: the lines that sites paste, and the files that these load."""
 
 from pushsvc.sdk.snippets import snippet, worker_snippet
 

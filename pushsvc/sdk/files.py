@@ -1,9 +1,9 @@
 """The files that browsers load from /sdk/: their names, hashes and compressed forms.
 
-push.js is the modules of page/ as one classic script: one after another in one function, without
-their imports and exports. A page names push.js by its hash, so that it may be kept for a year, and
-with `integrity`, so that nothing else runs in its place. Such a page must go on working after an
-upgrade: texts of push.js that were released and replaced since stay in released/.
+push.js is the modules of page/ as one classic script: one after the other in one function, without
+imports and exports. A page names push.js by its hash, so that browsers may cache it for a year, and
+with `integrity`, so that no other script runs instead. Such a page must still work after an
+upgrade, so replaced releases of push.js are kept in released/.
 """
 
 import re
@@ -38,14 +38,14 @@ _TYPES = "application/typescript; charset=utf-8"
 
 
 def script() -> tuple[str, ServedFile]:
-    """push.js as it is now, with the name that holds its hash."""
+    """The current push.js, with its name, which contains its hash."""
     current = files()["push.js"]
     return f"push.{current.digest}.js", current
 
 
 @cache
 def files() -> dict[str, ServedFile]:
-    """All of them, by name."""
+    """All files, by name."""
     exports = (_FOLDER / "push.mjs").read_bytes()
     current = _page_script()
     texts = [current, *(path.read_bytes() for path in sorted(_FOLDER.glob("released/*.js")))]

@@ -1,4 +1,4 @@
-"""The lines that a site pastes: docs/browser.md shows the same."""
+"""The lines that a site pastes, as in docs/browser.md."""
 
 import json
 

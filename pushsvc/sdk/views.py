@@ -1,4 +1,4 @@
-"""GET /sdk/<name>: for pages and workers of any origin."""
+"""GET /sdk/<name>: files for pages and service workers of any origin."""
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
@@ -17,8 +17,8 @@ class SdkView(ApiView):
         if file is None:
             raise NotFound
         response = file_response(django_request(request), file)
-        # Also on 304. Integrity is checked across origins only where reading is allowed (CORS),
-        # and pages under COEP load only what says that it is for others.
+        # Also on 304. Across origins, integrity requires CORS, and pages with COEP load only files
+        # with these headers.
         response["Access-Control-Allow-Origin"] = "*"
         response["Cross-Origin-Resource-Policy"] = "cross-origin"
         return response

@@ -1,4 +1,4 @@
-"""A channel's categories: a list with what subscribers chose, and forms to change them."""
+"""A channel's categories: a list with subscribers' choices, and forms to change categories."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,7 +36,7 @@ class CategoryForm(ConsoleForm):
     default = forms.BooleanField(required=False)
 
     def values(self) -> dict[str, Any]:
-        """Raises Invalid."""
+        """The values of the form. Raises Invalid."""
         if not self.is_valid():
             faults = [
                 Fault(name, "malformed", f"{name.capitalize()}: {text}")

@@ -1,4 +1,4 @@
-"""What the builder of rules offers: the channel's attributes, platforms and tags."""
+"""The choices of the rule builder: the channel's attributes, platforms and tags."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,8 +12,8 @@ MOST_TAGS: Final = 200
 
 
 def builder_context(channel_id: UUID) -> Mapping[str, Any]:
-    """For console/segments/conditions.html. A tag or an attribute that is not offered can be
-    typed. Of more than MOST_TAGS, the page asks for those that begin with what is typed."""
+    """The context of console/segments/conditions.html. Users can type a tag or an attribute that is
+    not offered. If there are more than MOST_TAGS, the page requests tags by prefix."""
     names = [{"name": each.name, "kinds": list(each.kinds)} for each in attribute_names(channel_id)]
     tags = tag_names(channel_id, limit=MOST_TAGS + 1)
     return {

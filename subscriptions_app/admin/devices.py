@@ -46,7 +46,8 @@ class DevicesPage(TabPage, ActsPage):
         return super().get_context_data(devices=devices_of(self.channel.pk), **kwargs)
 
     def _invite(self, post: QueryDict) -> HttpResponseBase:
-        """Shows the invitation in this answer: the link is secret while it is valid."""
+        """Shows the invitation in this answer only, because the link is secret while it is
+        valid."""
         invitation = invite(channel=self.channel, name=post.get("name", ""), user=self._user)
         link = f"{own_origin(self.request)}/test-device/{self.channel.pk}#{invitation}"
         answer = self.render_to_response(

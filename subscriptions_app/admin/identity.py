@@ -23,7 +23,7 @@ _SHOWN = ("alg", "kid", "sub", "aud", "exp")
 
 
 class IdentityPage(TabPage, ActsPage):
-    """Anybody who sees the channel may test a token. Managers change keys."""
+    """Every user who may see the channel may test a token. Managers change keys."""
 
     title = "Identity"
     template_name = "console/channels/identity.html"
@@ -52,7 +52,7 @@ class IdentityPage(TabPage, ActsPage):
         )
 
     def _make_secret(self, post: QueryDict) -> HttpResponseBase:
-        """Shows the secret in this answer, because a redirect would have to store it."""
+        """Creates a key, and shows its secret in this answer, because a redirect would store it."""
         self._require_manager()
         try:
             key, secret = identity_key_create(channel=self.channel, public_key=None)
@@ -78,7 +78,7 @@ class IdentityPage(TabPage, ActsPage):
         return self.back("The key was retired. Its tokens link no device any more.")
 
     def _test(self, post: QueryDict) -> HttpResponseBase:
-        """The token is in this answer alone: it is as good as the user's signature."""
+        """Shows the token in this answer only, because whoever has it can act as the user."""
         token = post.get("token", "").strip()
         try:
             judgement = identity_token_judge(self.channel, token)
@@ -100,7 +100,7 @@ class IdentityPage(TabPage, ActsPage):
 
 
 def _said(token: str) -> dict[str, str]:
-    """What the token says, whether it is true or not."""
+    """The claims of the token, without a check of its signature."""
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
         said = jwt.get_unverified_header(token) | claims

@@ -1,4 +1,4 @@
-"""The faults of a rule in the words of the segment builder."""
+"""The faults of a rule, worded for the segment builder."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,7 +16,7 @@ from subscriptions_app.segments.rules import (
 NOT_A_TAG: Final = "Enter a tag: letters, digits and _ . : - without blanks."
 _DAYS: Final = f"Enter a whole number of days, from 1 to {MAX_DAYS}."
 
-# By the part of the form and the fault's code. A part of the rule that is none of these is a group.
+# By the part of the form and the fault's code. Any other part of the rule is a group.
 _WORDS: Final = {
     ("attribute", "blank"): "Name the attribute.",
     ("attribute", "too_long"): f"The attribute's name may have at most {MAX_NAME} characters.",
@@ -38,7 +38,7 @@ _PARTS: Final = ("attribute", "value", "tag", "notification", "days_ago")
 
 
 def shown_faults(faults: Iterable[Fault], rule: object) -> list[dict[str, str]]:
-    """Where each fault is, and what it says there. `rule` is what the builder sent."""
+    """The path and the words of each fault. `rule`: as the builder sent it."""
     return [{"path": fault.attr, "words": _words(fault, rule)} for fault in faults]
 
 
@@ -51,12 +51,12 @@ def _words(fault: Fault, rule: object) -> str:
 
 
 def _is_unfinished_number(value: Any) -> bool:
-    """What the builder writes for a number that cannot be read yet."""
+    """Whether the value is the builder's mark for a number that cannot be parsed yet."""
     return isinstance(value, dict) and value.keys() == {"number"}
 
 
 def _found(rule: Any, path: str) -> Any:
-    """What the rule holds at the path of a fault; None where it holds nothing."""
+    """The value in the rule at the path of a fault; None if there is none."""
     for step in path.split(".")[1:]:
         if isinstance(rule, dict):
             rule = rule.get(step)

@@ -109,7 +109,7 @@ class BuilderPage(ChannelPage):
         )
 
     def save(self, name: str, rule: object) -> Segment:
-        """Raises what the service raises."""
+        """Saves the segment. Raises what the service raises."""
         raise NotImplementedError
 
     @override
@@ -140,7 +140,7 @@ class NewSegmentPage(BuilderPage):
 class SegmentPage(BuilderPage):
     title = "Segment"
     segment: Segment
-    version: str  # that the user sees or saw
+    version: str  # the one that the user saw
 
     @override
     def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
@@ -202,7 +202,7 @@ def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> object:
-    """The rule of the form. None, which is not a valid rule, if it is not JSON."""
+    """The form's rule. None, which is not a valid rule, if it is not JSON."""
     try:
         return loads_strict(text[:_MOST_CHARACTERS].encode())
     except MalformedJSON:
@@ -210,7 +210,7 @@ def _parsed(text: str) -> object:
 
 
 def _refusal(error: PushsvcError, rule: object) -> dict[str, Any]:
-    """What the form shows of it: in general, beside the name, and beside the conditions."""
+    """The context with the error's texts: for the form, for the name, and for the conditions."""
     if not isinstance(error, Invalid):
         return {"is_refused": True, "problem": error.detail}
     in_name = [fault.detail for fault in error.faults if fault.attr == "name"]

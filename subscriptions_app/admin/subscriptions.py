@@ -32,7 +32,7 @@ from subscriptions_app.services import subscription_expire, subscription_forget
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)
 _SHOWN = 60  # characters of attributes in the list
-_CLOCKS_DIFFER = timedelta(hours=1)  # of the web servers and the database, at most
+_CLOCKS_DIFFER = timedelta(hours=1)  # at most, between web servers and the database
 
 
 class StateFilter(DropdownFilter):
@@ -54,7 +54,8 @@ class StateFilter(DropdownFilter):
 
 
 class ChangedWithinFilter(WithinFilter):
-    """Subscribers that expired in the period, if the list shows expired ones, else new ones."""
+    """Subscribers that expired in the period, if the list shows expired ones; otherwise new
+    ones."""
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -70,7 +71,7 @@ class ChangedWithinFilter(WithinFilter):
 
 @admin.register(Subscription)
 class SubscriptionAdmin(OneChannelAdmin):
-    """Of one channel, because an index serves that, however many rows there are."""
+    """Shows one channel, so that an index serves the list, however many rows there are."""
 
     list_name = "subscribers"
     list_before_template = "console/subscribers/channel.html"
@@ -156,7 +157,7 @@ class SubscriptionAdmin(OneChannelAdmin):
 
 
 def _meant(text: str) -> Q:
-    """Chooses the condition by the form of the text. Each kind has its own index."""
+    """The condition for a search text, chosen by its form. Each kind has its own index."""
     attribute = _ATTRIBUTE.fullmatch(text)
     if attribute is not None and "://" not in text:
         return _with_attribute(attribute[1].strip(), attribute[2].strip())
@@ -167,7 +168,7 @@ def _meant(text: str) -> Q:
 
 
 def _with_attribute(name: str, value: str) -> Q:
-    """Only active subscriptions, because only they are in the index on attributes."""
+    """Finds active subscriptions only, because the index on attributes has no others."""
     meant = Q()
     for each in _readings(value):
         meant |= Q(attributes__contains={name: each})
@@ -175,7 +176,7 @@ def _with_attribute(name: str, value: str) -> Q:
 
 
 def _with_address(text: str) -> Q:
-    """By the token or endpoint, or by its SHA-256."""
+    """Finds a token or endpoint, given as text or as its SHA-256."""
     digest = bytes.fromhex(text) if _DIGEST.fullmatch(text) else None
     meant = Q()
     for platform in Platform:
@@ -196,7 +197,7 @@ def _readings(value: str) -> list[str | int | float]:
 
 
 class SubscriberPage(ChannelPage):
-    """A page about one subscriber, which it finds as `self.subscription`."""
+    """A page about one subscriber, which is `self.subscription`."""
 
     subscription: Subscription
 

@@ -1,4 +1,4 @@
-"""A channel's tags: a list with counts, deletion, and a look-up while one types."""
+"""A channel's tags: a list with counts, deletion, and suggestions while the user types."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _OFFERED = 20
 
 
 class TagsPage(TabPage):
-    """GET shows the tags that begin with `prefix` and follow `after`. POST deletes the one that the
+    """GET shows the tags that begin with `prefix` and follow `after`. POST deletes the tag that the
     form names."""
 
     title = "Tags"
@@ -52,13 +52,12 @@ class TagsPage(TabPage):
 
     @staticmethod
     def _checked(text: str) -> str:
-        """What cannot be the start of a tag finds none."""
+        """The prefix to search. Text that cannot begin a tag finds no tags."""
         return text if is_tag_start(text) else "~"
 
 
 class TagNamesPage(ChannelPage):
-    """As JSON: the first tags that begin with `prefix`. What cannot be the start of a tag finds
-    none."""
+    """The first tags that begin with `prefix`, as JSON. Text that cannot begin a tag finds none."""
 
     title = "Tags"
     http_method_names = ["get", "head"]

@@ -112,7 +112,7 @@ class DeviceInput(StrictSerializer):
     @classmethod
     @cache
     def _for(cls, platform: Platform, is_by_token: bool) -> Self:
-        """One for each kind of device, shared as in StrictSerializer."""
+        """The serializer for a kind of device, shared as in StrictSerializer."""
         made = cls()
         name, unused = (
             ("provider_token", "endpoint") if is_by_token else ("endpoint", "provider_token")
@@ -131,7 +131,7 @@ class DeviceInput(StrictSerializer):
         return known
 
     def narrow(self, name: str, platform: Platform) -> None:
-        """For subclasses: further rules for this platform. The address is in the field `name`."""
+        """Subclasses add rules for this platform. The address is in the field `name`."""
 
 
 class SubscribeInput(DeviceInput):
@@ -220,7 +220,7 @@ class SubscribeInput(DeviceInput):
 
 
 def _tag_change(known: dict[str, Any]) -> TagChange | None:
-    """Takes the three fields of tags out of `known`. None if none of them was sent."""
+    """Removes the three fields of tags from `known`. Returns None if none of them was sent."""
     replacing, added, removed = (known.pop(name, None) for name in _TAG_FIELDS)
     if replacing is None and added is None and removed is None:
         return None

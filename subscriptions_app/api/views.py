@@ -59,8 +59,8 @@ class DeviceView(ApiView):
 
     @override
     def limit(self, request: Request) -> Limit | None:
-        """A channel with its own limit is counted separately. So are unknown channels: requests for
-        them do not use up the limit of real ones."""
+        """The limit of the address. A channel with its own limit is counted separately. Unknown
+        channels too, so that requests for them do not use up the limit of real channels."""
         address = counted_address(django_request(request))
         try:
             own = self.channel.subscribes_per_minute
@@ -149,7 +149,7 @@ class SubscribeView(DeviceView):
 
 
 def count_refused(request: Request) -> None:
-    """An address that sent too many tokens that were refused gets 429 instead of 403."""
+    """Counts a refused token. Raises 429 instead of 403 if the address sent too many of them."""
     address, quota = counted_address(django_request(request)), settings.REFUSED_TOKENS_PER_MINUTE
     enforce(Limit("refused-tokens", address, quota, 60))
 

@@ -9,14 +9,13 @@ from typing_extensions import override
 from channels_app.models import Channel
 from pushsvc.common.ids import uuid7
 
-OPTED_OUT: Final = "opted_out"  # the code of devices that expired because their person did
+OPTED_OUT: Final = "opted_out"  # the code of subscriptions that ended when their person opted out
 MAX_EXTERNAL_ID: Final = 128
 MOST_DEVICES: Final = 100  # active ones of a person
 
 
 class Person(models.Model):
-    """A user of the owner's, known by the id that the owner's backend gave. Kept while a device or
-    a choice belongs to it."""
+    """All devices of a channel with one external id. Kept while it has a device or a choice."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(
@@ -51,5 +50,5 @@ class Person(models.Model):
 
     @override
     def __str__(self) -> str:
-        """Not the external id, because the audit log keeps it."""
+        """The row's id, and not the external id, because the audit log keeps this text."""
         return str(self.id)

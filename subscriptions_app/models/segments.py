@@ -1,4 +1,4 @@
-"""Segments, and the devices on which staff test notifications."""
+"""Segments and test devices."""
 
 from typing import Any, Final
 
@@ -35,15 +35,15 @@ class Segment(models.Model):
 
     @property
     def version(self) -> str:
-        """Another one after each change."""
+        """A version that changes with each change."""
         return self.updated_at.isoformat()
 
 
 class TestDevice(models.Model):
-    """A device on which staff look at notifications before they send them, with a name for people.
+    """A named device on which staff check notifications before they send them.
 
-    Without a foreign key, because subscriptions are deleted by statements of their own. A test
-    device whose subscription is gone says so until somebody removes it.
+    Without a foreign key, because raw statements delete subscriptions. If the subscription is gone,
+    the list shows this until the test device is removed.
     """
 
     __test__ = False  # for pytest

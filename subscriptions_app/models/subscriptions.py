@@ -32,7 +32,7 @@ WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = 
   AND (%(vapid_key)s::uuid IS NULL OR vapid_key_id = %(vapid_key)s::uuid){conditions}
 RETURNING id
 """
-# What a device may say of itself at a visit, and how it is stored.
+# What a visit may contain, and how it is stored.
 _SAID: Final = {
     "attributes": "attributes = %(attributes)s::jsonb",
     "language": "language = %(language)s",
@@ -46,7 +46,8 @@ _BELONGS_TO_NOBODY: Final = " AND person_id IS NULL"
 
 
 class Login(NamedTuple):
-    """Whom a device says that it belongs to. `external_id` None: to nobody. `token` proves it."""
+    """The person to whom a device claims to belong. `external_id` None: to no person. `token`: the
+    proof."""
 
     external_id: str | None
     token: str | None = None
@@ -67,13 +68,13 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
         vapid_key_id: UUID | None,
         login: Login | None,
     ) -> UUID | None:
-        """Stores the visit of a device whose active subscription is at the address of `facts` and
-        has its `auth`, the VAPID key if one is given, and the person of `login` if there is one.
-        None if there is no such subscription.
+        """Stores a visit if an active subscription has the address and `auth` of `facts`, the VAPID
+        key if one is given, and the person of `login` if there is a login. Returns its id, or None
+        if there is no such subscription.
 
         Raw, because the ORM has no RETURNING for an update. One statement needs no address lock: if
         a registration changes the row meanwhile, PostgreSQL evaluates the condition again. It
-        compares hashes of `auth`, so that its time reveals nothing about the stored one.
+        compares hashes of `auth`, so that its time reveals nothing about the stored value.
         """
         parameters = {
             **facts,
@@ -93,36 +94,36 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
     def locked_at(
         self, channel_id: UUID, platform: Platform | str, digests: Collection[bytes]
     ) -> Self:
-        """The rows at these addresses, locked."""
+        """Selects and locks the rows at these addresses."""
         rows = self.filter(channel_id=channel_id, platform=platform, address_sha256__in=digests)
         return rows.locked_by_id()
 
     def locked_by_id(self) -> Self:
-        """Locks the rows in the order in which all code does."""
+        """Locks the rows in the order of ids, as all code does."""
         return self.select_for_update(no_key=True, of=("self",)).order_by("id")
 
     def locked_or_skipped(self) -> Self:
-        """Locks the rows for deletion. Leaves out those that others have locked, because their
-        device is registering right now."""
+        """Locks the rows for deletion. Skips locked rows, because their devices are registering."""
         return self.select_for_update(skip_locked=True)
 
 
 @cache
 def _revisit(said: tuple[str, ...], is_linked: bool | None) -> str:
-    """`is_linked` None: whether the device has a person, or which, does not matter."""
+    """The statement for a visit. `is_linked` None: the device's person does not matter."""
     conditions = {None: "", True: _BELONGS_TO, False: _BELONGS_TO_NOBODY}[is_linked]
     sets = "".join(f", {_SAID[name]}" for name in said)
     return _REVISIT.format(sets=sets, conditions=conditions)
 
 
 class Subscription(models.Model):
-    """Identified by channel, platform and address. Active while `expired_at` is null.
+    """A device of a channel, identified by channel, platform and address. Active while `expired_at`
+    is null.
 
-    An expired subscription is kept for a while, so that a device that returns has its id and
-    attributes again. In a full channel, a row that is not `is_proven` may be deleted (room.py).
+    An expired subscription is kept for a while, so that a returning device gets its id and
+    attributes back. In a full channel, a row that is not `is_proven` may be deleted (room.py).
 
-    If a device registers an address without proof that it is the same device, the row that was
-    there is set aside: it expires, and becomes active again when its own device returns.
+    If a device registers an address without proof that it is the same device, the existing row is
+    set aside: it expires, and becomes active again when its own device returns.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""Tags: words on devices, by which a channel reaches those that follow something."""
+"""Tags: words on devices, with which a channel reaches devices that follow a topic."""
 
 from typing import Final
 
@@ -14,10 +14,10 @@ _COLLATION: Final = "C"  # by code points, so that a prefix is a range of the in
 
 
 class Tag(models.Model):
-    """A device has this tag. The database deletes the row with its subscription.
+    """A tag of a device. The database deletes the row with its subscription.
 
-    The primary key holds the devices of a tag in the order in which a window reads them. Channel
-    and platform are those of the subscription, which never change.
+    The primary key has the devices of a tag in the order in which windows read them. Channel and
+    platform are those of the subscription, which never change.
     """
 
     pk = models.CompositePrimaryKey("channel_id", "platform", "tag", "subscription")
@@ -28,7 +28,7 @@ class Tag(models.Model):
         Subscription,
         on_delete=models.DO_NOTHING,
         related_name="tags",
-        db_constraint=False,  # the migration makes one that cascades in the database
+        db_constraint=False,  # the migration adds one that cascades in the database
         db_index=False,
     )
 
@@ -41,7 +41,7 @@ class Tag(models.Model):
 
 
 class TagRemoval(models.Model):
-    """A tag that somebody deleted, until housekeeping has taken it off every device."""
+    """A deleted tag, until housekeeping has removed it from every device."""
 
     pk = models.CompositePrimaryKey("channel_id", "tag")
     channel_id = models.UUIDField()

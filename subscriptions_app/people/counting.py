@@ -1,7 +1,7 @@
-"""The only writer of persons' `active_devices`, and of what a channel counts of its subscriptions.
+"""The only writer of persons' `active_devices` and of a channel's counts of subscriptions.
 
-Code that changes subscriptions notes each change in a `Changes`, and writes all of them at the end
-of the transaction. So persons are locked after subscriptions and before the channel's counters.
+Code that changes subscriptions notes each change in a `Changes`, and writes them at the end of the
+transaction. So persons are locked after subscriptions and before the channel's counters.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from subscriptions_app.models import MOST_DEVICES, Subscription
 
 
 class PersonsChanged(Exception):
-    """A person was deleted, or opted out, after the transaction read it. Repeat the transaction."""
+    """A person was deleted or opted out after the transaction read it. Repeat the transaction."""
 
 
 class Standing(NamedTuple):
-    """What counts of a subscription."""
+    """The values of a subscription on which counts depend."""
 
     platform: str
     person_id: UUID | None
@@ -33,15 +33,16 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """What a transaction changed of a channel's subscriptions. `persons`: by how many devices each
-    changed; one with 0 is held, so that nobody deletes it before the transaction ends."""
+    """A transaction's changes to a channel's subscriptions. `persons`: the change of each person's
+    active devices. A person with 0 is held, so that it cannot be deleted before the transaction
+    ends."""
 
     platforms: Counter[str] = field(default_factory=Counter)
     persons: Counter[UUID] = field(default_factory=Counter)
     stored: int = 0
 
     def note(self, before: Standing | None, after: Standing | None) -> None:
-        """The change of one subscription. None: it is not stored."""
+        """Notes the change of one subscription. None means not stored."""
         if before == after:
             return
         self.stored += (after is not None) - (before is not None)
@@ -54,13 +55,13 @@ class Changes:
             self.hold(after.person_id)
 
     def hold(self, person_id: UUID) -> None:
-        """For a person whose row is written after `changes_count`. Otherwise the row would be
-        locked after the channel's counters, and two transactions could deadlock."""
+        """Call it for a person whose row is written after `changes_count`. Otherwise the row would
+        be locked after the channel's counters, and two transactions could deadlock."""
         self.persons.setdefault(person_id, 0)
 
 
 class _Person(NamedTuple):
-    """A person as the statement left it."""
+    """A person after the statement."""
 
     active_devices: int
     change: int
@@ -100,8 +101,8 @@ def _persons_count(persons: Counter[UUID]) -> list[_Person]:
     return counted
 
 
-# Raw, because it joins arrays, and locks rows in an order before it changes them. LATERAL, so that
-# each person is found by its id, also if PostgreSQL's statistics are old.
+# Raw, because it joins arrays, and locks rows in order before it changes them. LATERAL, so that
+# each person is read by its id even if PostgreSQL's statistics are old.
 _COUNT: Final = """
 WITH given AS (
   SELECT * FROM unnest(%(ids)s::uuid[], %(changes)s::int[]) AS given (id, change) ORDER BY id

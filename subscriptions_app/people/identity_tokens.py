@@ -1,7 +1,8 @@
-"""Judges identity tokens: JWTs (RFC 7519) by which an owner's backend says who a user is. Pure.
+"""Checks identity tokens: JWTs (RFC 7519) with which an owner's backend identifies a user. Pure.
 
-The signature is checked by the algorithm of the key, whatever the token's header says. Otherwise a
-token could choose a weaker one, or use a public key as the secret of HS256.
+The signature is checked with the algorithm of the key, and the one in the token's header is
+ignored. Otherwise a token could choose a weaker algorithm, or use a public key as a secret for
+HS256.
 """
 
 import time
@@ -22,7 +23,7 @@ LEEWAY_SECONDS: Final = 60
 
 
 class Broken(StrEnum):
-    """The first rule that a token breaks, and what to say of it to the owner's staff."""
+    """The rules that a token may break, each with a text for the owner's staff."""
 
     MISSING = "missing", "There is no token."
     TOO_LONG = "too_long", f"The token has more than {MAX_TOKEN:,} characters."
@@ -73,7 +74,7 @@ def token_judge(
     channel_id: UUID,
     external_id: str | None = None,
 ) -> Judgement:
-    """Which rule the token breaks first. `external_id` None: `sub` may be anybody."""
+    """Returns which rule the token breaks first. `external_id` None: `sub` may be any person."""
     if not keys:
         return Judgement(Broken.NO_KEY)
     if not token:

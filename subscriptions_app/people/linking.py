@@ -1,4 +1,4 @@
-"""Links devices to people by the ids of their subscriptions, for backends that know these."""
+"""Links devices to people by the ids of their subscriptions, for backends that know the ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_LINKS: Final = 1_000  # in one request
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """`count`: how many devices belong to whom the request said. `unknown`: the ids that are no
+    """`count`: how many devices are now linked as requested. `unknown`: ids that are not
     subscriptions of the channel."""
 
     count: int
@@ -28,7 +28,8 @@ class Linked:
 def devices_link(*, channel: Channel, links: Mapping[UUID, str | None]) -> Linked:
     """Links subscriptions to the persons with these external ids; None unlinks.
 
-    All or none: raises TooManyDevices. A device of a person who opted out ends. Safe to repeat.
+    Links all or none. A subscription that is linked to a person who opted out ends. Safe to repeat.
+    Raises TooManyDevices.
     """
     while True:
         try:

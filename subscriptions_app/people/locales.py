@@ -1,4 +1,4 @@
-"""Time zones and languages, as devices report them. Pure."""
+"""Time zones and languages, as devices report them. Pure functions."""
 
 from functools import cache
 from importlib import resources
@@ -21,6 +21,7 @@ def known_language(tag: str | None) -> str:
 
 @cache
 def _timezones() -> frozenset[str]:
-    """`zoneinfo.available_timezones` reads hundreds of files for the same names."""
+    """The names in tzdata. `zoneinfo.available_timezones` reads hundreds of files for the same
+    names."""
     names = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8")
     return frozenset(names.split())

@@ -1,4 +1,4 @@
-"""Finds and makes persons, and deletes those that nothing belongs to any more."""
+"""Finds and creates persons, and deletes persons without devices and choices."""
 
 from collections.abc import Collection
 from typing import Final
@@ -10,13 +10,13 @@ from subscriptions_app.models import Person
 from subscriptions_app.people.counting import PersonsChanged
 
 LEFT_DAYS: Final = 90
-TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where a device can make people without a proof
+TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where devices create people without proof
 
 
 def persons_named(channel_id: UUID, external_ids: Collection[str]) -> dict[str, Person]:
-    """The channel's persons with these ids, made if they are missing.
+    """The channel's persons with these ids. Creates missing ones.
 
-    They are not locked. The transaction that links a device to one also counts it
+    They are not locked. The transaction that links a device to a person also counts it
     (`changes_count`), so that no other transaction deletes the person. Raises PersonsChanged.
     """
     found = _found(channel_id, external_ids)
@@ -31,8 +31,9 @@ def persons_named(channel_id: UUID, external_ids: Collection[str]) -> dict[str, 
 
 
 def people_purge(limit: int) -> int:
-    """Deletes at most `limit` persons without devices and choices, whose last device ended or left
-    LEFT_DAYS ago, or TRUSTED_LEFT_DAYS. Persons who opted out stay, or would get messages again."""
+    """Deletes at most `limit` persons without devices and choices, whose last device ended or was
+    unlinked LEFT_DAYS (or TRUSTED_LEFT_DAYS) ago. Returns how many. Keeps persons who opted out,
+    because otherwise they would get messages again."""
     values = {"trust": Identity.TRUST, "days": LEFT_DAYS, "trusted_days": TRUSTED_LEFT_DAYS}
     return sql.execute(_PURGE, values | {"limit": limit})
 
@@ -42,8 +43,8 @@ def _found(channel_id: UUID, external_ids: Collection[str]) -> dict[str, Person]
     return {row.external_id: row for row in rows}
 
 
-# A registration that links a device meanwhile finds no person to count, and begins again. Raw, as
-# the ORM cannot skip locked rows in a DELETE.
+# A registration that links a device meanwhile finds no person to count, and begins again. Raw,
+# because the ORM cannot skip locked rows in a DELETE.
 _PURGE: Final = """
 DELETE FROM subscriptions_app_person WHERE id IN (
   SELECT gone.id FROM channels_app_channel AS channel

@@ -21,10 +21,10 @@ from subscriptions_app.people.identity_tokens import (
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# What is said of a token whose own key was not tried.
+# The result for a token whose own key was not tried.
 _UNTRIED: Final = {Broken.NO_KEY, Broken.UNKNOWN_KEY, Broken.SIGNATURE}
 _REMEDY: Final = "restore the key in CREDENTIAL_KEYS"
-# Why a signature failed is nobody's business but the owner's.
+# Only the owner's staff may learn why a signature is invalid.
 _FORGED: Final = {Broken.TOO_LONG, Broken.MALFORMED, Broken.UNKNOWN_KEY, Broken.SIGNATURE}
 
 
@@ -35,7 +35,8 @@ def check_login(channel: Channel, login: Login | None) -> None:
 
 
 def login_refusal(channel: Channel, login: Login) -> str | None:
-    """Why nothing proves the login, for the client. None: it is proven, or needs no proof."""
+    """Why the login is not proven, as a text for the client. None: it is proven, or needs no
+    proof."""
     if login.external_id is None or channel.identity == Identity.TRUST:
         return None
     broken = identity_token_judge(channel, login.token, external_id=login.external_id).broken
@@ -43,7 +44,7 @@ def login_refusal(channel: Channel, login: Login) -> str | None:
 
 
 def proven_person(channel: Channel, token: str) -> str:
-    """The external id of the person whom the token proves. Raises IdentityOff, IdentityRefused."""
+    """The external id that the token proves. Raises IdentityOff, IdentityRefused."""
     if channel.identity == Identity.OFF:
         raise IdentityOff
     broken, subject = identity_token_judge(channel, token)
@@ -58,10 +59,10 @@ def proven_person(channel: Channel, token: str) -> str:
 def identity_token_judge(
     channel: Channel, token: str | None, *, external_id: str | None = None
 ) -> Judgement:
-    """By the channel's keys that are in use. `external_id` None: `sub` may be anybody.
+    """Checks the token with the channel's keys in use. `external_id` None: `sub` may be any person.
 
-    Raises Unavailable if the token may be of a key whose secret cannot be decrypted: the token is
-    not refused, because a refused sign-in is not tried again."""
+    Raises Unavailable if the token may belong to a key whose secret cannot be decrypted. It is not
+    refused, because clients do not repeat a refused sign-in."""
     live = recent_identity_keys(channel.pk)
     keys = [key for key in map(_verifying_key, live) if key is not None]
     judgement = token_judge(token, keys=keys, channel_id=channel.pk, external_id=external_id)
@@ -71,12 +72,12 @@ def identity_token_judge(
 
 
 def refusal_words(broken: Broken) -> str:
-    """What a client is told."""
+    """The text for clients."""
     return Broken.SIGNATURE.words if broken in _FORGED else broken.words
 
 
 def _verifying_key(key: IdentityKey) -> VerifyingKey | None:
-    """None if CREDENTIAL_KEYS lacks the key of its secret."""
+    """The key to verify with. None if CREDENTIAL_KEYS lacks the key of its secret."""
     try:
         material = decrypt(key.secret_encrypted) if key.secret_encrypted else key.public_key
     except SecretUnreadable:

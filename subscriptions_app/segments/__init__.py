@@ -1,5 +1,5 @@
-"""Rules of segments: what they may be, as SQL, in words. Pure; knows no models.
+"""Rules of segments: their validation, their SQL, their description. Pure; uses no models.
 
-A rule is JSON as docs/segments.md describes it, and stays JSON: `rule_faults` judges it, and
-whatever reads one afterwards relies on that.
+A rule is JSON as docs/segments.md describes it, and stays JSON. `rule_faults` validates it, and all
+other code relies on this.
 """

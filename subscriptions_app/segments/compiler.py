@@ -1,10 +1,10 @@
 """Compiles a rule to SQL.
 
-No expression made here is ever NULL, so `not` negates it. Values and attribute names become
-parameters, and are never part of a statement's text.
+The expressions are never NULL, so `not` negates them. Values and attribute names become parameters,
+and are never part of a statement's text.
 
-Tags and outcomes are probes of a primary key for each row. OFFSET 0 keeps PostgreSQL from reading
-all rows of a tag or a notification instead, whichever way its statistics lead it.
+Tags and outcomes are lookups in a primary key for each row. OFFSET 0 keeps PostgreSQL from reading
+all rows of a tag or a notification instead, whatever its statistics.
 """
 
 import json
@@ -38,16 +38,16 @@ EVERYBODY: Final = Condition()
 
 
 def compiled(rule: Rule, *, now: datetime | None = None, prefix: str = "rule") -> Condition:
-    """`days_ago` counts from `now`, by default the statement's time. A send uses the same `now` for
-    all of its statements. The names of parameters begin with `prefix`."""
+    """Compiles the rule. `days_ago` counts from `now`, by default the statement's time. A send uses
+    the same `now` for all its statements. The names of parameters begin with `prefix`."""
     writer = _Writer(now, prefix)
     text = writer.rule(rule)
     return Condition(text, writer.parameters)
 
 
 def indexed_part(rule: Rule) -> Rule | None:
-    """A wider rule that the index on attributes can answer. All that match `rule` match it too.
-    None if there is no such rule."""
+    """A wider rule that the index on attributes can answer: every subscription that matches `rule`
+    matches it too. None if there is no such rule."""
     match rule:
         case {"attribute": _, "operator": "eq" | "in"}:
             return rule
@@ -62,7 +62,7 @@ def indexed_part(rule: Rule) -> Rule | None:
 
 
 def required_tags(rule: Rule) -> list[str]:
-    """Tags that each subscription that matches `rule` has, without repetitions."""
+    """The tags that every matching subscription has, without repetitions."""
     match rule:
         case {"tag": tag}:
             return [tag]
@@ -102,7 +102,7 @@ class _Writer:
         raise ValueError("not a rule")
 
     def _any(self, rules: Sequence[Rule]) -> str:
-        """Several tags are one look at the tags of the device, in place of a look for each."""
+        """Looks up several tags of the device together instead of one by one."""
         tags = [each["tag"] for each in rules if "tag" in each]
         if len(tags) < 2:
             return self._joined(rules, " OR ", "false")
@@ -136,7 +136,7 @@ class _Writer:
 
     def _typed(self, name: str, kind: str, test: str) -> str:
         """`test`, with the attribute's text for {}, if the value is of this kind, otherwise false.
-        Text is compared by code points, whatever the database's collation."""
+        Text is compared by code points, independent of the database's collation."""
         key = self._put(name)
         text = f'((subscription.attributes ->> {key}) COLLATE "C")'
         return (
@@ -156,7 +156,7 @@ class _Writer:
         return f"({column} {COMPARISONS[operator]} {self._moment(value)})"
 
     def _language(self, operator: str, value: Any) -> str:
-        """In any case, as RFC 5646 section 2.1.1 compares them."""
+        """Compares languages without regard to case (RFC 5646 section 2.1.1)."""
         match operator:
             case "in":
                 known = self._put([each.lower() for each in value])
@@ -184,7 +184,7 @@ _TAGGED: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
   WHERE tag.channel_id = subscription.channel_id AND tag.platform = subscription.platform
     AND tag.tag = {tag} AND tag.subscription_id = subscription.id OFFSET 0)"""
 
-# By the index on the subscription alone: a device has at most a hundred tags.
+# Uses the index on the subscription alone, because a device has at most a hundred tags.
 _HAS_ONE_OF: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
   WHERE tag.subscription_id = subscription.id AND tag.tag = ANY ({tags}::text[]) OFFSET 0)"""
 

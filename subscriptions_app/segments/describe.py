@@ -1,4 +1,4 @@
-"""Describes a rule in plain English, for people who do not read JSON."""
+"""Describes a rule in plain English."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _OUTCOMES: Final = {
 
 
 def rule_text(rule: Rule) -> str:
-    """Such as `plan is "pro" and last seen in the last 30 days`."""
+    """The rule in words, such as `plan is "pro" and last seen in the last 30 days`."""
     match rule:
         case {"all": rules}:
             return _joined(rules, " and ")

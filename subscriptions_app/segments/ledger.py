@@ -1,12 +1,12 @@
-"""What rules ask of the ledger: how earlier notifications ended for each device.
+"""The conditions of rules on the ledger: how earlier notifications ended for a device.
 
-The ledger is a table of notifications_app, which is above this app. So rules name it in SQL, only
-here, and import nothing of it.
+The ledger is a table of notifications_app, which this app must not import. So only this module
+names the table, in SQL.
 """
 
 from typing import Final
 
-# Of a row of the ledger. Status 1 is delivered, and 2 is bounced.
+# Conditions on a row of the ledger. Status 1 is delivered, and 2 is bounced.
 _CONDITIONS: Final = {
     "delivered": "status = 1",
     "bounced": "status = 2",
@@ -18,14 +18,14 @@ _CONDITIONS: Final = {
 
 
 def outcome_part(notification: str, outcome: str) -> str:
-    """The condition that the notification ended so for the row named `subscription`: one probe of
-    the ledger's primary key. `notification` is a placeholder."""
+    """The condition that the notification ended with `outcome` for the row named `subscription`.
+    One lookup in the ledger's primary key. `notification`: a placeholder for its id."""
     return f"""EXISTS (SELECT FROM notifications_app_delivery AS delivery
   WHERE delivery.notification_id = {notification}::uuid
     AND delivery.subscription_id = subscription.id AND {_CONDITIONS[outcome]} OFFSET 0)"""
 
 
-# Of the notifications `ids`, those that are not the channel's.
+# The notifications among `ids` that do not belong to the channel.
 FOREIGN_NOTIFICATIONS: Final = """
 SELECT named.id FROM unnest(%(ids)s::uuid[]) AS named (id)
 WHERE NOT EXISTS (SELECT FROM notifications_app_notification AS notification

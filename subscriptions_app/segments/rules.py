@@ -55,8 +55,8 @@ _Check = Callable[[object, str], None]
 def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
     """The faults of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
 
-    If there are none, the rule can be stored, compiled and described. `attr` is the path to it. The
-    validation ends when there are too many conditions, or more faults than are shown.
+    Without faults, the rule can be stored, compiled and described. `attr`: the path to the rule.
+    The validation ends when there are too many conditions, or more faults than are shown.
     """
     checker = _Checker(attr)
     with suppress(_Enough):
@@ -77,7 +77,7 @@ def leaves(rule: Rule) -> Iterator[Rule]:
 
 
 def named_notifications(rule: Rule) -> set[UUID]:
-    """The notifications whose outcomes a valid rule asks for."""
+    """The notifications that a valid rule names."""
     return {UUID(leaf["notification"]) for leaf in leaves(rule) if "notification" in leaf}
 
 

@@ -1,4 +1,4 @@
-"""The console's pages of accounts, their members, and users."""
+"""The console's pages about accounts, their members, and users."""
 
 from channels_app.accounts.admin import accounts, users
 

@@ -1,4 +1,4 @@
-"""Accounts, and who belongs to them with which role."""
+"""The pages of accounts and their members."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -175,13 +175,13 @@ class MembersPage(ActsPage):
         return self._with_link(membership)
 
     def _with_mail(self, membership: Membership) -> HttpResponseBase:
-        """Raises Invalid."""
+        """Sends the member a mail with a link. Raises Invalid."""
         check_may_link(by=self.request.user, user=membership.user)  # type: ignore[arg-type] # staff
         mails.invite(user=membership.user, account=self.account)
         return self.back(mailed_to(membership.user))
 
     def _with_link(self, membership: Membership) -> HttpResponseBase:
-        """Only this answer shows the link. Raises Invalid."""
+        """Shows a link for the member, in this answer only. Raises Invalid."""
         user = membership.user
         check_may_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
         path = set_password_path(user=user, account_id=self.account.pk)

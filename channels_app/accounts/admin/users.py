@@ -1,4 +1,4 @@
-"""Users of the console. Superusers create and deactivate them; nobody deletes one."""
+"""Users of the console. Superusers create and deactivate users, but cannot delete them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ from pushsvc.common.http.origin import own_origin
 
 _OWN_SECOND_STEP = "Turn off your own under “Two-step sign-in”, with your password and a code."
 
-# Django's pages would offer permissions, which mean nothing here.
+# Django's pages would offer permissions, which have no effect here.
 for model in (User, Group):
     site.unregister(model)
 

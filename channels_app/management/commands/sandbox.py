@@ -57,7 +57,7 @@ iOS: the same, after creating the JSON for apns_key.
 
 class Command(BaseCommand):
     help = "Runs push services for web, Android and iOS with simulated devices, for development."
-    # It needs neither working settings nor a database.
+    # The command needs neither working settings nor a database.
     requires_system_checks = ()
 
     @override
@@ -106,7 +106,8 @@ class Command(BaseCommand):
 
 
 class _Sandboxes:
-    """All three, and the HTTP server beside APNs. Raises CommandError if a port is in use."""
+    """The three sandboxes and the HTTP server for APNs' control. Raises CommandError if a port is
+    in use."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -139,7 +140,7 @@ class _Sandboxes:
         return self._web, self._fcm, self._apns, self._control
 
     def _made(self, make: Callable[..., T], option: str, offset: int, state: str = "") -> T:
-        """On the port of this option, or else `offset` after --port."""
+        """Creates a sandbox on the port of this option, or `offset` after --port."""
         host, first, port = (self._options[name] for name in ("host", "port", option))
         if port is None:
             port = first and first + offset

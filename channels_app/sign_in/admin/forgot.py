@@ -1,4 +1,4 @@
-"""The page on which somebody who forgot the password asks for a link by mail."""
+"""The page on which users who forgot their password request a link by mail."""
 
 from math import ceil
 from typing import Any
@@ -30,8 +30,8 @@ class AddressForm(ConsoleForm):
 
 @method_decorator(never_cache, name="dispatch")
 class ForgotPasswordView(TemplateView):
-    """The answer does not say whether a user has the address, nor does the time that it takes. 404
-    unless mails are on."""
+    """Neither the answer nor its time reveals whether a user has the address. 404 unless mails are
+    on."""
 
     template_name = "console/own/forgot_password.html"
 

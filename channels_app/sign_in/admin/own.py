@@ -52,7 +52,7 @@ def _code(**more: Any) -> forms.CharField:
 
 
 def _password_rules() -> str:
-    """For a form's help text, which a template calls when it shows it."""
+    """The rules as a form's help text. A function, because the template calls it when needed."""
     return " ".join(password_validation.password_validators_help_texts())
 
 
@@ -65,7 +65,7 @@ class ProvenCodeForm(ConsoleForm):
 
 
 class ProofForm(ConsoleForm):
-    """Proves that it is the user, and not another person at an unlocked computer."""
+    """Asks for proof of the user, because another person may be at an unlocked computer."""
 
     password = _secret("Password", "current-password")
     code = _code(help_text="The code that your phone shows, or a recovery code.")
@@ -90,7 +90,7 @@ class OwnPasswordForm(ConsoleForm):
 
 
 class ChosenPasswordForm(SetPasswordForm):  # type: ignore[type-arg] # generic in its stubs only
-    """Django's form, with its rules as plain text: the console shows a help text as one."""
+    """Django's form with its rules as plain text, because the console shows plain text."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -102,7 +102,7 @@ class OwnPage(ConsolePage):
 
     @override
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
-        """All staff may open it, and the admin lets only staff in."""
+        """Allows all staff; the admin lets only staff in."""
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -115,8 +115,8 @@ class OwnPage(ConsolePage):
         return cast(User, self.request.user)  # `admin_view` lets only users in
 
     def is_proven(self, form: forms.Form) -> bool:
-        """Whether password and code are right. Wrong ones count towards the lock-out. Who signs in
-        by the provider alone has no password, and proves it by the code."""
+        """Whether password and code are right. Wrong ones count towards the lock-out. A user who
+        signs in only with the provider has no password, and proves themselves with the code."""
         given = form.cleaned_data
         proof: dict[str, Any] = (
             {"password": given["password"]} if "password" in given else {"in_session": self.user}
@@ -235,7 +235,7 @@ class SetPasswordView(PasswordResetConfirmView):
     template_name = "console/own/set_password.html"
     form_class = ChosenPasswordForm
     token_generator = set_password_tokens
-    reset_url_token = "chosen"  # noqa: S105 - stands in the address in place of the token
+    reset_url_token = "chosen"  # noqa: S105 - replaces the token in the address
     success_url = reverse_lazy("admin:login")
 
     @override

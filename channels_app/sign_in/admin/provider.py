@@ -1,4 +1,4 @@
-"""Signing in by the provider: the way there, the way back, the choice among several users, and this
+"""Sign-in with the provider: the redirect there and back, the choice among several users, and this
 service's own second step."""
 
 import time
@@ -63,7 +63,7 @@ class StartView(ProviderView):
 
 
 class CallbackView(ProviderView):
-    """Where the provider sends the browser back to."""
+    """The page to which the provider sends the browser back."""
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         try:
@@ -87,7 +87,7 @@ class CallbackView(ProviderView):
 
 
 class ChoiceView(ProviderView, TemplateView):
-    """Asks somebody whose verified address several users have, which of them to be."""
+    """Asks a person whose verified address several users have which user to sign in as."""
 
     template_name = "console/own/provider_choice.html"
 
@@ -109,7 +109,7 @@ class ChoiceView(ProviderView, TemplateView):
         return _entered(request, chosen[0], identity, choosing["next"])
 
     def _offered(self) -> tuple[dict[str, Any] | None, list[User]]:
-        """What waits for the choice, and the users as they are now. Raises NobodyFound."""
+        """The sign-in that waits for the choice, and the current users. Raises NobodyFound."""
         choosing = _waiting(self.request, _CHOOSING)
         return choosing, users_of(ProviderIdentity(**choosing["identity"])) if choosing else []
 
@@ -123,7 +123,7 @@ class ChoiceView(ProviderView, TemplateView):
 
 
 class CodeView(ProviderView, TemplateView):
-    """Asks a user for whom the provider vouched for the own second step."""
+    """Asks a user for whom the provider vouched for a code."""
 
     template_name = "console/own/provider_code.html"
 
@@ -165,19 +165,19 @@ def _entered(
 
 
 def _step(identity: ProviderIdentity, next_page: str) -> dict[str, Any]:
-    """What the session keeps of somebody for whom the provider vouched."""
+    """What the session stores about a person for whom the provider vouched."""
     until = time.time() + _STEP_SECONDS
     return {"identity": asdict(identity), "until": until, "next": next_page}
 
 
 def _waiting(request: HttpRequest, name: str) -> dict[str, Any] | None:
-    """What the session keeps under the name, if it is not too late."""
+    """What the session stores under the name; None if it has expired."""
     waiting: dict[str, Any] | None = request.session.get(name)
     return waiting if waiting and waiting["until"] > time.time() else None
 
 
 def _safe(request: HttpRequest, address: str) -> str:
-    """The address, if it is one of this service."""
+    """The address if it belongs to this service, otherwise a safe default."""
     is_own = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

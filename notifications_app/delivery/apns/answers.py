@@ -27,17 +27,17 @@ _TOPIC_REFUSED: Final = Row(AnswerClass.MISCONFIGURED, "topic_refused")
 _UNREGISTERED: Final = Row(AnswerClass.GONE, "unregistered")
 _OUTAGE: Final = Row(AnswerClass.OUTAGE, "service_error")
 
-# Apple's documents spell the ends of these reasons differently, so only the beginning counts.
+# Apple's documents spell the ends of these reasons in different ways, so only the beginning counts.
 _BEGINNINGS: Final = ("BadEnvironmentKey", "UnrelatedKeyId")
 # By status and reason (Apple, "Handling notification responses from APNs").
 TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
     (400, ANY): _BAD_REQUEST,
-    # A token of the other environment is answered so too; then the credential is wrong.
+    # A token of the other environment gets the same answer; then the credentials are wrong.
     (400, "BadDeviceToken"): Row(AnswerClass.SUSPECT, "bad_device_token"),
-    # If the credential names the wrong app, every token is answered so.
+    # If the credentials name the wrong app, every token gets this answer.
     (400, "DeviceTokenNotForTopic"): Row(AnswerClass.SUSPECT, "device_token_not_for_topic"),
-    # The topic belongs to the credential: no device can cause these.
+    # The topic belongs to the credentials: no device can cause these answers.
     (400, "BadTopic"): _TOPIC_REFUSED,
     (400, "TopicDisallowed"): _TOPIC_REFUSED,
     (400, "IdleTimeout"): Row(AnswerClass.THROTTLED, "idle_timeout"),
@@ -63,8 +63,8 @@ FALLBACK: Final[Fallback] = {
     4: Row(AnswerClass.REJECTED, "refused"),
     5: _OUTAGE,
 }
-# Seconds to wait if APNs names none. Apple advises 15 minutes after a 5xx. Most failures pass in
-# seconds, and growing waits and the breaker keep the load on APNs low.
+# Seconds to wait if APNs names none. Apple advises 15 minutes after a 5xx. These waits are shorter,
+# because most failures end in seconds, and backoff and breakers keep the load on APNs low.
 WAITS: Final[Mapping[str, float]] = {
     "service_error": 10.0,
     "provider_token_expired": 60.0,
@@ -138,7 +138,7 @@ def _wait(response: Response, code: str, now: datetime) -> float | None:
 def _moment(timestamp: object, now: datetime) -> datetime | None:
     """When APNs last found the token dead, from milliseconds since the epoch; None if unknown.
 
-    Never later than `now`: a later moment would end registrations that are still to come.
+    Never later than `now`, because a later time would end future registrations.
     """
     if not isinstance(timestamp, int | float):
         return None

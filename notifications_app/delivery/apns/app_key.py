@@ -14,8 +14,8 @@ HOSTS: Final = {"production": "api.push.apple.com", "sandbox": "api.sandbox.push
 
 @dataclass(frozen=True, slots=True)
 class AppKey:
-    """A key with the app that it is for: `topic`, the app's bundle id, and `environment`, where the
-    app is registered (production or sandbox). `version` counts the channel's credentials."""
+    """A key, and the app that it is used for. `topic`: the app's bundle id. `environment`: where
+    the app is registered (production or sandbox). `version` counts the channel's credentials."""
 
     key: ApnsKey
     topic: str

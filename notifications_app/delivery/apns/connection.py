@@ -36,9 +36,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # The most requests at once, even if the server allows more. Apple's SETTINGS allow 1,000.
 MAX_STREAMS: Final = 1_000
-# How long a pool waits for a connection's first answer before it makes another connection.
+# How long a pool waits for a connection's first answer before it opens another connection.
 PROOF_SECONDS: Final = 2.0
-# After this much silence, the next request goes out together with a PING.
+# After this much silence, the next request is sent together with a PING.
 DOUBTFUL_SECONDS: Final = 30.0
 # An idle connection sends a PING after one or two of these periods, so that load balancers and NATs
 # do not forget it.
@@ -64,7 +64,7 @@ class ConnectionLostError(ConnectionError):
 
 
 class StreamResetError(Exception):
-    """The server reset this request and no other. `args` has the HTTP/2 error code."""
+    """The server reset only this request. `args` has the HTTP/2 error code."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it takes requests, now or once there is room."""
+        """Whether the connection accepts requests, now or once there is room."""
         transport = self._transport
         return transport is not None and not (self.is_draining or transport.is_closing())
 
@@ -137,8 +137,8 @@ class Connection(asyncio.Protocol):
         return max(0, min(allowed, MAX_STREAMS) - len(self._streams))
 
     async def post(self, headers: Headers, body: bytes, until: float) -> Response:
-        """The answer, with at most MAX_RESPONSE_BODY bytes of its body, until a moment on the
-        loop's clock. Needs `room`.
+        """Sends a request and returns the answer, with at most MAX_RESPONSE_BODY bytes of its body.
+        `until` is on the loop's clock. Requires `room`.
 
         Raises NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.
         """
@@ -153,12 +153,12 @@ class Connection(asyncio.Protocol):
             timer.cancel()
 
     def close(self) -> None:
-        """Takes no more requests, and ends once those in flight are answered."""
+        """Accepts no more requests, and closes when those in flight are answered."""
         self.is_draining = True
         self._end_if_drained()
 
     async def wait_closed(self, seconds: float) -> None:
-        """Waits until it has ended, and aborts it after `seconds`."""
+        """Waits until the connection has ended; aborts it after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
@@ -222,7 +222,7 @@ class Connection(asyncio.Protocol):
             self._send_body(stream_id, stream)
 
     def _send_body(self, stream_id: int, stream: _Stream) -> None:
-        """Sends what flow control allows (RFC 9113 section 5.2), and the rest later."""
+        """Sends as much as flow control allows (RFC 9113 section 5.2). The rest is sent later."""
         while stream.unsent and (size := self._http2.sendable(stream_id)):
             part, stream.unsent = stream.unsent[:size], stream.unsent[size:]
             self._http2.send(stream_id, part, is_last=not stream.unsent)
@@ -230,7 +230,8 @@ class Connection(asyncio.Protocol):
             del self._unsent[stream_id]
 
     def _give_up(self, stream_id: int) -> None:
-        """Resets a request whose answer nobody awaits. The server may be dead, so a PING asks."""
+        """Resets a request whose answer is not awaited any more. Sends a PING, because the server
+        may be dead."""
         if self._remove(stream_id) is None or self._is_closing():
             return
         self._http2.reset(stream_id, ErrorCode.CANCEL)
@@ -274,7 +275,7 @@ class Connection(asyncio.Protocol):
         stream.status = int(status) if status.isdecimal() and len(status) == 3 else 0
         self.is_proven = self.is_proven or stream.status != 403
         if stream.status == 200 and not stream.answer.done():
-            # APNs took the notification, whatever becomes of the stream.
+            # APNs accepted the notification, even if the stream ends with an error.
             stream.answer.set_result(stream.response())
 
     def _take_body(self, event: Body) -> None:

@@ -14,7 +14,7 @@ from notifications_app.delivery.apns.frames import ErrorCode, ProtocolError
 Fields: TypeAlias = Sequence[tuple[str, str]]
 
 _SIZE_UPDATES: Final = frozenset(bytes([first]) for first in range(0x20, 0x40))
-_ENTRY: Final = 32  # what a field counts beside its bytes (RFC 7541 section 4.1)
+_ENTRY: Final = 32  # what a field counts in addition to its bytes (RFC 7541 section 4.1)
 _LONGEST_INTEGER: Final = 6
 _LONGEST_CACHED: Final = 200
 # How a literal apns-id begins: indexed, not indexed or never (RFC 7541 section 6.2), its name with
@@ -27,10 +27,10 @@ _APNS_ID: Final = tuple(
 
 
 class FieldEncoder(Encoder):
-    """For requests whose first and last field are their own and never indexed.
+    """For requests in which only the first and last field differ and are never indexed.
 
-    The library would look each of the other fields up again for each request. Once all of them are
-    in the table of the connection, their encoding stays the same until the table changes.
+    The library would look up all other fields again for each request. Once they are in the
+    connection's table, their encoding stays the same until the table changes.
     """
 
     def __init__(self) -> None:
@@ -69,13 +69,14 @@ class FieldEncoder(Encoder):
 class FieldDecoder(Decoder):
     """Reads the fields of answers.
 
-    Most are the same in every answer. If the server keeps no table, as our SETTINGS ask for, equal
-    bytes mean equal fields, and each is read only once. The request's id, which nobody reads and
-    which differs in every answer, is then left out.
+    Most fields are the same in every answer. If the server keeps no table, as our SETTINGS request,
+    equal bytes mean equal fields, and each is decoded only once. Then the request's id is skipped:
+    it differs in every answer and is not used.
     """
 
     def fields(self, block: bytes) -> Fields:
-        """Raises ProtocolError, also if the fields are larger than 64 KiB (the library's limit)."""
+        """Decodes a block. Raises ProtocolError, also if the fields are larger than 64 KiB (the
+        library's limit)."""
         try:
             if self.header_table_size or block[:1] in _SIZE_UPDATES:
                 return [_texts(*field) for field in self.decode(block, raw=True)]
@@ -112,8 +113,8 @@ def _end(block: bytes, at: int) -> int:
 
 
 def _integer(block: bytes, at: int, prefix: int) -> tuple[int, int]:
-    """A number, and where it ends (RFC 7541 section 5.1). Most take one byte, for which the library
-    is slow."""
+    """Decodes a number; returns it and its end (RFC 7541 section 5.1). Most numbers take one byte,
+    for which the library is slow."""
     most = (1 << prefix) - 1
     value = block[at] & most
     if value < most:

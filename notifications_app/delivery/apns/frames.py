@@ -1,11 +1,11 @@
-"""HTTP/2 frames (RFC 9113, sections 4 and 6). Pure."""
+"""HTTP/2 frames (RFC 9113, sections 4 and 6). Without input and output."""
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
-MAX_FRAME: Final = 16_384  # what we take, and what every server takes
+MAX_FRAME: Final = 16_384  # bytes that we accept, and that every server accepts
 _HEADER: Final = Struct(">HBBBL")
 
 
@@ -55,7 +55,7 @@ class ErrorCode(IntEnum):
 
 
 class ProtocolError(Exception):
-    """The server broke the protocol, so the connection cannot go on."""
+    """The server violated the protocol, so the connection must end."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -79,13 +79,13 @@ def encoded_settings(values: Mapping[Setting, int]) -> bytes:
 
 
 class FrameReader:
-    """Separates the frames of a connection, however they arrive."""
+    """Splits the bytes of a connection into frames, in whatever pieces they arrive."""
 
     def __init__(self) -> None:
         self._held = b""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete. Raises ProtocolError at one that is too large."""
+        """Returns the complete frames. Raises ProtocolError at a frame that is too large."""
         held = self._held + data if self._held else data
         start = 0
         try:
@@ -113,7 +113,7 @@ def unpadded(frame: Frame) -> bytes:
 
 
 def sized(frame: Frame, size: int) -> bytes:
-    """The payload, which must have this size. Raises ProtocolError."""
+    """The payload of a frame. Raises ProtocolError if it has another size."""
     if len(frame.payload) != size:
         raise ProtocolError(ErrorCode.FRAME_SIZE_ERROR)
     return frame.payload

@@ -1,7 +1,7 @@
 """The client's side of an HTTP/2 connection (RFC 9113), as far as APNs needs it.
 
-Pure: it takes bytes, and gives events and the bytes to send. It sends no CONTINUATION, uses no
-priorities and takes no pushed answers.
+Without input and output: it takes bytes, and returns events and the bytes to send. It sends no
+CONTINUATION, uses no priorities and accepts no pushed answers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from notifications_app.delivery.apns.frames import (
 
 # RFC 9113 section 5.1.1.
 LAST_STREAM_ID: Final = 2**31 - 1
-# Of the header fields of an answer, as they are sent.
+# Bytes of the header fields of an answer, as they are sent.
 MAX_HEADER_BLOCK: Final = 64 * 1024
 MAX_CONTINUATIONS: Final = 64
 
@@ -76,8 +76,8 @@ Http2Event: TypeAlias = Head | Body | Ended | Reset | Goaway | Pong
 class _Windows:
     """How many bytes may be sent and received (RFC 9113 section 5.2).
 
-    A stream's `sendable` comes on top of the initial window, which SETTINGS may change for all
-    streams (section 6.9.2).
+    A stream's `sendable` is added to the initial window, which SETTINGS may change for all streams
+    (section 6.9.2).
     """
 
     sendable: int = 0
@@ -95,7 +95,7 @@ class _HeaderBlock:
 
 
 class Http2:
-    """The state of one connection. It keeps windows for each stream that is open.
+    """The state of one connection, with the windows of each open stream.
 
     `max_streams`: how many streams the server's SETTINGS allow.
     """
@@ -103,7 +103,7 @@ class Http2:
     def __init__(self) -> None:
         self.max_streams = LAST_STREAM_ID
         self.next_stream_id = 1
-        # The server gets no table for header fields: equal answers then have equal bytes.
+        # Without a table for header fields in the server, equal answers have equal bytes.
         settings = encoded_settings({Setting.HEADER_TABLE_SIZE: 0, Setting.ENABLE_PUSH: 0})
         self._output = [_PREFACE, encoded(FrameType.SETTINGS, 0, 0, settings)]
         self._frames = FrameReader()
@@ -117,7 +117,7 @@ class Http2:
     # To the server
 
     def take_output(self) -> bytes:
-        """What is to be sent now."""
+        """Returns the bytes to send now."""
         output, self._output = self._output, []
         return b"".join(output)
 
@@ -159,7 +159,8 @@ class Http2:
     # From the server
 
     def receive(self, data: bytes) -> Iterator[Http2Event]:
-        """What the server says. Raises ProtocolError after the events before the fault."""
+        """Yields the events in received bytes. Raises ProtocolError after the events before a
+        fault."""
         for frame in self._frames.feed(data):
             if self._block and frame.type != FrameType.CONTINUATION:
                 raise ProtocolError(ErrorCode.PROTOCOL_ERROR)
@@ -232,8 +233,8 @@ class Http2:
         return Ended(stream_id)
 
     def _count(self, windows: _Windows, stream_id: int, size: int) -> None:
-        """Counts what was received, and opens the window again when half of it is used. So it is
-        never used up: a frame is smaller than half."""
+        """Counts received bytes, and opens the window again when half of it is used. So the window
+        is never used up, because a frame is smaller than half of it."""
         windows.receivable -= size
         if windows.receivable < _WINDOW // 2:
             more = _WINDOW - windows.receivable
@@ -259,7 +260,7 @@ class Http2:
         return (Reset(frame.stream_id, code),) if is_open else ()
 
     def _take_control(self, frame: Frame) -> Sequence[Http2Event]:
-        """Frames about the whole connection."""
+        """Handles a frame about the whole connection."""
         if frame.stream_id != 0 or frame.type == FrameType.PUSH_PROMISE:
             raise ProtocolError(ErrorCode.PROTOCOL_ERROR)
         if frame.type == FrameType.SETTINGS:
@@ -306,7 +307,7 @@ class Http2:
                 pass
 
     def _check_opened(self, stream_id: int) -> None:
-        """The stream is one that we opened once (RFC 9113 section 5.1, idle)."""
+        """Raises ProtocolError if we never opened the stream (RFC 9113 section 5.1, idle)."""
         if stream_id % 2 == 0 or stream_id >= self.next_stream_id:
             raise ProtocolError(ErrorCode.PROTOCOL_ERROR)
 

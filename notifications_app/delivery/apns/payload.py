@@ -1,4 +1,4 @@
-"""What an iOS app gets."""
+"""The payload of an iOS app."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,13 +22,13 @@ _KEYS: Final = {
 
 
 def payload(message: Message, token: str) -> bytes:
-    """What the app gets, as JSON."""
+    """The payload as JSON."""
     return with_token(_encoded(message), token)
 
 
 @encoded_once
 def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
-    """The same without a token."""
+    """The payload without a token."""
     fields = {
         "aps": _aps(content),
         "notification_id": str(notification_id),
@@ -42,7 +42,7 @@ def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
 
 
 def _aps(content: Content) -> dict[str, Any]:
-    """Apple's part. With `mutable-content` the app's extension can add the image."""
+    """The dictionary `aps`. With `mutable-content` the app's extension can add the image."""
     ios = content.ios
     extra = {
         "sound": _sound(ios.get("sound")),
@@ -58,7 +58,7 @@ def _alert(content: Content) -> dict[str, str]:
 
 
 def _sound(sound: str | Mapping[str, Any] | None) -> object:
-    """Apple writes `critical` as a number."""
+    """The sound with `critical` as a number, as Apple requires."""
     if sound is None or isinstance(sound, str):
         return sound
     return {**sound, "critical": int(sound["critical"])} if "critical" in sound else sound

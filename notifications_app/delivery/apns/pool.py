@@ -1,4 +1,4 @@
-"""The connections to one server that share one provider token."""
+"""A pool of connections to one server with one provider token."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from pushsvc.common.egress import Response
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# How often one call sends a request that the server says it did not process.
+# How many times one call sends a request that the server did not process.
 MAX_TRIES: Final = 3
 # Seconds to wait after a connection that failed or gave no answer. Doubled each time.
 FIRST_WAIT: Final = 0.1
@@ -24,7 +24,7 @@ Connect: TypeAlias = Callable[[Callable[[], None]], Awaitable[Connection]]
 
 
 class NoConnectionError(Exception):
-    """Nothing was sent, because no connection could be made. `cause` says why."""
+    """Nothing was sent, because no connection could be opened. `cause` is the reason."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(type(cause).__name__)
@@ -32,10 +32,10 @@ class NoConnectionError(Exception):
 
 
 class Pool:
-    """Connects when a request needs a connection, up to `max_connections` if the others are full.
+    """Opens a connection when a request needs one and all others are full, up to `max_connections`.
 
-    `connect` makes a connection; its argument is called whenever the connection's room changes.
-    Requests without room wait in line.
+    `connect` opens a connection; its argument is called whenever the connection's room changes.
+    Requests without room wait in a queue.
     """
 
     def __init__(self, connect: Connect, max_connections: int) -> None:
@@ -56,9 +56,10 @@ class Pool:
         return not busy and all(connection.is_idle for connection in self._connections)
 
     async def post(self, headers: Headers, body: bytes, until: float) -> Response:
-        """One request. It is sent again only if the server says that it did not process it.
+        """Sends a request and returns the answer. Sends it again only if the server says that it
+        did not process it.
 
-        `until`, on the loop's clock, ends everything, also the wait in line. Raises
+        `until`, on the loop's clock, limits all waits, including the wait for room. Raises
         NoConnectionError, NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.
         """
         for _ in range(MAX_TRIES - 1):
@@ -69,7 +70,7 @@ class Pool:
         return await (await self._with_room(until)).post(headers, body, until)
 
     async def close(self) -> None:
-        """Refuses requests in line, and gives those in flight CLOSE_SECONDS to end."""
+        """Refuses queued requests, and gives those in flight CLOSE_SECONDS to end."""
         self._is_closed = True
         if self._connecting:
             self._connecting.cancel()
@@ -104,13 +105,14 @@ class Pool:
             self._waiting.pop(turn, None)
             if turn in self._called:
                 self._called.discard(turn)
-                self._wake()  # gives the turn to the next in line
+                self._wake()  # gives the turn to the next request
             raise
         finally:
             self._called.discard(turn)
 
     def _wake(self) -> None:
-        """Gives turns to those in line, as many as there is room. Call it when room may change."""
+        """Gives turns to as many queued requests as there is room for. Call it when room may have
+        changed."""
         self._count_losses()
         room = sum(connection.room for connection in self._connections) - len(self._called)
         waiting = (turn for turn in self._waiting if not turn.done())
@@ -131,12 +133,12 @@ class Pool:
             self._failures, self._newest = 0, None
 
     def _grow(self) -> None:
-        """Makes one more connection, unless one is being made or will soon have room."""
+        """Opens one more connection, unless one is being opened or will soon have room."""
         usable = [each for each in self._connections if each.is_usable]
         is_soon = any(each.room or each.waits_for_proof for each in usable)
         is_enough = is_soon or len(usable) >= self._max_connections
         if not (self._connecting or is_enough):
-            # A context of its own: it outlives the batch that it is made for.
+            # Its own context, because the connection outlives the batch for which it is opened.
             self._connecting = self._loop.create_task(self._add(), context=Context())
 
     async def _add(self) -> None:
@@ -145,7 +147,7 @@ class Pool:
                 await asyncio.sleep(FIRST_WAIT * 2 ** min(self._failures - 1, MAX_DOUBLINGS))
             self._newest = await self._connect(self._wake)
             self._connections.append(self._newest)
-        except Exception as error:  # noqa: BLE001 - the requests in line get whatever it is
+        except Exception as error:  # noqa: BLE001 - the queued requests get the error
             self._failures += 1
             logger.info("apns.no_connection", error=type(error).__name__)
             if not any(each.is_usable for each in self._connections):

@@ -1,4 +1,4 @@
-"""The provider token by which APNs knows a team: one for each key, the same in every process.
+"""The provider token, which identifies a team to APNs: one per key, the same in every process.
 
 Apple accepts a token for 60 minutes after its `iat`, and refuses a second one within 20 minutes
 (Apple, "Establishing a token-based connection to APNs"). All processes round `iat` to the same grid

@@ -20,7 +20,7 @@ class Server:
 
     @classmethod
     def parse(cls, text: str) -> "Server":
-        """From "host:port" or "[IPv6]:port". Raises ValueError."""
+        """Parses "host:port" or "[IPv6]:port". Raises ValueError."""
         found = _HOST_AND_PORT.fullmatch(text)
         if not found or not 1 <= int(found[3]) <= 65_535:
             raise ValueError("must be host:port")
@@ -32,7 +32,7 @@ class Server:
         return host if self.port == 443 else f"{host}:{self.port}"
 
     async def connect(self, tls: ssl.SSLContext, on_change: Callable[[], None]) -> Connection:
-        """A new connection. The name is resolved each time. Raises OSError or TimeoutError."""
+        """Opens a connection; resolves the name each time. Raises OSError or TimeoutError."""
         async with asyncio.timeout(CONNECT_TIMEOUT):
             return await connect(
                 lambda: Connection(on_change),

@@ -1,7 +1,8 @@
 """iOS (APNs): one request for each message and device.
 
-aioapns provides the request and its vocabulary. `connection`, `pool` and `provider_token` replace
-its connections and its provider token. Apple, "Sending notification requests to APNs".
+aioapns provides the class of the request and its constants. `connection`, `pool` and
+`provider_token` replace its connections and its provider token. Apple, "Sending notification
+requests to APNs".
 """
 
 import asyncio
@@ -60,7 +61,7 @@ __all__ = [
 
 PRIORITIES: Final = {"very-low": 1, "low": 5, "normal": 10, "high": 10}
 SERVERS: Final = {name: Server(host, 443) for name, host in HOSTS.items()}
-# The most keys and environments with open connections. Beyond, the longest unused are closed.
+# How many keys and environments may have open connections. The least recently used are closed.
 MAX_POOLS: Final = 100
 
 _SHARED: Final = (
@@ -91,20 +92,20 @@ class _ConnectionKey(NamedTuple):
 
 
 class MalformedTokenError(ValueError):
-    """The device token is not hexadecimal. In a URL it could lead to another path."""
+    """The device token is not hexadecimal. In a URL it could change the path."""
 
 
 class MalformedFieldError(ValueError):
-    """The credential's topic or the message's is not printable ASCII."""
+    """A field for a header, such as the credentials' topic, is not printable ASCII."""
 
 
 def build_request(
     message: Message, target: Target, app_key: AppKey, now: float
 ) -> NotificationRequest:
-    """The notification for `target`, whose message is JSON already, as aioapns would encode it.
+    """The request for `target`. Its message is already JSON, encoded as aioapns would encode it.
     `now` is on the clock of `message.expires_at`.
 
-    Its id depends only on message and device, so every attempt has the same id. Raises
+    The id depends only on notification and device, so every attempt has the same id. Raises
     MalformedTokenError or MalformedFieldError.
     """
     if not _DEVICE_TOKEN.fullmatch(target.address):
@@ -139,7 +140,7 @@ def _is_field(text: str) -> bool:
 
 
 def _request_id(notification_id: UUID, subscription_id: UUID) -> str:
-    """As `str(uuid5(notification_id, str(subscription_id)))`, which takes four times as long."""
+    """Returns `str(uuid5(notification_id, str(subscription_id)))` in a quarter of the time."""
     named = notification_id.bytes + str(subscription_id).encode()
     digits = sha1(named, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(digits[16], 16) % 4]
@@ -152,7 +153,7 @@ def encode(
     """Header fields and body for the server `authority`. `now` is in seconds since the epoch.
 
     A time to live of 0 becomes the expiration "0": APNs then tries once and stores nothing. aioapns
-    would write the present second. Raises PayloadTooLargeError.
+    would write the current second. Raises PayloadTooLargeError.
     """
     body: Any = request.message
     if len(body) > MAX_PAYLOAD:
@@ -168,8 +169,8 @@ def encode(
         str(expiration),
         str(request.collapse_key),
     )
-    # These two differ in every request, and one is secret: HPACK's table gets neither (RFC 7541
-    # section 7.1.3).
+    # These two differ in every request, and one is secret, so neither enters HPACK's table (RFC
+    # 7541 section 7.1.3).
     path = NeverIndexedHeaderTuple(b":path", f"/3/device/{request.device_token}".encode())
     own_id = NeverIndexedHeaderTuple(b"apns-id", request.notification_id.encode())
     return [path, *shared, own_id], body
@@ -185,13 +186,13 @@ def _shared_fields(authority: str, signed: str, *values: str) -> tuple[HeaderTup
 class Client(BaseClient[Target, AppKey]):
     """Connections to APNs. All channels with the same key share them.
 
-    A connection keeps its provider token as long as it lives, because APNs accepts no second token
-    on it within 20 minutes.
+    A connection keeps one provider token until it is closed, because APNs accepts no second token
+    on a connection within 20 minutes.
 
     `server` is "host:port" and replaces Apple's servers of both environments; ValueError if it is
-    malformed. `ca_file` names authorities that are trusted beside the system's. `call_timeout`, in
-    seconds, limits a whole call with its wait for a connection and for room on it. If the server
-    allows few requests at once, each key gets up to `max_connections`.
+    malformed. `ca_file` names authorities that are trusted in addition to the system's.
+    `call_timeout`, in seconds, limits a whole call with its wait for a connection and for room. If
+    the server allows few requests at once, each key gets up to `max_connections`.
     """
 
     unexpected_event = "ios.unexpected_error"

@@ -1,8 +1,8 @@
 """Access tokens of Google service accounts (RFC 7523; Google, "Using OAuth 2.0 for server to server
 applications").
 
-firebase-admin loads the key and signs. We make the request, so that nothing blocks the event loop,
-follows a redirect or makes other requests.
+firebase-admin loads the key and signs. The request is made here, so that the library cannot block
+the event loop, follow redirects or make other requests.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class AccessTokens:
     """The current access token of each account. For one event loop.
 
     A request to `token_uri` may take `seconds`. Each account has at most one request in flight. A
-    call waits for it only if there is no valid token. The request goes on if the call is cancelled.
+    call waits for it only if there is no valid token. Cancelling the call does not cancel it.
     """
 
     def __init__(self, http: HttpClient, token_uri: str, seconds: float) -> None:
@@ -156,7 +156,7 @@ def assertion(account: ServiceAccount, now: int) -> str:
         "project_id": account.project_id,
         "client_email": account.client_email,
         "private_key": account.private_key,
-        # Some stored accounts have none. The library would look an empty one up.
+        # Some stored accounts have none. The library would use an empty one.
         "private_key_id": account.private_key_id or None,
         "token_uri": TOKEN_URI,
         "universe_domain": "googleapis.com",
@@ -177,10 +177,10 @@ def assertion(account: ServiceAccount, now: int) -> str:
 
 
 def classify_grant(response: Response, now: datetime) -> Granted | Failure:
-    """What the token endpoint's answer means. Total. `now` is aware.
+    """Evaluates the token endpoint's answer. Accepts any answer. `now` is aware.
 
     A 400 or 403 is a refusal only with an OAuth error (RFC 6749 section 5.2), because a proxy's 400
-    or 403 must not stop a channel. A 401 always is one.
+    or 403 must not stop a channel. A 401 always is a refusal.
     """
     said = json_object(response.body)
     token, error = said.get("access_token"), said.get("error")

@@ -48,7 +48,7 @@ TABLE: Final[Table] = {
     (401, "APNS_AUTH_ERROR"): Row(AnswerClass.REJECTED, "third_party_auth"),  # its name until 2019
     # The API is switched off, or the account lacks the permission cloudmessaging.messages.create.
     (403, NONE): Row(AnswerClass.MISCONFIGURED, "permission_denied"),
-    # The token belongs to another project. Or the channel's credentials are the wrong ones.
+    # The token belongs to another project, or the channel has the wrong credentials.
     (403, "SENDER_ID_MISMATCH"): Row(AnswerClass.SUSPECT, "sender_id_mismatch"),
     (404, "UNREGISTERED"): Row(AnswerClass.GONE, "unregistered"),
     (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
@@ -57,8 +57,8 @@ TABLE: Final[Table] = {
     (500, "INTERNAL"): Row(AnswerClass.OUTAGE, "service_error"),
     (503, "UNAVAILABLE"): Row(AnswerClass.OUTAGE, "service_error"),
 }
-# By the hundreds of a status that the table does not have. FCM never redirects: a 3xx comes from
-# something between FCM and us.
+# By the hundreds of a status that the table does not have. FCM never redirects: a 3xx comes from a
+# proxy.
 FALLBACK: Final[Fallback] = {
     1: Row(AnswerClass.REJECTED, "unexpected_answer"),
     2: Row(AnswerClass.REJECTED, "unexpected_answer"),
@@ -94,8 +94,8 @@ CODES: Final[Mapping[str, str]] = {
 
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
-# Codes that blame the channel's credentials if many recipients get them, with the event to log. One
-# proves nothing: anyone may subscribe a token that is answered so.
+# Codes that blame the channel's credentials if many recipients get them, with the event to log. A
+# single one proves nothing, because anyone may subscribe a token that gets such an answer.
 REFUSAL_EVENTS: Final = {"third_party_auth": "fcm.third_party_auth_by_many"}
 
 

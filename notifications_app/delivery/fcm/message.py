@@ -48,14 +48,15 @@ def _addressed(message: Mapping[str, Any], token: str, address: str) -> dict[str
 
 
 def _own(notification_id: UUID, content: Content) -> dict[str, Any]:
-    """What holds texts. The library need not check those of each recipient."""
+    """The fields with texts, which the library need not check for each recipient."""
     data = {"data": common_data(notification_id, content)}
     return data if is_data_only(content) else {"notification": notification(content), **data}
 
 
 @lru_cache(maxsize=CACHED_MESSAGES)
 def _common(message: Message, ttl: int) -> dict[str, Any]:
-    """What all recipients get. The library takes most of the time of a call to check it."""
+    """The fields that all recipients get. Cached, because checking them by the library takes most
+    of the time of a call."""
     content = message.content
     shown = None if is_data_only(content) else messaging.Notification(**notification(content))
     built = messaging.Message(
@@ -68,8 +69,8 @@ def _common(message: Message, ttl: int) -> dict[str, Any]:
             notification=shown and _android_notification(message),
         ),
     )
-    # The library wants an address. As the argument `token` it is deprecated for installation ids,
-    # which apps do not send us.
+    # The library requires an address. Its argument `token` is deprecated in favour of installation
+    # ids, which apps do not send us.
     built.token = "-"  # noqa: S105
     common: dict[str, Any] = _ENCODER.default(built)
     # The library writes lower case; FCM's reference has only capitals.

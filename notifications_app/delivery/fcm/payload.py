@@ -1,4 +1,4 @@
-"""What an Android app gets: a notification and data."""
+"""The payload of an Android app: a notification and data."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -15,7 +15,7 @@ _SHOWN_BY_APP: Final = frozenset({"title", "body", "image"})  # our own with `da
 _RESERVED_NAMES: Final = frozenset({"from", "message_type", "collapse_key"})
 _RESERVED_PREFIXES: Final = ("google.", "gcm.")
 
-# FCM's names of what a send says of Android's notification, by ours.
+# FCM's names of the fields of `android`, by the send's names.
 _FIELDS: Final = {
     "channel_id": "channel_id",
     "sound": "sound",
@@ -42,7 +42,7 @@ def _own_names(content: Content) -> frozenset[str]:
 
 
 def payload(message: Message, token: str) -> bytes:
-    """What the app gets, notification and data, as JSON without absent fields.
+    """Notification and data as JSON, without absent fields. Used to measure the payload.
 
     Google does not document what its limit counts. This is more than all names and values.
     """
@@ -61,7 +61,7 @@ def is_data_only(content: Content) -> bool:
 
 
 def notification(content: Content) -> dict[str, str]:
-    """What Android shows."""
+    """The notification that Android shows; empty if the app shows it itself."""
     if is_data_only(content):
         return {}
     image = content.image or content.icon
@@ -69,7 +69,7 @@ def notification(content: Content) -> dict[str, str]:
 
 
 def android_fields(content: Content) -> dict[str, Any]:
-    """How Android shows it, by FCM's names."""
+    """How Android shows the notification, with FCM's names."""
     own = {} if is_data_only(content) else content.android
     return {fcm_name: own[name] for name, fcm_name in _FIELDS.items() if name in own}
 

@@ -1,7 +1,7 @@
 """Android (FCM HTTP v1): one POST for each message and registration token.
 
-We make the call, because firebase-admin's clients block the event loop or take nine times the
-processor time.
+The call is made without firebase-admin's clients, because these block the event loop or take nine
+times the processor time.
 https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages.
 """
 
@@ -69,8 +69,8 @@ def build_request(
 class Client(BaseClient[Target, ServiceAccount]):
     """Connections to FCM and to Google's token endpoint.
 
-    `ca_file` names authorities that are trusted beside the system's. `call_timeout`, in seconds,
-    limits a whole call with its wait for an access token. Callers keep fewer than
+    `ca_file` names authorities that are trusted in addition to the system's. `call_timeout`, in
+    seconds, limits a whole call with its wait for an access token. Callers keep fewer than
     `connections_per_origin` calls in flight; more would wait, within their timeouts.
     """
 
@@ -94,7 +94,7 @@ class Client(BaseClient[Target, ServiceAccount]):
             connections_per_origin=connections_per_origin,
             keepalive=KEEPALIVE,
         )
-        # Half of the time, so that a call that waits for a token still learns why it gets none.
+        # Half of the time, so that a call that waits for a token can still return why it failed.
         self._tokens = AccessTokens(self._http, token_uri, call_timeout / 2)
 
     @override
@@ -115,12 +115,12 @@ class Client(BaseClient[Target, ServiceAccount]):
 
     @override
     async def _send(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
-        """Misconfigured is only about the account: FCM did not take the message."""
+        """Tries once more with a new access token if FCM refused the token, and so the message."""
         until = self._loop.time() + self._call_timeout
         outcome = await self._try(message, target, account, until)
         if not _is_unauthenticated(outcome):
             return outcome
-        # The token was revoked early, or our clock stood still: a new one shows which.
+        # The token was revoked early, or this process was paused. A new token shows which.
         return await self._try(message, target, account, until)
 
     async def _try(

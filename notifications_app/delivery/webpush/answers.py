@@ -42,12 +42,12 @@ TABLE: Final[Table] = {
         )
     },
     (400, ANY): Row(AnswerClass.REJECTED, "bad_request"),
-    # The subscription was made with another VAPID key, or we used the wrong one (Apple, "Sending
-    # web push notifications in web apps and browsers").
+    # The subscription has another VAPID key, or we used the wrong one (Apple, "Sending web push
+    # notifications in web apps and browsers").
     (400, "vapidpkhashmismatch"): _OTHER_KEY,
     (403, "vapidpkhashmismatch"): _OTHER_KEY,
     # RFC 8292 section 4.2. Autopush answers 401 (errno 109) to all faults of VAPID, FCM mostly 403.
-    # Anyone may subscribe an endpoint that answers so, so it does not blame the channel's keys.
+    # Anyone may subscribe an endpoint that answers this, so it does not blame the channel's keys.
     (401, ANY): _REFUSED_VAPID,
     (403, ANY): _REFUSED_VAPID,
     # RFC 8030 section 7.3 says 404. Autopush (errno 103, 105, 106), FCM and Apple answer 410.
@@ -94,8 +94,8 @@ CODES: Final[Mapping[str, str]] = {
 
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
-# Codes that blame the channel's keys if many recipients get them, with the event to log. One proves
-# nothing: anyone may subscribe an endpoint that answers so.
+# Codes that blame the channel's keys if many recipients get them, with the event to log. A single
+# one proves nothing, because anyone may subscribe an endpoint that gives such an answer.
 REFUSAL_EVENTS: Final = {"vapid_refused": "vapid.refused_by_many"}
 
 
@@ -112,14 +112,14 @@ def classify(response: Response, now: datetime) -> Outcome:
 def _reason(headers: Mapping[str, str], said: Mapping[str, Any]) -> str:
     """WNS's notification status or Apple's reason, in lower case.
 
-    Autopush's errno is left out: it says no more than the status.
+    Autopush's errno is ignored, because it says no more than the status.
     """
     reason = headers.get("X-WNS-NotificationStatus") or said.get("reason")
     return reason.strip().lower() if isinstance(reason, str) else ""
 
 
 def _detail(response: Response, said: Mapping[str, Any]) -> str:
-    """The service's own words, with its number for the error if it has one."""
+    """The service's own text, with its error number if it has one."""
     words = (
         response.headers.get("X-WNS-Error-Description"),
         said.get("reason"),

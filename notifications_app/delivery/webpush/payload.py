@@ -1,4 +1,4 @@
-"""What a browser's service worker gets."""
+"""The payload of a browser's service worker."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -24,13 +24,13 @@ _OPTIONS: Final = {
 
 
 def payload(message: Message, token: str) -> bytes:
-    """What the service worker gets, before encryption, as JSON without absent fields."""
+    """The JSON that is encrypted for the service worker, without absent fields."""
     return with_token(_encoded(message), token)
 
 
 @encoded_once
 def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
-    """The same without a token."""
+    """The payload without a token."""
     fields = {
         "notification_id": str(notification_id),
         "title": content.title,

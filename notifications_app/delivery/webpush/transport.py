@@ -50,7 +50,7 @@ __all__ = [
 
 # WNS answers 400 to a TTL of 0.
 MIN_TTL_WNS: Final = 60
-# Unknown hosts may be many, so an idle connection to one is kept only for the batch at hand.
+# There may be many unknown hosts, so their idle connections are kept only for the current batch.
 KEEPALIVE_UNKNOWN_HOST: Final = 1.0
 RESOLVER_THREADS: Final = 16
 _NO_KEYS: Final = {"endpoint": ""}
@@ -86,7 +86,8 @@ def _ttl(message: Message, vendor: str, now: float) -> int:
 
 
 def _topic(topic: str, vendor: str) -> str:
-    """Apple decodes topics, and answers 400 to a length that base64url cannot have."""
+    """The topic, hashed if Apple would refuse it: Apple decodes topics, and answers 400 to a length
+    that base64url cannot have."""
     if vendor == "apple" and len(topic) % 4 == 1:
         return base64url.encode(sha256(topic.encode()).digest()[:24])
     return topic
@@ -98,7 +99,7 @@ def encrypt(plaintext: bytes, target: BrowserTarget) -> bytes:
         raise PayloadTooLargeError(MAX_PAYLOAD)
     pusher = WebPusher(_NO_KEYS)
     try:
-        # The library would not check the lengths, and decode more slowly (pywebpush 2.5.0).
+        # The library does not check the lengths, and decodes more slowly (pywebpush 2.5.0).
         pusher.receiver_key = _decoded(target.p256dh, 65)
         pusher.auth_key = _decoded(target.auth, 16)
         return bytes(pusher.encode(plaintext, content_encoding="aes128gcm")["body"])
@@ -107,7 +108,7 @@ def encrypt(plaintext: bytes, target: BrowserTarget) -> bytes:
 
 
 def _decoded(key: str, length: int) -> bytes:
-    """A key with or without padding. Raises ValueError."""
+    """Decodes a key with or without padding. Raises ValueError."""
     raw = base64url.decode(key.rstrip("="))
     if len(raw) != length:
         raise ValueError("the key has another length")
@@ -118,7 +119,7 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
     """Connections to web push services.
 
     `trusted_origins` and `allowed_hosts` are those of `check_endpoint`. `ca_file` names authorities
-    that are trusted beside the system's. Timeouts are in seconds and limit a whole call;
+    that are trusted in addition to the system's. Timeouts are in seconds and limit a whole call;
     `unknown_host_timeout` is for unknown hosts. Callers keep fewer than `connections_per_origin`
     calls in flight; more to one origin would wait, within their timeouts.
     """

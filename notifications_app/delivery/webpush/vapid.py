@@ -13,7 +13,7 @@ from notifications_app.delivery import es256
 from pushsvc.common import base64url
 
 # All processes share windows of this length and sign deterministically (RFC 6979), so they present
-# the same token, even after a restart. Apple wants no new token within an hour.
+# the same token, even after a restart. Apple asks not to change the token within an hour.
 WINDOW: Final = 3 * 3_600
 # From the window's beginning. RFC 8292 section 2 allows 24 hours; half allows for wrong clocks.
 LIFETIME: Final = 12 * 3_600
@@ -27,14 +27,14 @@ class VapidKeyUnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class VapidKey:
-    """`private_key` is base64url of the 32 bytes of a P-256 private key. `subject` is a mailto: or
-    https: URL by which the push service can reach a person."""
+    """`private_key`: the 32 bytes of a P-256 private key as base64url. `subject`: a mailto: or
+    https: URL with which the push service can contact a person."""
 
     private_key: str = field(repr=False)
     subject: str
 
 
-# A channel's keys by id. A subscription needs the key with which it was made.
+# A channel's keys by id. A subscription needs the key with which it was created.
 VapidKeys: TypeAlias = Mapping[UUID, VapidKey]
 
 

@@ -1,1 +1,1 @@
-"""What every page of the console shares."""
+"""What all pages of the console share."""

@@ -21,7 +21,7 @@ from unfold.templatetags.unfold_list import result_headers
 
 from pushsvc.common.console.rows import rows_of
 
-if TYPE_CHECKING:  # the theme has no types, so the classes that it extends stand for its own
+if TYPE_CHECKING:  # the theme has no types, so its base classes are used instead
     ThemedModelAdmin = admin.ModelAdmin[Any]
     SignInForm = AdminAuthenticationForm
     AnyPaginator = Paginator[Any]
@@ -47,20 +47,20 @@ site = admin.site
 
 
 class BoundedPaginator(AnyPaginator):
-    """Counts only as many rows as its pages show. Older rows are found by searching."""
+    """Counts only as many rows as its pages show. Users find older rows with a search."""
 
     most_rows = 1_000
 
     @cached_property
     @override
     def count(self) -> int:
-        """At most `most_rows`. Reads no more rows than that."""
+        """The number of rows, at most `most_rows`. Reads no more rows."""
         rows: Any = self.object_list
         return int(rows.values("pk")[: self.most_rows].count())
 
     @property
     def is_cut(self) -> bool:
-        """Whether there may be more."""
+        """Whether there may be more rows."""
         return self.count >= self.most_rows
 
 
@@ -74,7 +74,7 @@ class DropdownFilter(admin.SimpleListFilter):
         chosen = self.value() or ""
         offered = [("", "All"), *self.lookup_choices]
         if chosen not in dict(offered):
-            offered.append((chosen, chosen))  # the list shows only its rows
+            offered.append((chosen, chosen))  # the list is filtered by it
         for value, title in offered:
             yield {"value": value, "display": title, "selected": value == chosen}
 
@@ -92,7 +92,7 @@ class _List(ThemedChangeList):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether the search or a filter leaves rows out."""
+        """Whether a search or a filter excludes rows."""
         given = {name: value for name, value in self._asked.items() if value}
         return self.whole != urlencode(given)
 
@@ -113,7 +113,7 @@ class ModelAdmin(ThemedModelAdmin):
 
     `list_name`: the heading of the list, if it is not the model's name. `list_always_of`: the
     parameter of a filter that is always set. `empty_help`: the text of an empty list, which says
-    how it gets rows. `first_row`: what somebody does there who makes the first row.
+    where rows come from. `first_row`: the action that creates the first row, in words.
     """
 
     list_name = ""
@@ -134,7 +134,7 @@ class ModelAdmin(ThemedModelAdmin):
         return _List
 
     def missing_role(self, request: HttpRequest) -> str:
-        """The role that the user lacks to add rows, for an empty list to name; "" if none."""
+        """The role that the user lacks to add rows, for the text of an empty list; "" if none."""
         return ""
 
     @override
@@ -145,8 +145,8 @@ class ModelAdmin(ThemedModelAdmin):
 
     @override
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Allows only the list's filters. Others, such as `?secret__startswith=a`, could read a
-        value letter by letter that no page shows."""
+        """Allows only the list's filters. With others, such as `?secret__startswith=a`, users could
+        find out a hidden value letter by letter."""
         return any(_takes(entry, lookup) for entry in self.get_list_filter(request))
 
     @override
@@ -154,7 +154,7 @@ class ModelAdmin(ThemedModelAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Refuses a NUL, which PostgreSQL does not store, before a filter uses it. Loads the
-        admin's scripts only for actions, which nothing else in a list needs."""
+        admin's scripts only if there are actions, because only actions need them."""
         refuse_nul(request)
         context = extra_context or {}
         if not self.actions:
@@ -165,13 +165,13 @@ class ModelAdmin(ThemedModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Also called for fields of forms that search for rows."""
+        """Refuses a NUL here too, because forms whose fields search for rows also call this."""
         _refuse_nul(search_term)
         return super().get_search_results(request, queryset, search_term)
 
 
 def refuse_nul(request: HttpRequest) -> None:
-    """Raises BadRequest if the query holds a NUL, which no text of PostgreSQL holds."""
+    """Raises BadRequest if the query contains a NUL, which PostgreSQL does not store."""
     _refuse_nul("".join(chain.from_iterable(values for _, values in request.GET.lists())))
 
 

@@ -1,4 +1,4 @@
-"""Makes the console's site the one that Django's admin uses."""
+"""Sets the console's site as the site of Django's admin."""
 
 from django.contrib.admin.apps import AdminConfig
 

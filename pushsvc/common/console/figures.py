@@ -1,6 +1,6 @@
-"""Formats of numbers, shares, durations and moments in the console.
+"""Formats numbers, shares, durations and times for the console.
 
-For templates (`load figures`) and for code that makes texts.
+For templates (`load figures`) and for Python code.
 """
 
 import math
@@ -75,7 +75,7 @@ def duration(seconds: float) -> str:
 
 @register.filter
 def moment(at: datetime | None, how: str = "") -> str:
-    """In UTC. `console/times.js` turns it into the reader's own time.
+    """The time in UTC, which `console/times.js` converts to the reader's own time.
 
     `how`: "seconds", "clock" (no day), "both" (own time and UTC). By default to the minute.
     """

@@ -5,9 +5,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 
 def qr_svg(text: str) -> SafeString:
-    """An SVG element, black on white, that a phone's camera reads as the text.
+    """The QR code of the text as an SVG element.
 
-    It is dark on white in dark mode too, because phones need that.
+    It is black on white in dark mode too, because phones need that.
     """
     code = segno.make(text, error="m")
     drawn: str = code.svg_inline(scale=4, border=4, light="#fff", dark="#000", title="QR code")

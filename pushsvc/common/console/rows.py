@@ -1,7 +1,7 @@
-"""The rows of the console's lists, as the theme draws them.
+"""Renders the rows of the console's lists as the theme does, but faster.
 
-The theme works out a column's label, class and link again for each row, which takes longer than
-what the row says.
+The theme computes a column's label, class and link again for each row, which takes longer than the
+content.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ Show = Callable[[Any], str]
 
 
 def rows_of(changelist: ChangeList, labels: Sequence[str]) -> Iterator[SafeString]:
-    """The cells of each row. `labels`: of the columns."""
+    """The cells of each row. `labels`: the labels of the columns."""
     names: Any = changelist.list_display
     columns = [_column(changelist, *column) for column in zip(names, labels, strict=True)]
     for row in changelist.result_list:
@@ -30,7 +30,7 @@ def rows_of(changelist: ChangeList, labels: Sequence[str]) -> Iterator[SafeStrin
 
 
 def _column(changelist: ChangeList, name: str, label: str) -> Show:
-    """Makes the column's cell of a row."""
+    """Returns a function that renders the column's cell of a row."""
     field = _field(changelist, name)
     show = _reader(changelist, name, field)
     classes = [f"field-{name}", *ROW_CLASSES]
@@ -61,7 +61,7 @@ def _field(changelist: ChangeList, name: str) -> "Field[Any, Any] | None":
 
 
 def _reader(changelist: ChangeList, name: str, field: "Field[Any, Any] | None") -> Show:
-    """What the column shows of a row."""
+    """Returns a function that reads the column's value of a row."""
     empty = changelist.model_admin.get_empty_value_display()
     if field is None:
         method = getattr(changelist.model_admin, name)

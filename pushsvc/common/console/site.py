@@ -1,4 +1,4 @@
-"""The console's site: what every page has beside its own content, and which page is the first."""
+"""The console's site: the context of all pages, and the first page."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,8 @@ class ConsoleSite(ThemedSite):
 
     @override
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """In place of the theme's, which for each page reads its settings some thirty times, and
-        asks every model what the user may do. The console's templates need no more than this."""
+        """The context that the console's templates need. The theme's version reads its settings
+        about thirty times for each page, and checks the user's permissions for every model."""
         has_permission = self.has_permission(request)
         return {
             "site_title": self.site_title,

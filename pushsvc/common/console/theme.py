@@ -1,6 +1,6 @@
 """Settings of the console's theme (django-unfold), and the links of the console's side bar.
 
-Only data. The functions that it names are imported when they are asked.
+Only data. The named functions are imported when they are needed.
 """
 
 from collections.abc import Mapping
@@ -10,15 +10,16 @@ THEME: Final[Mapping[str, Any]] = {
     "LOGIN": {"form": "channels_app.sign_in.console.ConsoleSignInForm"},
 }
 
-# Makes the context of the first page.
+# The function that creates the context of the first page.
 DASHBOARD: Final = "notifications_app.admin.dashboard.dashboard_context"
 
 
 class Link(NamedTuple):
-    """A link of the side bar. `page` is the name of its address.
+    """A link of the side bar. `page`: the name of its URL.
 
-    `shown` names the function that says whether the user sees it; by default all do. `active` names
-    the one that says whether it is current; by default it is on all pages below its own.
+    `shown`: the name of a function that decides whether the user sees the link; by default all do.
+    `active`: the name of a function that decides whether it is current; by default it is on all
+    pages below its own.
     """
 
     title: str

@@ -1,1 +1,1 @@
-"""What every view shares: input, errors, limits, headers."""
+"""What all views share: input, errors, limits, headers."""

@@ -1,5 +1,5 @@
-"""The address of a client: for the audit log, for limits and lock-outs, and for requests that only
-this machine may make."""
+"""The address of a client: for the audit log, for limits and lock-outs, and for requests that are
+allowed only from this machine."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
@@ -22,20 +22,19 @@ _Address = IPv4Address | IPv6Address
 
 
 def client_ip(request: HttpRequest) -> str | None:
-    """The whole address in canonical form. None if the peer has none (a local socket).
+    """The client's whole address in canonical form. None if the peer has none (a local socket).
 
     Without proxies it is the peer's. With TRUSTED_PROXIES = n, it is the n-th entry of
-    X-Forwarded-For from the right. The client itself may have written entries further left. If the
-    header has fewer entries, the leftmost counts. If the entry is not an address, the peer's
-    counts.
+    X-Forwarded-For from the right; the client itself may have written entries further left. If
+    there are fewer entries, the leftmost counts. If the entry is not an address, the peer's counts.
     """
     found = _client(request)
     return None if found is None else str(found)
 
 
 def counted_ip(request: HttpRequest) -> str | None:
-    """The address that limits and lock-outs count. It is the same for all addresses of one
-    customer: the IPv4 address, also if it is inside IPv6, or the first address of the IPv6 /64."""
+    """The address that limits and lock-outs count, which is the same for all addresses of one
+    customer: the IPv4 address, even inside IPv6, or the first address of the IPv6 /64."""
     found = _client(request)
     return None if found is None else str(_counted(found))
 
@@ -46,7 +45,7 @@ def counted_address(request: HttpRequest) -> str:
 
 
 def is_from_this_machine(request: HttpRequest) -> bool:
-    """Whether the peer is on the loopback and does not forward for others."""
+    """Whether the peer is on the loopback and does not forward for other clients."""
     if any(header in request.headers for header in _FORWARDING):
         return False
     peer = _peer(request)
@@ -67,8 +66,8 @@ def _peer(request: HttpRequest) -> _Address | None:
 
 
 def _counted(ip: _Address) -> _Address:
-    """IPv4 inside IPv6 counts as IPv4: all of NAT64 share a /64, and a 6to4 site has many of
-    them."""
+    """The counted address. IPv4 inside IPv6 counts as IPv4, because all of NAT64 share a /64, and a
+    6to4 site has many."""
     if isinstance(ip, IPv4Address):
         return ip
     site = IPv6Network((ip, _SITE_BITS), strict=False)
@@ -76,7 +75,7 @@ def _counted(ip: _Address) -> _Address:
 
 
 def _address(entry: str) -> _Address | None:
-    """None if it is not an address, or has a zone (`fe80::1%eth0`), which means nothing here.
+    """Parses an address. None if it is malformed or has a zone (`fe80::1%eth0`).
 
     Some proxies write `1.2.3.4:567` or `[2001:db8::1]:567`. A socket for both families writes IPv4
     as mapped IPv6.

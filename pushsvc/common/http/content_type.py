@@ -1,8 +1,8 @@
 """Reduces a request's Content-Type to the media type and the boundary of a form.
 
-Django parses the whole header before it can turn errors into answers. Some of Python's charsets
-decode no text (`zlib`, `undefined`), a parameter may name an unknown encoding, and the time to
-parse a long header grows with the square of its length.
+Django parses the whole header before it can turn errors into answers. Some of Python's charsets are
+not for text (`zlib`, `undefined`), a parameter may name an unknown encoding, and the time to parse
+a long header grows with the square of its length.
 """
 
 from typing import Final
@@ -13,8 +13,8 @@ _MOST: Final = 512  # characters; a boundary has at most 200
 
 
 def plain_content_type(value: str) -> str:
-    """The media type and the boundary. "" if they cannot be read. Django then reads everything as
-    UTF-8, because there is no charset."""
+    """The media type and the boundary; "" if they cannot be parsed. Without a charset, Django
+    decodes everything as UTF-8."""
     if len(value) > _MOST:
         return ""
     if ";" not in value:

@@ -1,7 +1,7 @@
-"""The Content-Security-Policy of each page: what a browser may load and run (by django-csp).
+"""The Content-Security-Policy of each page: what a browser may load and run (with django-csp).
 
 A page that is not listed here may load nothing. No page has scripts in its HTML. Only the console
-may evaluate strings, because its theme uses Alpine.js, which does.
+may evaluate strings, because Alpine.js in its theme does.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ ANSWER: Final[Policy] = {
     "frame-ancestors": [NONE],
 }
 PAGE: Final[Policy] = {**ANSWER, "img-src": [SELF], "style-src": [SELF]}
-# The policy of a worker: import our script, and report events to us.
+# The policy of a service worker: it may import our script, and report events to us.
 WORKER: Final[Policy] = {**ANSWER, "connect-src": [SELF], "script-src": [SELF]}
 DEMO: Final[Policy] = {**PAGE, **WORKER, "worker-src": [SELF], "manifest-src": [SELF]}
 REFERENCE: Final[Policy] = {
@@ -41,7 +41,8 @@ CONSOLE: Final[Policy] = {
     "style-src": [SELF, UNSAFE_INLINE],  # the theme's colours, and style attributes
 }
 
-# As texts, because making one costs more than most middleware, and every answer has one.
+# Built in advance, because every answer has a policy, and building one costs more than most
+# middleware.
 _ANSWER: Final = build_policy(dict(ANSWER))
 _CONSOLE: Final = build_policy(dict(CONSOLE))
 _DEMO: Final = build_policy(dict(DEMO))
@@ -56,7 +57,7 @@ _BY_PATH: Final[Mapping[str, str]] = {
 
 
 def policy_for(path: str) -> str:
-    """Depends on the path only, so that an error has the policy of its page."""
+    """The policy of a path. It depends only on the path, so an error has the policy of its page."""
     if path == "/admin" or path.startswith("/admin/"):
         return _CONSOLE
     page = path.rstrip("/") or "/"
@@ -66,7 +67,7 @@ def policy_for(path: str) -> str:
 
 
 class PolicyMiddleware:
-    """In place of django-csp's own, whose policies may differ for each answer."""
+    """Sets the policy. Replaces django-csp's middleware, whose policies may differ per answer."""
 
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         self._get_response = get_response

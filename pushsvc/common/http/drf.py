@@ -27,10 +27,10 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class ApiView(APIView):
-    # No docstring: the API reference would show it for every view.
+    # Without a docstring, because the API reference would show it for every view.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     is_limit_told = True  # in every answer; otherwise only in 429
-    has_body = True  # for POST, PUT and PATCH; otherwise what is sent is not read
+    has_body = True  # for POST, PUT and PATCH; if False, the body is not read
     _standing: ratelimit.Standing | None = None
 
     def limit(self, request: Request) -> ratelimit.Limit | None:
@@ -60,19 +60,21 @@ class ApiView(APIView):
         if self._standing is not None and self.is_limit_told:
             for name, value in self._standing.headers.items():
                 response.headers[name] = value
-        response.setdefault("Cache-Control", "no-store")  # it depends on headers no cache knows
+        response.setdefault(
+            "Cache-Control", "no-store"
+        )  # depends on headers that caches do not consider
         return super().finalize_response(request, response, *args, **kwargs)
 
 
 def _refuse_empty(request: Request) -> None:
-    """Refuses an empty body. DRF would read it as `{}`, whatever its Content-Type."""
+    """Refuses an empty body, which DRF would read as `{}`, whatever its Content-Type."""
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) == 0:
         raise MalformedJSON("The body is empty.")
 
 
 def _refuse_encoded(request: Request) -> None:
-    """Refuses a compressed body, which would be called broken JSON otherwise."""
+    """Refuses a compressed body. Otherwise it would be reported as broken JSON."""
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in {"", "identity"}:
         raise errors.UnsupportedMediaType(
@@ -82,12 +84,12 @@ def _refuse_encoded(request: Request) -> None:
 
 
 def django_request(request: Request) -> HttpRequest:
-    """Django's own request, which DRF keeps in a private attribute. Nothing else reads it."""
+    """Django's own request. Only this function reads DRF's private attribute for it."""
     return request._request  # noqa: SLF001
 
 
 def problem_body(error: errors.PushsvcError) -> dict[str, Any]:
-    """With the id by which the log's lines about the request are found."""
+    """The body of the answer, with the request id that log lines about the request have."""
     request_id = trail.current().request_id
     return error.problem() | ({"request_id": request_id} if request_id else {})
 
@@ -104,13 +106,13 @@ def problem_handler(exc: Exception, context: dict[str, Any]) -> Response:
     response = problem_response(error)
     if error.status >= 500:
         _report(exc, error, context)
-        # Django's own mark. With it, Django does not log the response again.
+        # Django's own mark, with which Django does not log the response again.
         vars(response)["_has_been_logged"] = True
     return response
 
 
 def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
-    """The error that the client sees. A general one if `exc` is not a PushsvcError."""
+    """The error that the client sees; a general error if `exc` is not a PushsvcError."""
     match exc:
         case errors.PushsvcError():
             return exc
@@ -138,13 +140,13 @@ def faults_of(error: exceptions.ValidationError) -> list[errors.Fault]:
 
 
 def _path(attr: object) -> str:
-    """The path of the object, if the fault is of the whole object. DRF appends a word to it."""
+    """The path of a fault. If the fault is of a whole object, removes the word that DRF appends."""
     path = "" if attr is None else str(attr)
     return "" if path == _WHOLE else path.removesuffix(f".{_WHOLE}")
 
 
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
-    """Logs an expected failure in one line, and any other with its traceback."""
+    """Logs an expected failure in one line, and any other failure with its traceback."""
     route = route_of(django_request(context["request"]))
     about = logger.bind(code=error.code, route=route, kind=type(exc).__name__)
     if isinstance(error, errors.Unavailable):

@@ -71,7 +71,7 @@ class Text(serializers.CharField):
             limits.append(TooLong(max_length))
         if min_length > 1:
             limits.append(TooShort(min_length))
-        # In place of DRF's own, of which one looks at each character.
+        # Instead of DRF's own, of which one checks each character separately.
         self.validators = [check_storable, *limits]
 
     @override
@@ -98,7 +98,7 @@ NOT_A_URL = "Must be an absolute http or https URL."
 
 
 def is_http_url(url: str) -> bool:
-    """Whether it is absolute and has a host."""
+    """Whether the URL is absolute and has a host."""
     # urlsplit silently removes tabs and line ends.
     if any(char <= " " or char == "\x7f" for char in url):
         return False
@@ -247,7 +247,7 @@ def _children(
 
 
 def _count(detail: Any) -> int:
-    """How many faults a ValidationError's `detail` holds."""
+    """How many faults a ValidationError's `detail` contains."""
     if isinstance(detail, dict):
         return sum(map(_count, detail.values()))
     return len(detail)
@@ -260,14 +260,15 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
-        """The validated input. Raises ValidationError. Faults over MAX_FAULTS may be missing."""
+        """Returns the validated input. Raises ValidationError, which may lack faults beyond
+        MAX_FAULTS."""
         return dict(cls._shared().run_validation(data))
 
     @classmethod
     @cache
     def _shared(cls) -> Self:
-        """One for all requests, because DRF copies all fields for each new serializer. Validation
-        changes nothing in it, so threads may share it."""
+        """One instance for all requests, because DRF copies all fields for each new serializer.
+        Validation does not change it, so threads may share it."""
         return cls()
 
     @override
@@ -283,7 +284,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
-        """As DRF's, for a fraction of the time: most fields are missing and have a default."""
+        """As DRF's method, but faster, because most fields are missing and have a default."""
         known: dict[str, Any] = {}
         faults: dict[str, Any] = {}
         for name, field in self._inputs:

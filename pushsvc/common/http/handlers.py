@@ -25,7 +25,7 @@ def problem_json(error: errors.PushsvcError) -> HttpResponse:
 
 
 def refusal(request: HttpRequest, error: errors.PushsvcError) -> HttpResponse:
-    """The answer of the web process itself, before Django gets the request."""
+    """The answer of the web process itself, before Django handles the request."""
     if not is_console(request):
         return problem_json(error)
     page = render_to_string("console/refused.html", {"error": error})
@@ -37,7 +37,7 @@ def is_console(request: HttpRequest) -> bool:
 
 
 def _page(status: int, **context: str) -> HttpResponse:
-    """Does not use the request, because reading its body may be what failed."""
+    """A page for an error. Does not use the request, because reading its body may have failed."""
     return HttpResponse(render_to_string(f"{status}.html", context), status=status)
 
 

@@ -1,7 +1,7 @@
 """Counts requests by route, for /metrics.
 
-A route is a pattern of the URL configuration, so strangers cannot make new ones. The console's many
-pages are one.
+A route is a pattern of the URL configuration, so clients cannot create new ones. All pages of the
+console count as one route.
 """
 
 import time
@@ -14,8 +14,8 @@ from django.http.response import HttpResponseBase
 from pushsvc.common import metrics
 from pushsvc.common.logs import route_of
 
-# In a WSGI environment: when the request was whole, on the monotonic clock. Then it may have waited
-# for a thread.
+# In a WSGI environment: when the request was complete, on the monotonic clock. After that it may
+# have waited for a thread.
 ARRIVED: Final = "pushsvc.arrived"
 _NO_ROUTE: Final = "none"
 _CONSOLE: Final = "admin/"
@@ -41,5 +41,5 @@ def _known_route(request: HttpRequest) -> str:
 
 
 def known_method(method: str | None) -> str:
-    """One word for all that clients make up."""
+    """The method, or one word for all methods that clients invent."""
     return method if method in _METHODS else metrics.OTHER

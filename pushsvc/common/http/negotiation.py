@@ -1,4 +1,4 @@
-"""Which format is read and written. A separate module, because DRF imports it with its views."""
+"""Content negotiation. A separate module, because DRF imports it together with its views."""
 
 from collections.abc import Iterable
 

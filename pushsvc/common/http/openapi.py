@@ -108,7 +108,8 @@ def _header(
 
 
 def problem_responses(*problems: int | errors.PushsvcError) -> dict[tuple[int, str], Any]:
-    """For `extend_schema(responses=…)`. Each problem is a status, or an instance as an example."""
+    """Responses for `extend_schema(responses=…)`. Each problem is a status, or an instance as an
+    example."""
     shown = [_SAMPLES[item] if isinstance(item, int) else item for item in problems]
     by_status: dict[int, list[errors.PushsvcError]] = {}
     for error in shown:
@@ -134,9 +135,8 @@ def _response(shown: list[errors.PushsvcError]) -> OpenApiResponse:
 
 
 def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str, Any]:
-    """For `extend_schema(extensions=…)`: operations that can follow an answer with this status.
-    `parameters` are runtime expressions of OpenAPI. The parameter `body` is the body of the next
-    request."""
+    """Extensions for `extend_schema(extensions=…)`: operations that can follow an answer with this
+    status. `parameters`: runtime expressions of OpenAPI; `body` is the body of the next request."""
     body = parameters.pop("body", None)
     link: dict[str, Any] = {"parameters": parameters} | ({"requestBody": body} if body else {})
     links = {name: {"operationId": name, **link} for name in operation_ids}
@@ -144,7 +144,7 @@ def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str,
 
 
 def add_links(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular, which has no links: adds the follow-ups to their answers."""
+    """A hook of drf-spectacular, which does not support links: adds follow-ups to their answers."""
     for operations in result["paths"].values():
         for operation in operations.values():
             for status, links in operation.pop(_FOLLOW_UPS, {}).items():

@@ -1,7 +1,6 @@
-"""Hooks of drf-spectacular that make the OpenAPI document pleasant for those who generate clients.
+"""Hooks of drf-spectacular that improve the OpenAPI document for generators of clients.
 
-None of them changes what is allowed: only where a shape stands, what it is called, and what is said
-about it.
+They do not change what is allowed, only where a shape is, its name and its description.
 """
 
 import json
@@ -39,9 +38,9 @@ _DOCUMENT: Final = re.compile(r"docs/([a-z]+)\.md")
 
 
 def name_shapes(result: Document, **_: Any) -> Document:
-    """A shape with a title becomes the component of that name, wherever it stands.
+    """Moves each shape with a title to a component of that name.
 
-    Generators give it that name; a shape without one gets a name of their own making.
+    Generators use the name of a component; for other shapes they invent a name.
     """
     named: dict[str, Shape] = {}
     schemas = result["components"]["schemas"]
@@ -72,13 +71,14 @@ def _lifted(node: Any, named: dict[str, Shape]) -> Any:
 
 
 def _is_wrapped(shape: Shape) -> bool:
-    """Where the one member of allOf refers to nothing, it can stand for itself."""
+    """Whether allOf has one member without a reference, which can replace it."""
     members = shape.get("allOf")
     return isinstance(members, list) and len(members) == 1 and "$ref" not in members[0]
 
 
 def say_defaults(result: Document, **_: Any) -> Document:
-    """In words: generators take a property with a default for one that must be given."""
+    """Moves defaults to descriptions, because generators treat a property with a default as
+    required."""
     for shape in _properties(result):
         if "default" in shape:
             told = f"Default: `{json.dumps(shape.pop('default'))}`."
@@ -92,7 +92,8 @@ def _properties(result: Document) -> Iterator[Shape]:
 
 
 def place_nulls(result: Document, **_: Any) -> Document:
-    """What may be null says so itself: in OpenAPI 3.0 nobody who refers to it can add that."""
+    """Moves `nullable` into the referenced shape, because in OpenAPI 3.0 a reference cannot add
+    it."""
     schemas = result["components"]["schemas"]
     for shape in list(_properties(result)):
         if shape.get("nullable") and "allOf" in shape:
@@ -102,7 +103,7 @@ def place_nulls(result: Document, **_: Any) -> Document:
 
 
 def require_bodies(result: Document, **_: Any) -> Document:
-    """A call with a body needs one, even where each of its fields may be left out."""
+    """Marks bodies as required, even if all their fields are optional."""
     for operation in _operations(result):
         if "requestBody" in operation:
             operation["requestBody"]["required"] = True
@@ -110,8 +111,8 @@ def require_bodies(result: Document, **_: Any) -> Document:
 
 
 def place_usual_answers(result: Document, **_: Any) -> Document:
-    """Generators take the answer with the lowest status for the usual one. Where that is 202, what
-    else may come stands as 2XX."""
+    """Renames other answers to 2XX if the usual status is 202, because generators treat the answer
+    with the lowest status as the usual one."""
     for operation in _operations(result):
         responses = operation["responses"]
         if {"200", "202"} <= responses.keys():
@@ -125,17 +126,17 @@ def _operations(result: Document) -> Iterator[dict[str, Any]]:
 
 
 def describe_ids(result: Document, **_: Any) -> Document:
-    """What the ids of the paths are: the same in all of them."""
+    """Describes the ids in paths in the same way everywhere."""
     for operation in _operations(result):
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path" and parameter["name"] in _PATH_IDS:
                 parameter.setdefault("description", _PATH_IDS[parameter["name"]])
-                parameter["schema"] = {"type": "string", "format": "uuid"}  # as answers have them
+                parameter["schema"] = {"type": "string", "format": "uuid"}  # as in answers
     return result
 
 
 def describe_enums(result: Document, **_: Any) -> Document:
-    """What each enumeration is about."""
+    """Adds a description to each enumeration."""
     for name, schema in result["components"]["schemas"].items():
         if "enum" in schema:
             schema["description"] = _ENUMS[name]
@@ -143,7 +144,7 @@ def describe_enums(result: Document, **_: Any) -> Document:
 
 
 def share_examples(result: Document, **_: Any) -> Document:
-    """An example of an answer stands once, under components. Two of one name get a number."""
+    """Moves the examples of answers to components. Different examples of one name get numbers."""
     shared: dict[str, Any] = {}
     for operation in _operations(result):
         for response in operation["responses"].values():
@@ -158,13 +159,13 @@ def share_examples(result: Document, **_: Any) -> Document:
 
 
 def _shared(shared: dict[str, Any], name: str, example: Any) -> str:
-    """The name under which `shared` has the example now."""
+    """Adds the example to `shared`, and returns its name there."""
     numbered = (name if number == 1 else f"{name}{number}" for number in count(1))
     return next(each for each in numbered if shared.setdefault(each, example) == example)
 
 
 def link_documents(result: Document, **_: Any) -> Document:
-    """Descriptions lead to the documents that they name, as the service serves them."""
+    """Turns names of documents in descriptions into links to the pages of the service."""
     linked: Document = _linked(result)
     return linked
 

@@ -5,5 +5,5 @@ from django.http import HttpRequest
 
 
 def own_origin(request: HttpRequest) -> str:
-    """PUBLIC_BASE_URL, or the origin of this request if it is unset. Has no slash at the end."""
+    """PUBLIC_BASE_URL, or the origin of this request if it is unset; without a slash at the end."""
     return settings.PUBLIC_BASE_URL or f"{request.scheme}://{request.get_host()}"

@@ -55,7 +55,7 @@ class Page:
 def read_page(
     request: Request, read: Callable[..., list[Row]], **of: Any
 ) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the requested page, and the Link header.
+    """Returns the rows of the requested page, and the Link header.
 
     `read` takes `limit`, `offset` and the arguments `of`. Raises Invalid, as `page_from`.
     """
@@ -65,8 +65,8 @@ def read_page(
 
 
 def page_from(request: Request) -> Page:
-    """A limit over MAX_LIMIT counts as MAX_LIMIT. Raises Invalid if either is not a whole number,
-    if the limit is below 1, or if the offset is negative."""
+    """The requested page. A limit over MAX_LIMIT counts as MAX_LIMIT. Raises Invalid if limit or
+    offset is not a whole number, if the limit is below 1, or if the offset is negative."""
     faults: list[Fault] = []
     limit = _whole(request, "limit", DEFAULT_LIMIT, 1, faults)
     offset = _whole(request, "offset", 0, 0, faults)
@@ -101,7 +101,7 @@ def _whole(request: Request, name: str, default: int, least: int, faults: list[F
 
 
 def _address(request: Request, page: Page) -> str:
-    """With the request's other parameters, which may choose the entries of the list."""
+    """The address of a page, with the request's other parameters, which may filter the list."""
     given = {**request.query_params.dict(), "limit": page.limit, "offset": page.offset}
     query = urlencode(given)
     return f"{own_origin(django_request(request))}{request.path}?{query}"

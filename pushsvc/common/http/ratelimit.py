@@ -1,6 +1,6 @@
 """Rate limits: `quota` requests in a window that begins with the first of them.
 
-The count is exact across processes (one script in Redis). While Redis is away, all is allowed.
+The count is exact across processes (one script in Redis). While Redis is away, there is no limit.
 """
 
 import math
@@ -56,7 +56,7 @@ class Standing:
 
     @property
     def headers(self) -> dict[str, str]:
-        """As in draft-ietf-httpapi-ratelimit-headers-11."""
+        """The headers of draft-ietf-httpapi-ratelimit-headers-11."""
         name, reset = self.limit.name, math.ceil(self.reset_seconds)
         return {
             "RateLimit-Policy": f'"{name}";q={self.limit.quota};w={self.limit.seconds}',
@@ -65,7 +65,8 @@ class Standing:
 
 
 def take(limit: Limit) -> Standing | None:
-    """Counts the request unless the limit is reached. None: Redis is away; it is allowed."""
+    """Counts the request unless the limit is reached. None while Redis is away; then the request is
+    allowed."""
     arguments = (f"limit:{limit.name}:{limit.key}", str(limit.quota), str(limit.seconds * 1000))
     try:
         remaining, reset = redis_client().eval(_SCRIPT, 1, *arguments)

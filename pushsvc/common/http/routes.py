@@ -20,6 +20,6 @@ class _EitherSpelling(RoutePattern):
 
 
 def endpoint(route: str, view: type[APIView]) -> URLPattern:
-    """`route` in Django's notation, without slashes around it; `<id:name>` is a UUID,
-    `<tag:name>` a tag."""
+    """A pattern for a view. `route`: in Django's notation, without slashes around it; `<id:name>`
+    is a UUID, `<tag:name>` a tag."""
     return URLPattern(_EitherSpelling(route, is_endpoint=True), view.as_view())

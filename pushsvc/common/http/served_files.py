@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 
-# A year, as long as any cache keeps it.
+# A year, which is the maximum.
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 _SHORTLY: Final = "public, max-age=300"
 _HASH_DIGITS: Final = 16
@@ -23,7 +23,7 @@ _BROTLI_QUALITY: Final = 9  # the best one, 11, takes twenty times as long for a
 
 @dataclass(frozen=True)
 class ServedFile:
-    """`is_immutable`: the name will never stand for another text."""
+    """`is_immutable`: the content of this name never changes."""
 
     content: bytes
     content_type: str
@@ -49,7 +49,7 @@ class ServedFile:
 
     @cached_property
     def integrity(self) -> str:
-        """For the `integrity` attribute (W3C Subresource Integrity)."""
+        """The value of the `integrity` attribute (W3C Subresource Integrity)."""
         return f"sha384-{b64encode(sha384(self.content).digest()).decode()}"
 
 

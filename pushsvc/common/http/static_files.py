@@ -1,9 +1,9 @@
-"""Static files under names that hold their hash, so that browsers keep them for a year.
+"""Static files with their hash in the name, so that browsers cache them for a year.
 
-Pages name a file by `{% static %}`. The files come from the installed packages and are compressed
-when they are first asked for, so a deployment has no build step (no collectstatic).
+Pages name a file with `{% static %}`. The files come from the installed packages and are compressed
+at the first request, so a deployment needs no build step (no collectstatic).
 
-A page with many small files names a bundle of STATIC_BUNDLES instead: one request for all of them.
+A page with many small files names a bundle of STATIC_BUNDLES instead, which is one request.
 """
 
 import re
@@ -38,10 +38,10 @@ class HashedNames(StaticFilesStorage):
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc] # it has no types
-    """WhiteNoise serves the plain names. Names with a hash are served compressed.
+    """Serves names with a hash, compressed. WhiteNoise serves plain names.
 
-    A hash of another version gets the file as it is now, for a short time: during an upgrade, the
-    page and its files may come from different processes.
+    A request with the hash of another version gets the current file, to be cached for a short time:
+    during an upgrade, the page and its files may come from different processes.
     """
 
     @override
@@ -68,7 +68,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc] # it ha
 
 @cache
 def _file(name: str, *, is_immutable: bool = True) -> ServedFile | None:
-    """Kept with its compressed forms, as long as the process lives."""
+    """The file with its compressed forms. Cached until the process ends."""
     parts = settings.STATIC_BUNDLES.get(name, (name,))
     paths = [path for part in parts if (path := finders.find(part)) is not None]
     if len(paths) < len(parts):

@@ -1,6 +1,6 @@
 """JSON as RFC 8259 defines it, stricter than Python's parser.
 
-Refuses other encodings than UTF-8, duplicate keys, NaN, infinities, numbers that do not fit a
+Refuses encodings other than UTF-8, duplicate keys, NaN, infinities, numbers that do not fit a
 double, more than 20 levels, and text with NUL or lone surrogates (PostgreSQL stores neither).
 """
 
@@ -13,7 +13,7 @@ from pushsvc.common.errors import BadRequest
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_DEPTH = 20
-_SAFE_DIGITS = 300  # a number with so few digits fits a double
+_SAFE_DIGITS = 300  # a number with at most this many digits fits a double
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -91,12 +91,12 @@ def _check_depth(value: Any) -> None:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL stores it."""
+    """Whether PostgreSQL can store the text."""
     return _UNSTORABLE.search(text) is None
 
 
 def check_text(text: str) -> None:
-    """Raises MalformedJSON for text that PostgreSQL does not store."""
+    """Raises MalformedJSON for text that PostgreSQL cannot store."""
     if not is_storable(text):
         raise MalformedJSON("A string contains NUL or half of a surrogate pair.")
 

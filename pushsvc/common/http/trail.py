@@ -16,7 +16,7 @@ _GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class TrailMiddleware:
-    """The first of all, so that every line that is logged for the request has its id."""
+    """Must be the first middleware, so that every log line about the request has its id."""
 
     def __init__(self, get_response: _GetResponse) -> None:
         self._get_response = get_response
@@ -34,7 +34,7 @@ class TrailMiddleware:
 
 
 def _end(span: spans.Span, request: HttpRequest, response: HttpResponseBase) -> None:
-    """The path is left out, because it may have a token."""
+    """Ends the span of the request. It does not contain the path, which may have a token."""
     route, method = route_of(request), known_method(request.method)
     span.rename(f"{method} {route}")
     about = {
@@ -46,8 +46,8 @@ def _end(span: spans.Span, request: HttpRequest, response: HttpResponseBase) -> 
 
 
 def _given_id(request: HttpRequest) -> str | None:
-    """The id that a trusted proxy gave the request. Clients choose none, or they could make their
-    lines look like another's."""
+    """The id that a trusted proxy gave the request. Clients cannot choose ids, because they could
+    make their log lines look like another client's."""
     if not settings.TRUSTED_PROXIES:
         return None
     return trail.parse_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))

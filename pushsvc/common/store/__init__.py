@@ -1,1 +1,1 @@
-"""What every app does with PostgreSQL and Redis."""
+"""Access to PostgreSQL and Redis for all apps."""

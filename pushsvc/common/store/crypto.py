@@ -15,7 +15,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(token: str) -> str:
-    """The text. Raises SecretUnreadable if CREDENTIAL_KEYS no longer has its key."""
+    """Returns the text. Raises SecretUnreadable if CREDENTIAL_KEYS no longer has its key."""
     try:
         return _fernet(tuple(settings.CREDENTIAL_KEYS)).decrypt(token).decode()
     except InvalidToken as error:

@@ -1,4 +1,4 @@
-"""Group commit: combines calls that threads make at the same time into one."""
+"""Group commit: combines concurrent calls of threads into one."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -11,15 +11,15 @@ Item = TypeVar("Item")
 
 @dataclass(eq=False)
 class _Submission(Generic[Item]):
-    """`turn`: True if its thread has to act, False if another thread acted for it."""
+    """`turn`: True if its thread must act, False if another thread acted for it."""
 
     items: Sequence[Item]
     turn: Future[bool] = field(default_factory=Future)
 
 
 class GroupCommit(Generic[Item]):
-    """Calls `act` with the items of all waiting calls, in the thread of one of them. The others
-    return after that. Calls that come meanwhile wait for the next turn."""
+    """Calls `act` with the items of all waiting calls, in the thread of one of them. Then all of
+    them return. Calls that arrive meanwhile wait for the next turn."""
 
     def __init__(self, act: Callable[[Sequence[Item]], None]) -> None:
         self._act = act
@@ -28,8 +28,7 @@ class GroupCommit(Generic[Item]):
         self._is_acting = False
 
     def __call__(self, items: Sequence[Item]) -> None:
-        """Returns after `act` was called with these items, among others. Raises what `act`
-        raises."""
+        """Returns after a call of `act` that contains these items. Raises what `act` raises."""
         call = _Submission(items)
         with self._lock:
             self._waiting.append(call)

@@ -1,4 +1,4 @@
-"""How moments of the database become Python's. `pushsvc.apps` loads this."""
+"""Loads times from the database. `pushsvc.apps` activates it."""
 
 from datetime import UTC
 from typing import Any, Final
@@ -15,10 +15,10 @@ _LOADER: Final[Any] = psycopg.adapters.get_loader(_OID, Format.TEXT)
 
 
 class UtcLoader(Loader):
-    """psycopg's own, which is written in C. Django's derives from the one in Python, which takes
-    six times as long. Sessions have the time zone UTC, so both give the same."""
+    """psycopg's loader in C. Django's loader derives from the one in Python, which takes six times
+    as long. Sessions have the time zone UTC, so the results are the same."""
 
-    timezone = UTC  # Django looks here, and replaces a loader of another time zone
+    timezone = UTC  # Django reads this, and replaces a loader of another time zone
 
     def __init__(self, oid: int, context: Any = None) -> None:
         super().__init__(oid, context)

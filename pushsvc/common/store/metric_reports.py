@@ -1,9 +1,9 @@
-"""Processes report to Redis what they counted, and /metrics reads the sums.
+"""Processes report their counts to Redis, and /metrics reads the sums.
 
-Each process reports every few seconds, in one round trip, from a thread that does nothing else.
-While Redis is away, a process goes on counting: its memory has one number for each field. A process
-that is killed loses what it has not reported. If Redis loses its memory, all sums begin at 0 again,
-which Prometheus takes for a restart.
+Each process reports every few seconds, in one round trip, from a separate thread. While Redis is
+away, a process continues to count; its memory has one number for each field. A killed process loses
+its unreported counts. If Redis loses its memory, all sums begin at 0 again, which Prometheus treats
+as a restart.
 """
 
 import socket
@@ -26,8 +26,8 @@ _PARTS: Final = 3 + len(sameness.Sameness._fields)  # of a process's name
 _SUMS: Final = "pushsvc:metrics:sums"
 _PROCESSES: Final = "pushsvc:metrics:processes"
 
-# Takes each report once, so that one whose answer was lost may be sent again. The number is written
-# first: if the rest fails, it is lost and not doubled.
+# Adds each report once, so that a report whose answer was lost may be sent again. Its number is
+# written first: if the rest fails, the report is lost and not counted twice.
 _TAKE: Final = """
 local sums, processes, numbers = unpack(KEYS)
 local process, number, remembered = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -62,8 +62,8 @@ class Reporting(NamedTuple):
 
 
 class Reporter:
-    """Reports for one process of a kind. Its name says what kind, where, and of which code and
-    keys."""
+    """Sends the reports of one process. The name contains the kind, the machine, and hashes of code
+    and keys."""
 
     def __init__(self, kind: str, *, take: Callable[[], Mapping[str, int]] = metrics.take) -> None:
         own = (kind, uuid4().hex, socket.gethostname(), *sameness.own())
@@ -74,7 +74,8 @@ class Reporter:
         self._unreported: Mapping[str, int] | None = None
 
     def report(self) -> bool:
-        """Whether Redis took it. If not, the next call sends the same again."""
+        """Sends a report. Returns whether Redis accepted it; if not, the next call sends it
+        again."""
         with self._lock:
             if self._unreported is None:
                 self._unreported = self._take()
@@ -87,7 +88,7 @@ class Reporter:
             return True
 
     def report_rest(self) -> None:
-        """The last reports of a process that ends: what was not taken, and what came since."""
+        """Sends the last reports of a process: the unaccepted one, and the counts since."""
         if self.report():
             self.report()
 
@@ -99,14 +100,14 @@ class Reporter:
 
 
 def start(kind: str) -> Reporter:
-    """Reports from now on. Call it once in a process, after the fork."""
+    """Starts reporting. Call it once in a process, after the fork."""
     reporter = Reporter(kind)
     Thread(target=_report_for_ever, args=(reporter,), name="metrics", daemon=True).start()
     return reporter
 
 
 def read() -> Reported | None:
-    """None while Redis is away."""
+    """Reads the sums. None while Redis is away."""
     try:
         sums, processes = _read()
     except redis.RedisError:
@@ -116,8 +117,8 @@ def read() -> Reported | None:
 
 
 def reporting() -> list[Reporting]:
-    """The processes that reported in the last 15 s, but for those of a version that does not say
-    what it is; none while Redis is away."""
+    """The processes that reported in the last 15 s, except those of versions that do not report
+    these facts. Empty while Redis is away."""
     try:
         _, processes = _read()
     except redis.RedisError:
@@ -142,6 +143,6 @@ def _report_for_ever(reporter: Reporter) -> None:
 
 
 def _client() -> redis.Redis:
-    """Without the back-off of `redis_client`: what a report learns does not stop limits and
-    breakers."""
+    """A client without the back-off of `redis_client`, so that a failed report does not affect
+    limits and breakers."""
     return redis.Redis(connection_pool=redis_client().connection_pool)

@@ -1,7 +1,7 @@
-"""A limit of calls a minute for all processes together: a token bucket in Redis.
+"""A limit of calls per minute for all processes together: a token bucket in Redis.
 
-A bucket that was idle starts slowly and reaches its full rate after a while of use, because push
-services answer a sudden flood with errors long before their quota is used up
+An idle bucket starts slowly and reaches its full rate after a time of use, because push services
+answer a sudden flood with errors long before their quota is used up
 (https://firebase.google.com/docs/cloud-messaging/scale-fcm). While Redis is away, all calls are
 granted, and only the push service's own 429 limits them.
 """
@@ -16,16 +16,16 @@ from pushsvc.common.store.redis_client import redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
-BEGIN: Final = 0.1  # of the full rate
+BEGIN: Final = 0.1  # share of the full rate
 _PAUSE_SECONDS: Final = 5.0  # between two calls of one send; a longer pause counts as idle
-_LONGEST_WAIT: Final = 1.0  # seconds; then the caller asks again, because others ask too
+_LONGEST_WAIT: Final = 1.0  # seconds; then callers ask again, because others may ask first
 _MEMORY_SECONDS: Final = 600
 
 # KEYS: the bucket. ARGV: wanted, full rate a second, seconds of the ramp, where it begins (0 to 1),
-# longest pause that is still use. Uses Redis's clock, because clocks of machines differ. A bucket
-# holds the calls of one second, at least one, at the present rate. `ramp` (0 to 1) says how far the
-# rate has risen. It rises while the bucket is used, and falls as fast while it is not. Returns the
-# granted calls, and the milliseconds until the rest (at most one second's) is available.
+# longest pause that counts as use. Uses Redis's clock, because clocks of machines differ. A bucket
+# contains the calls of one second, at least one, at the current rate. `ramp` (0 to 1) says how far
+# the rate has risen. It rises while the bucket is used, and falls as fast while it is idle. Returns
+# the granted calls, and the milliseconds until the rest (at most one second's) is available.
 _SCRIPT: Final = """
 local wanted, full, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local first, pause = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -58,8 +58,8 @@ return {granted, math.ceil(missing / rate(ramp) * 1000)}
 
 
 class Grant(NamedTuple):
-    """`granted` calls may begin now. `wait_seconds`: when to ask for the rest. 0 if there is
-    none."""
+    """`granted`: how many calls may begin now. `wait_seconds`: when to ask for the rest; 0 if all
+    were granted."""
 
     granted: int
     wait_seconds: float

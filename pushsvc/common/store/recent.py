@@ -1,4 +1,4 @@
-"""Rows that nearly every request reads, kept in the process for a moment."""
+"""Caches rows that nearly every request reads, in the process, for a short time."""
 
 import time
 from collections.abc import Callable
@@ -13,11 +13,12 @@ Row = TypeVar("Row")
 
 
 class Recent(Generic[Key, Row]):
-    """Gives what `read` gave for the same key in the last ROWS_KEPT_SECONDS, or reads.
+    """Returns the row that `read` returned for the same key in the last ROWS_KEPT_SECONDS, or reads
+    it.
 
-    So a change of a row takes effect after at most that time, counted from its commit. None and
-    errors are not kept. Threads share what is kept, so nobody may change it, except for what a
-    later read would find too (`last_used_at` of a key).
+    So a change of a row takes effect at most that long after its commit. None and errors are not
+    cached. Threads share the rows, so callers must not change them, except as the database was
+    changed (`last_used_at` of a key).
     """
 
     def __init__(
@@ -35,13 +36,13 @@ class Recent(Generic[Key, Row]):
         return self._read_anew(key, asked_at)
 
     def forget(self) -> None:
-        """For a process that changed a row: its next request sees the change."""
+        """Empties the cache. For a process that changed a row, so that its next request sees it."""
         self._kept = {}
 
     def _read_anew(self, key: Key, asked_at: float) -> Row:
         if len(self._kept) >= _MOST:
             self.forget()
-        kept = self._kept  # after `forget()` during the read, the row goes to nobody
+        kept = self._kept  # after `forget()` during the read, the row is not cached
         row = self._read(key)
         if row is not None:
             kept[key] = (asked_at + settings.ROWS_KEPT_SECONDS, row)

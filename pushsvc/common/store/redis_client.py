@@ -1,6 +1,6 @@
 """The Redis client of a process, and its behaviour while Redis is away.
 
-Redis holds only data that may be lost: limits, breakers, used invitations. All callers catch
+Redis contains only data that may be lost: limits, breakers, used invitations. All callers catch
 `redis.RedisError` and continue without it; only invitations are refused. After a failure, this
 process does not connect again for two seconds. So while Redis is away, requests wait for at most
 one timeout in two seconds.
@@ -28,7 +28,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class BackingOffRedis(redis.Redis):
-    """After Redis could not be reached, raises ConnectionError at once for a while."""
+    """Raises ConnectionError at once for a while after Redis could not be reached."""
 
     _away_until = 0.0  # on this process's monotonic clock
 
@@ -56,20 +56,21 @@ class BackingOffRedis(redis.Redis):
 
 
 def redis_client() -> BackingOffRedis:
-    """Returns text. Waits at most a quarter second. Threads and forks may share it."""
+    """The client, which returns text and waits at most a quarter second. Threads and forks may
+    share it."""
     return _client(settings.REDIS_URL, process_id())
 
 
 def process_id() -> UUID:
-    """Of this process. Its connections to Redis have it in their name."""
+    """The id of this process. The names of its connections to Redis contain it."""
     return _process_id(os.getpid())
 
 
 def disconnected(processes: Set[UUID]) -> set[UUID]:
-    """Those that have no connection to Redis; none if Redis does not tell, or is behind a proxy.
+    """The processes that have no connection to Redis. Empty if Redis does not tell, or is behind a
+    proxy.
 
-    The kernel of a machine closes the connections of a process that was killed, and keeps those of
-    one that is paused.
+    The kernel closes the connections of a killed process, and keeps those of a paused one.
     """
     try:
         names = {each["name"] for each in redis_client().client_list()}
@@ -90,8 +91,8 @@ def _process_id(_pid: int) -> UUID:
 
 
 def _greet(name: str, connection: Any) -> None:
-    """Names a new connection. Redis's rules of access may forbid that, and redis-py, if told the
-    name, would then refuse the connection."""
+    """Names a new connection. Redis's access rules may forbid this; if redis-py set the name, it
+    would then refuse the connection."""
     connection.on_connect()
     connection.send_command("CLIENT", "SETNAME", name)
     with suppress(redis.ResponseError):

@@ -1,7 +1,7 @@
 """Sessions of the console (SESSION_ENGINE). A dump of their table is not enough to sign in.
 
 The key of a row is a hash of the cookie. The content is encrypted, because it may contain the token
-of a link to set a password that was opened and not yet used.
+of an opened but unused link to set a password.
 """
 
 from hashlib import sha256
@@ -20,7 +20,7 @@ from pushsvc.common.store.crypto import SecretUnreadable, decrypt, encrypt
 class SessionStore(db.SessionStore):
     @override
     def load(self) -> dict[str, Any]:
-        """Empty and without a key, if there is no such session or it has expired."""
+        """The session's content. Empty if there is no such session or it has expired."""
         found = Session.objects.filter(
             session_key=_kept(self.session_key or ""), expire_date__gt=timezone.now()
         ).first()
@@ -65,5 +65,5 @@ class SessionStore(db.SessionStore):
 
 
 def _kept(cookie: str) -> str:
-    """160 bits of SHA-256: as many as the column can store."""
+    """The stored form of a cookie: 160 bits of its SHA-256, as many as the column can store."""
     return sha256(cookie.encode()).hexdigest()[:40]

@@ -1,12 +1,12 @@
 """SQL statements that the ORM cannot express, the database's clock, and transactions that end.
 
-Two of PostgreSQL's clocks are in use. `statement_timestamp()`, which is Django's `Now()`, is the
-rule: it is one moment for all rows of a statement, so rows that are written together agree, and
-what a statement compares with the clock does not change while it runs. `clock_timestamp()` is for
-moments that must not lie before a wait for a lock: the begin and the end of a lease (a statement
-that waited would otherwise give a lease away that is partly over, and its holder would count from
-too early a moment) and the moment of a registration, which decides whether an answer is older.
-`now()` is the transaction's begin and is not used: a transaction may wait before it writes.
+Two of PostgreSQL's clocks are used. `statement_timestamp()`, which is Django's `Now()`, is the
+rule. It is the same for all rows of a statement, so rows that are written together agree, and a
+comparison with the clock does not change while the statement runs. `clock_timestamp()` is for times
+that must not be earlier than a wait for a lock: the begin and the end of a lease (otherwise a
+statement that waited would give a lease that is partly over) and the time of a registration, which
+decides whether an answer is older. `now()` is the begin of the transaction and is not used, because
+a transaction may wait before it writes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,10 +40,10 @@ def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]
 
 def rows_of_last(statements: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Runs statements that are separated by semicolons, in one round trip and one transaction.
-    Returns the rows of the last. Each one sees what was committed before it began.
+    Returns the rows of the last statement. Each statement sees what was committed before it began.
 
-    The connection must insert the parameters itself, as Django's do: PostgreSQL takes only one
-    statement that has parameters of its own.
+    The client must insert the parameters, as Django's connections do, because PostgreSQL accepts
+    only one statement with server-side parameters.
     """
     with connection.cursor() as cursor:
         cursor.execute(statements, parameters)
@@ -53,21 +53,21 @@ def rows_of_last(statements: str, parameters: Mapping[str, Any]) -> list[tuple[A
 
 
 def array(texts: Iterable[str]) -> str:
-    """A parameter of an array type, of texts that need no quotes: numbers, and ids as `hex`.
-    psycopg makes one of a list, too, but looks at each element for longer."""
+    """A parameter of an array type from texts that need no quotes: numbers, and ids as `hex`.
+    Faster than psycopg's conversion of a list."""
     return f"{{{','.join(texts)}}}"
 
 
 def insert(row: Model) -> None:
-    """Inserts it as `save(force_insert=True)` does, for a third of the processor time and without
-    signals. Reads what the database adds by `db_default`."""
+    """Inserts the row as `save(force_insert=True)` does, with a third of the processor time and
+    without signals. Reads the values that the database adds with `db_default`."""
     parameters: dict[str, Any] = {}
     added: list[str] = []
     for name, field, usual in _columns(type(row)):
         value = getattr(row, name)
         if isinstance(value, DatabaseDefault):
             added.append(name)
-        elif value != usual:  # else the database stores the same without being told
+        elif value != usual:  # otherwise the database stores the same value by default
             parameters[name] = field.get_db_prep_save(value, connection)
     statement = _insertion(row._meta.db_table, tuple(parameters), tuple(added))
     for name, value in zip(added, rows(statement, parameters)[0], strict=True):
@@ -77,7 +77,7 @@ def insert(row: Model) -> None:
 
 @cache
 def _columns(model: type[Model]) -> list[tuple[str, Any, Any]]:
-    """Each column's name, its field, and what the database stores in it if nothing is given."""
+    """Each column's name, its field, and the database's default."""
     fields = model._meta.concrete_fields
     return [
         (each.attname, each, each.db_default if each.has_db_default() else None) for each in fields
@@ -93,7 +93,7 @@ def _insertion(table: str, given: Sequence[str], added: Sequence[str]) -> str:
 
 
 def execute(statement: str, parameters: Mapping[str, Any]) -> int:
-    """Returns the number of rows that the statement changed."""
+    """Runs the statement. Returns how many rows it changed."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return int(cursor.rowcount)
@@ -106,14 +106,15 @@ def now() -> datetime:
 
 
 def try_lock(name: str) -> bool:
-    """Takes the advisory lock `name` until the transaction ends; False if another has it."""
+    """Takes the advisory lock `name` until the transaction ends. Returns False, without waiting, if
+    another transaction has it."""
     return bool(rows(_TRY_LOCK, {"name": name})[0][0])
 
 
 @contextmanager
 def unless_taken(error: type[Exception]) -> Iterator[None]:
-    """A transaction. Raises `error` where a unique constraint refuses a row. For transactions in
-    which one constraint alone can."""
+    """A transaction that raises `error` if a unique constraint refuses a row. For transactions in
+    which only one constraint can."""
     try:
         with transaction.atomic():
             yield
@@ -125,8 +126,8 @@ def unless_taken(error: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def brief_transaction() -> Iterator[None]:
-    """A transaction that the server ends when this process is silent in it for too long. So a
-    process that is paused, or whose machine is lost, does not keep its locks.
+    """A transaction that the server ends if this process is silent in it for too long. So a paused
+    process, or one whose machine is lost, does not keep its locks.
 
     Use it for every transaction that locks rows that workers share. Raises OperationalError if the
     server ended the transaction, as for any lost connection.
@@ -144,11 +145,12 @@ def brief_transaction() -> Iterator[None]:
 def write_apart(
     items: Sequence[T], write: Callable[[Sequence[T]], None], *, most: int | None = None
 ) -> list[tuple[T, Exception]]:
-    """Writes all items but those that the database refuses, which it isolates by bisection.
-    Returns these, each with the error. After `most` refusals the cause is not a single item, so
-    all items that are left count as refused, too.
+    """Writes all items except those that the database refuses, which it finds by bisection.
+    Returns the refused items with their errors. After `most` refusals the cause is not a single
+    item, so all remaining items count as refused, too.
 
-    `write` is one transaction and safe to repeat. Raises what it raises while the database is away.
+    `write` must be one transaction and safe to repeat. Raises what `write` raises while the
+    database is away.
     """
     refused: list[tuple[T, Exception]] = []
     parts = [items]

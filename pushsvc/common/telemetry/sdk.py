@@ -1,6 +1,6 @@
 """Records spans with OpenTelemetry's SDK and sends them to a collector (OTLP over HTTP).
 
-Only `spans` loads this module. The SDK reads further settings of its own: see
+Only `spans` loads this module. The SDK also reads its own settings: see
 https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/.
 """
 
@@ -73,7 +73,8 @@ def begin(
 
 
 def shut_down() -> None:
-    """While the collector is away, the provider would keep the process for half a minute."""
+    """Sends recorded spans, for _SECONDS_AT_END at most. If the collector is away, the provider
+    would delay the end of the process by half a minute."""
     ending = Thread(target=_provider(os.getpid()).shutdown, name="spans", daemon=True)
     ending.start()
     ending.join(_SECONDS_AT_END)
@@ -81,7 +82,7 @@ def shut_down() -> None:
 
 @cache
 def _provider(_pid: int) -> TracerProvider:
-    """Of this process: its thread does not survive a fork."""
+    """The provider of this process; its thread does not survive a fork."""
     os.environ.setdefault("OTEL_SERVICE_NAME", "pushsvc")
     provider = TracerProvider(sampler=_sampler(), resource=Resource.create())
     address = f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT}/v1/traces"
@@ -90,8 +91,8 @@ def _provider(_pid: int) -> TracerProvider:
 
 
 def _sampler() -> Sampler:
-    """A request is chosen by the ratio alone, whatever its sender says. Workers record what belongs
-    to a request that was chosen."""
+    """Requests are sampled only by the ratio, independent of the client. Workers record spans of
+    sampled requests."""
     ratio = TraceIdRatioBased(settings.OTEL_TRACES_SAMPLER_ARG)
     return ParentBased(ratio) if is_worker() else ratio
 
@@ -105,7 +106,7 @@ def _context(traceparent: str | None) -> Any:
 
 
 def _named(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Names of our own get a prefix; those with a dot are OpenTelemetry's."""
+    """Adds a prefix to our own names. Names with a dot are OpenTelemetry's."""
     given = {name: value for name, value in attributes.items() if value is not None}
     return {
         name if "." in name else f"pushsvc.{name}": str(value) if isinstance(value, UUID) else value

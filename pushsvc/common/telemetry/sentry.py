@@ -1,8 +1,8 @@
 """Sends errors of the log to Sentry, if SENTRY_DSN is set: the event, its ids and names, and where
 it was raised.
 
-Texts of exceptions and of databases, local variables, requests, and what messages of other packages
-are about are left out, because they may name people or hold secrets. They are in the log, under the
+Texts of exceptions and databases, local variables, requests, and arguments of other packages'
+messages are not sent, because they may name people or contain secrets. The log has them, under the
 same ids.
 """
 
@@ -44,12 +44,12 @@ class SentryHandler(logging.Handler):
             return
         try:
             sentry_sdk.capture_event(_event(record))
-        except Exception:  # noqa: BLE001 (what is logged must not fail for it)
+        except Exception:  # noqa: BLE001 (logging must not fail because of this)
             self.handleError(record)
 
     @override
     def close(self) -> None:
-        """Runs when the process ends."""
+        """Sends the rest when the process ends."""
         sentry_sdk.flush(_SECONDS_AT_END)
         super().close()
 
@@ -58,7 +58,7 @@ def _event(record: logging.LogRecord) -> Any:
     event: dict[str, Any] = {
         "level": record.levelname.lower(),
         "logger": record.name,
-        # The message as it is in the code, without what it is about.
+        # The message as it is in the code, without its arguments.
         "logentry": {"message": str(record.msg)},
         "tags": {
             name: str(value) for name, value in fields_of(record).items() if _may(name, value)
@@ -73,5 +73,6 @@ def _event(record: logging.LogRecord) -> Any:
 
 
 def _may(name: str, value: object) -> bool:
-    """Whether the field is sent. `error` may be a database's text, not an exception's name."""
+    """Whether the field may be sent. `error` may be a database's text instead of an exception's
+    name."""
     return name in _FIELDS and (name != "error" or str(value).isidentifier())

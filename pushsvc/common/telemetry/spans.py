@@ -1,7 +1,7 @@
 """Spans of requests, planned windows, batches and flushes, for OpenTelemetry.
 
-Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set. Then no package is loaded and nothing is recorded.
-There is no span for each recipient, and attributes are ids, counts and names of our own.
+If OTEL_EXPORTER_OTLP_ENDPOINT is not set, no package is loaded and nothing is recorded. There are
+no spans for single recipients. Attributes are ids, counts and our own names.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from pushsvc.common.trail import Trail
 
 
 class Span:
-    """One that is not recorded. `trail`: what spans and lines that it causes follow."""
+    """A span that is not recorded. `trail`: the trail of the spans and log lines inside it."""
 
     def __init__(self, trail: Trail) -> None:
         self.trail = trail
 
     def rename(self, name: str) -> None:
-        """For a request, whose route is known late."""
+        """Changes the name, for a request whose route is known late."""
 
     def end(self, **attributes: Any) -> None:
         """Call it once."""
@@ -38,8 +38,8 @@ def begin(
     is_request: bool = False,
     **attributes: Any,
 ) -> Span:
-    """A span that the trail's span causes. Only requests begin a trace. `began`: in nanoseconds of
-    Unix time, if not now."""
+    """Begins a span as a child of the trail's span. Only requests begin a trace. `began`:
+    nanoseconds of Unix time; by default now."""
     if not is_on() or not (is_request or trail.traceparent):
         return Span(trail)
     begun: Span = _sdk().begin(
@@ -60,13 +60,13 @@ def span(name: str, trail: Trail, **attributes: Any) -> Iterator[Span]:
 
 
 def load() -> None:
-    """Before a fork, so that processes share the memory."""
+    """Loads the SDK. Call it before a fork, so that processes share memory."""
     if is_on():
         _sdk()
 
 
 def shut_down() -> None:
-    """Sends what was recorded. For processes that end without Python's own exit."""
+    """Sends recorded spans. For processes that end without Python's own exit."""
     if is_on():
         _sdk().shut_down()
 

@@ -58,7 +58,7 @@ class Servers:
     """Running servers of one home, used by this process."""
 
     home: Home
-    servers: "dict[str, EmbeddedServer]"  # by the variable that names them
+    servers: "dict[str, EmbeddedServer]"  # by the environment variable with the URL
     _use: IO[str]
 
     @property
@@ -67,8 +67,8 @@ class Servers:
         return {variable: server.url for variable, server in self.servers.items()}
 
     def put_into_environment(self) -> None:
-        """For this process and its children. The variables name files, because the URLs contain
-        passwords."""
+        """Sets the variables for this process and its children. They name files, because the URLs
+        contain passwords."""
         for variable, url in self.environment.items():
             _read_from_file(variable, self.home.save_secret(variable, url))
 
@@ -120,7 +120,7 @@ def start(
     """Uses the servers that run in `home`, or starts them.
 
     `durable=False` is faster, but loses data if the machine crashes. Use it for temporary homes.
-    `say` gets a line for each change outside the home. Raises EmbeddedError.
+    `say` is called with a line for each change outside the home. Raises EmbeddedError.
     """
     from pushsvc.local.embedded.postgres import Postgres
     from pushsvc.local.embedded.redis import Redis
@@ -166,8 +166,8 @@ def fill_environment(home: Home) -> None:
 
 
 def _read_from_file(variable: str, file: Path) -> None:
-    """Sets NAME_FILE, because an environment shows in child processes and crash reports. Only
-    processes that need the secret read the file."""
+    """Sets NAME_FILE instead of NAME, because child processes and crash reports show the
+    environment. Only processes that need the secret read the file."""
     os.environ.pop(variable, None)  # because an empty value would take precedence
     os.environ[f"{variable}_FILE"] = str(file)
 

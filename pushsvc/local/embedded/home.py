@@ -1,7 +1,7 @@
 """`$PUSHSVC_HOME`: the folder of `make run` and the commands, by default `var/` in the checkout.
 
 - secrets/NAME: one value each, mode 600
-- settings.env: what `make run` chose, mode 600
+- settings.env: the settings that `make run` chose, mode 600
 - demo.env: the demo channel, for shells, mode 600
 - run/: locks, and the records of running processes
 - log/: one file for each process
@@ -81,7 +81,7 @@ class Home:
         self.write("settings.env", "".join(f"{k}={v}\n" for k, v in sorted(chosen.items())))
 
     def read_json(self, name: str) -> Any:
-        """What was written under this name. None if there is no such file, or it is not JSON."""
+        """The value of the JSON file. None if there is no such file, or it is not JSON."""
         try:
             return json.loads(self._read(self.root / name))
         except ValueError:
@@ -101,8 +101,8 @@ class Home:
         os.replace(temporary, path)
 
     def open_lock(self, name: str) -> IO[str]:
-        """The open file of a lock. The system frees the lock when its holder ends, in whatever
-        way."""
+        """The open file of a lock. The system releases the lock when its holder ends, even if it is
+        killed."""
         path = self.folder("run") / f"{name}.lock"
         try:
             file = path.open("a+", encoding="utf-8")
@@ -113,13 +113,13 @@ class Home:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held while a process starts or stops servers here, or creates secrets."""
+        """Holds the lock for starting and stopping servers of this home, and creating secrets."""
         with self.open_lock("servers") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _adopt(self, path: Path) -> None:
-        """Gives a file that root writes to the owner of the home."""
+        """Changes the owner of a file that root wrote to the owner of the home."""
         owner = self.root.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:
             os.chown(path, owner.st_uid, owner.st_gid)

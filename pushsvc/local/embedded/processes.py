@@ -23,14 +23,14 @@ class ProcessRecord:
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """Raises ProcessLookupError if there is no such process."""
+        """The record of a running process. Raises ProcessLookupError if there is none."""
         try:
             return cls(pid, psutil.Process(pid).create_time())
         except psutil.NoSuchProcess as error:
             raise ProcessLookupError(pid) from error
 
     def is_alive(self) -> bool:
-        """Whether this same process still runs. A zombie does not."""
+        """Whether this same process still runs. A zombie does not count as running."""
         try:
             process = psutil.Process(self.pid)
             started: float = process.create_time()

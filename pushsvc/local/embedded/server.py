@@ -23,12 +23,12 @@ _ATTEMPTS = 3  # the port may be taken meanwhile, or a killed PostgreSQL may sti
 class EmbeddedServer(ABC):
     """One server program on a loopback port, with its data and its record under a home.
 
-    To be used by one process at a time, inside `Home.locked()`.
+    Use it in one process at a time, inside `Home.locked()`.
     """
 
     name: ClassVar[str]
     stop_signals: ClassVar[tuple[signal.Signals, ...]]  # the gentle one first
-    package: ClassVar[str]  # the wheel that holds the program
+    package: ClassVar[str]  # the wheel that contains the program
     ready_seconds: ClassVar[float] = 20.0
 
     def __init__(self, home: Home, *, durable: bool, say: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class EmbeddedServer(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The URL that clients connect to. Contains the password."""
+        """The URL for clients. Contains the password."""
 
     @abstractmethod
     def _prepare(self) -> None:
@@ -140,7 +140,7 @@ class EmbeddedServer(ABC):
         return Path(found.origin).parent
 
     def run_options(self, log: IO[bytes]) -> dict[str, Any]:
-        """For Popen: logs the output, ignores the terminal's signals, does not pass our
+        """Options for Popen: log the output, ignore the terminal's signals, do not pass our
         environment."""
         options: dict[str, Any] = {
             "stdout": log,

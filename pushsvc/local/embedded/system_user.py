@@ -1,4 +1,4 @@
-"""The user that the embedded servers run as. PostgreSQL refuses to run as root."""
+"""The user of the embedded servers. PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pushsvc.local.embedded.home import EmbeddedError
 
-USER_NAME = "pgserver"  # the name that the PostgreSQL wheel uses too
+USER_NAME = "pgserver"  # also used by the PostgreSQL wheel
 
 _READ_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _ENTER_ALL = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
@@ -26,7 +26,7 @@ class SystemUser:
         os.chown(path, self.uid, self.gid)
 
     def entering_bit(self, folder: Path) -> int:
-        """The permission bit that lets this user pass through the folder."""
+        """The permission bit with which this user may pass through the folder."""
         state = folder.stat()
         if state.st_uid == self.uid:
             return stat.S_IXUSR
@@ -34,9 +34,9 @@ class SystemUser:
 
 
 def server_user(data: Path, say: Callable[[str], None]) -> SystemUser | None:
-    """None: the current user. For root: the owner of the data or the home, else `pgserver`.
+    """None means the current user. For root: the owner of the data or the home, or `pgserver`.
 
-    So root may run a command in a home of an ordinary user without taking its ownership.
+    So root may run a command in the home of an ordinary user without changing its owner.
     """
     if os.geteuid() != 0:
         return None
@@ -73,7 +73,7 @@ def _made_user(say: Callable[[str], None]) -> pwd.struct_passwd:
 def open_path(user: SystemUser, target: Path, say: Callable[[str], None]) -> None:
     """Lets the user reach `target`: sets the bit to pass through the folders above, no other.
 
-    Tells in one line which folders it changed.
+    Reports in one line which folders it changed.
     """
     opened = []
     for folder in reversed(target.resolve().parents):

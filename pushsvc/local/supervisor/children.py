@@ -47,7 +47,7 @@ class Children:
         self._children: dict[str, Child] = {}
 
     def end_leftovers(self) -> int:
-        """Ends what a killed supervisor left behind. Returns the number of process groups."""
+        """Ends processes of a killed supervisor. Returns the number of process groups."""
         saved = self._home.read_json(_RECORDS)
         records = (
             [ProcessRecord(pid, started) for _, pid, started in saved]
@@ -87,7 +87,7 @@ class Children:
         return [self._revive(child) for child in self.ended()]
 
     def stop(self, names: list[str], *, seconds: float) -> None:
-        """Tells these to finish their work and end. Kills them after `seconds`."""
+        """Tells these processes to finish their work and end. Kills them after `seconds`."""
         chosen = [self._children.pop(name) for name in names if name in self._children]
         end_groups([child.record for child in chosen], seconds=seconds)
         for child in chosen:
@@ -124,7 +124,7 @@ class Children:
             )
 
     def _write_records(self) -> None:
-        """Each as [name, pid, start time]."""
+        """Writes each record as [name, pid, start time]."""
         records = {name: child.record for name, child in self._children.items()}
         rows = [[name, record.pid, record.started] for name, record in records.items()]
         self._home.write_json(_RECORDS, rows)

@@ -14,7 +14,7 @@ ADMIN_NAME = "admin"
 
 
 def migrate() -> None:
-    """Checks the settings and runs migrations. Raises EmbeddedError that says what to correct."""
+    """Checks the settings and runs migrations. Raises EmbeddedError, which says what to correct."""
     import django
     from django.core.management import call_command
     from django.core.management.base import SystemCheckError
@@ -45,7 +45,7 @@ def ensure_admin(home: Home) -> str:
 
 
 def create_channel(name: str) -> dict[str, Any]:
-    """{"channel_id", "api_key", "vapid_public_key"} of a new channel."""
+    """Creates a channel. Returns {"channel_id", "api_key", "vapid_public_key"}."""
     from django.core.management import call_command
 
     output = io.StringIO()
@@ -55,7 +55,7 @@ def create_channel(name: str) -> dict[str, Any]:
 
 
 def disconnect() -> None:
-    """Closes this process's connections. It needs none after the start."""
+    """Closes this process's connections, because it needs none after the start."""
     from django.db import connections
 
     connections.close_all()

@@ -45,8 +45,8 @@ _MAKERS = {
 class Demo:
     """One channel, its API key, and the sandbox devices that are or were subscribed to it.
 
-    `credentials` are of the same sandbox as the device. `is_proven`: the last notification reached
-    all of its recipients, so that devices and credentials may be used again.
+    `credentials` belong to the same sandbox as the device. `is_proven`: the last notification
+    reached all its recipients, so devices and credentials may be used again.
     """
 
     home: Home
@@ -111,12 +111,12 @@ class Demo:
         return str(accepted["notification_id"])
 
     def notification(self, notification_id: str) -> dict[str, Any]:
-        """The notification as the API shows it now."""
+        """The notification as the API returns it now."""
         shown: dict[str, Any] = _expect(self._call("GET", f"/notification/{notification_id}"), 200)
         return shown
 
     def note_result(self, shown: Mapping[str, Any]) -> None:
-        """Records whether the notification reached all of its recipients."""
+        """Records whether the notification reached all its recipients."""
         counts = shown["delivered_count"], shown["recipient_count"]
         self.is_proven = shown["status"] == "sent" and counts[0] == counts[1]
         self._save()
@@ -139,7 +139,7 @@ class Demo:
             self.credentials[platform] = made
 
     def _store_credentials(self, sandboxes: Mapping[str, Origin]) -> None:
-        """Stored at every start, because they may have been replaced or refused since."""
+        """Stores the credentials at every start, because they may have been replaced or refused."""
         given = self.credentials.keys() & sandboxes.keys()
         entries = {_MAKERS[each].entry: json.dumps(self.credentials[each]) for each in given}
         if entries:
@@ -180,7 +180,7 @@ def _address(device: Device) -> str:
 
 
 def _proof(before: Device) -> dict[str, str]:
-    """Proves that the earlier device was ours. Older records of phones have no `auth`."""
+    """The proof that the earlier device was ours. Older records of phones have no `auth`."""
     auth = (before.get("keys") or before).get("auth")
     return {"previous_endpoint": _address(before)} | ({"previous_auth": auth} if auth else {})
 

@@ -1,4 +1,4 @@
-"""JSON over HTTP to our own processes. Does not use proxies of the environment."""
+"""JSON over HTTP to our own processes. Ignores proxies in the environment."""
 
 import http.client
 import json
@@ -37,7 +37,7 @@ class Origin:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Raises UnreachableError if there is no answer within 5 seconds."""
+        """Sends a request. Raises UnreachableError if there is no answer within 5 seconds."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_SECONDS)
         sent = {"Host": urlsplit(self.public_url).netloc, **(headers or {})}
         if body is not None:

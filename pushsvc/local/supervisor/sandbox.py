@@ -15,7 +15,7 @@ PROBES = {"web": "/messages", "android": "/messages", "ios": "/apns"}
 
 _HOST = "127.0.0.1"
 _RECORD = "run/sandbox.json"
-# The defaults of `manage.py sandbox` too. Others are chosen if these are in use.
+# Also the defaults of `manage.py sandbox`. Others are chosen if these are in use.
 _PORTS = {"web": 8030, "fcm": 8031, "apns": 8032, "apns_control": 8033}
 # If one of these is given, the platform does not use the sandbox, because it needs all of them.
 _OWN_SETTINGS = {
@@ -26,8 +26,8 @@ _OWN_SETTINGS = {
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`controls`: the control interfaces, which make devices and credentials, of the platforms that
-    use the sandbox."""
+    """`controls`: the control interfaces, which create devices and credentials, of the platforms
+    that use the sandbox."""
 
     controls: Mapping[str, Origin]
     ports: Mapping[str, int]
@@ -53,7 +53,7 @@ class Sandbox:
         )
 
     def settings(self) -> dict[str, str]:
-        """The settings that make the platforms use the sandbox. Given trusted origins are kept."""
+        """The settings with which the platforms use the sandbox. Keeps given trusted origins."""
         given = os.environ.get("WEBPUSH_TRUSTED_ORIGINS", "").split(",")
         origins = [*filter(None, map(str.strip, given)), self.controls["web"].public_url]
         chosen = {"WEBPUSH_TRUSTED_ORIGINS": ",".join(origins)}

@@ -70,7 +70,7 @@ def banner(demo: Demo, password: str, sandbox: Sandbox | None, result: str) -> s
 
 
 def _program(demo: Demo) -> str:
-    """Only the sandbox has a browser for it."""
+    """The lines that run an example program, which needs a browser of the sandbox."""
     environment = shlex.quote(str(demo.home.root / ENVIRONMENT_FILE))
     return f"\n  . {environment} && python3 examples/push.py\n"
 
@@ -81,7 +81,8 @@ def _browsers(sandbox: Sandbox | None) -> str:
 
 
 def _phones(platform: str, sandbox: Sandbox | None, setting: str, company: str) -> str:
-    """Where the platform's messages go. `setting` can name another server than the company's."""
+    """Where the platform's messages go. `setting`: the setting that names another server than the
+    company's."""
     if sandbox and platform in sandbox.controls:
         address = sandbox.controls[platform].public_url
         return f"the sandbox, {address}, not {company}"

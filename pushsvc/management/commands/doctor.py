@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        # A name server that does not answer would hold up each question for ten seconds or more.
+        # A name server that does not answer would delay each question by ten seconds or more.
         os.environ.setdefault("RES_OPTIONS", "timeout:2 attempts:1")
         findings = []
         for finding in examine(url=options["url"], call_providers=options["send"]):
@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
 
 def _wrapped(text: str, start: str) -> str:
-    """Names such as worker-web stay whole, so that they can be copied."""
+    """Wraps the text. Names such as worker-web are not broken, so that they can be copied."""
     return textwrap.fill(
         text, _WIDTH, initial_indent=start, subsequent_indent=_INDENT, break_on_hyphens=False
     )

@@ -1,4 +1,4 @@
-"""What the APNs sandbox answers: Apple's reasons, with the status of each, and one of its own.
+"""The answers of the APNs sandbox: Apple's reasons with their statuses, and one other reason.
 
 Apple, "Handling notification responses from APNs", tables of status codes and error strings.
 """
@@ -17,7 +17,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "BadPriority": 400,
     "DeviceTokenNotForTopic": 400,
     "DuplicateHeaders": 400,
-    "InvalidPayload": 400,  # ours: Apple takes such a payload, and the phone ignores what is wrong
+    "InvalidPayload": 400,  # ours: Apple accepts such a payload, and the phone ignores the faults
     "InvalidPushType": 400,
     "MissingDeviceToken": 400,
     "MissingTopic": 400,
@@ -51,7 +51,8 @@ def error_answer(
     headers: Mapping[str, str] | None = None,
     now: float = 0.0,
 ) -> Answer:
-    """A 410 has a timestamp in milliseconds: the given one, else `now` (Unix seconds)."""
+    """The answer for a reason. A 410 has a timestamp in milliseconds: the given one, or `now` (Unix
+    seconds)."""
     said: dict[str, str | int] = {"reason": reason}
     if STATUSES[reason] == 410:
         said["timestamp"] = int(now * 1_000) if timestamp is None else timestamp

@@ -10,7 +10,7 @@ _Check = Callable[[Any], bool]
 
 
 def is_aps(value: Mapping[str, Any]) -> bool:
-    """Whether Apple documents every key, and the value has the type and is in the range."""
+    """Whether Apple documents every key, and all values have the right type and range."""
     return _is_object(value, _APS)
 
 

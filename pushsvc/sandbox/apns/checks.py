@@ -36,7 +36,7 @@ class ApnsRequest:
     body: bytes
 
     def get(self, name: str) -> str | None:
-        """Raises RefusedError if the field occurs twice."""
+        """The value of the field, or None. Raises RefusedError if the field occurs twice."""
         values = [value for each, value in self.headers if each == name]
         if len(values) > 1:
             raise refused("DuplicateHeaders")
@@ -44,7 +44,7 @@ class ApnsRequest:
 
 
 def device_token(request: ApnsRequest) -> str:
-    """The first check. Raises RefusedError."""
+    """Returns the device token; the first check. Raises RefusedError."""
     path = request.get(":path") or ""
     if not path.startswith(_PREFIX):
         raise refused("BadPath")
@@ -86,10 +86,10 @@ def _check_push_type(request: ApnsRequest) -> None:
 
 
 def check_payload(body: bytes) -> None:
-    """The last check. Raises RefusedError.
+    """Checks the payload; the last check. Raises RefusedError.
 
-    APNs calls a body without a JSON object with `aps` an empty payload. A key of `aps` that Apple
-    does not document, or a value of another type, is refused here and nowhere else.
+    For APNs, a body without a JSON object with `aps` is an empty payload. A key of `aps` that Apple
+    does not document, or a value of another type, is refused only here.
     """
     if len(body) > MAX_PAYLOAD:
         raise refused("PayloadTooLarge")

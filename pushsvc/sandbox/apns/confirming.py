@@ -1,7 +1,7 @@
-"""Whether the client of an HTTP/2 connection was there to read the answers.
+"""Finds out whether the client of an HTTP/2 connection has read the answers.
 
-A client that gives a request up resets its stream. One that has answered a PING has read what came
-before. One that ends the connection says GOAWAY first, unless it is killed or loses its patience.
+A client that cancels a request resets its stream. A client that answers a PING has read everything
+before it. A client that ends the connection sends GOAWAY first, unless it is killed or times out.
 """
 
 import asyncio
@@ -41,32 +41,32 @@ class Unconfirmed:
         self._ask()
 
     def confirm(self) -> None:
-        """The PING was answered."""
+        """To be called when the PING was answered."""
         for stream_id in self._asked:
             self._receipts.pop(stream_id, None)
         self._asked, self._timer = [], None
         self._ask_soon()
 
     def give_up(self, stream_ids: Set[int]) -> None:
-        """The client has reset these streams."""
+        """To be called when the client has reset these streams."""
         for stream_id in stream_ids & self._receipts.keys():
             self._receipts.pop(stream_id).unread = True
 
     def forget(self) -> None:
-        """The connection ends in a way that lets the client read what was written."""
+        """To be called when the connection ends such that the client can read all answers."""
         self._receipts.clear()
         if self._timer is not None:
             self._timer.cancel()
 
     def lose(self) -> None:
-        """The connection has ended, and the client said nothing."""
+        """To be called when the connection has ended without a GOAWAY from the client."""
         for receipt in self._receipts.values():
             receipt.unread = True
         self.forget()
 
 
 class Resets:
-    """Reads which streams the client resets. h2 does not tell if it has answered them."""
+    """Reads which streams the client resets. h2 does not report this for answered streams."""
 
     def __init__(self) -> None:
         self._data = bytearray()

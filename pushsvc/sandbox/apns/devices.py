@@ -27,8 +27,8 @@ _ID_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 @dataclass(slots=True)
 class ApnsReceipt(Receipt):
-    """`connection` is the number of the connection. `open_streams` counts the requests in flight on
-    it, with this one. `payload` is None if content is not kept."""
+    """`connection`: the number of the connection. `open_streams`: how many requests are in flight
+    on it, including this one. `payload` is None if content is not kept."""
 
     connection: int = 0
     open_streams: int = 1
@@ -48,7 +48,7 @@ class ApnsDevice(Behaving[ApnsReceipt]):
 
 @dataclass(slots=True, eq=False)
 class ApnsKey(Behaving[Receipt]):
-    """A team's key as its developers download it. `private_key` is the text of the .p8 file."""
+    """A team's key as developers download it. `private_key`: the text of the .p8 file."""
 
     repertoire = KEY_REPERTOIRE
 
@@ -66,7 +66,7 @@ class ApnsKey(Behaving[Receipt]):
 
     @property
     def credential(self) -> dict[str, str]:
-        """The JSON that `PUT /channel/:id/providers` takes for `apns_key`."""
+        """The JSON for `apns_key` in `PUT /channel/:id/providers`."""
         return {
             "key": self.private_key,
             "key_id": self.key_id,
@@ -77,7 +77,7 @@ class ApnsKey(Behaving[Receipt]):
 
 
 class ApnsRegistry:
-    """With a state file, keys and devices outlive the process, but receipts do not."""
+    """All keys and devices. With a state file they are kept over restarts, but receipts are not."""
 
     def __init__(self, state_file: Path | None) -> None:
         self._file = LineFile(state_file) if state_file else None
@@ -87,7 +87,7 @@ class ApnsRegistry:
             self._restore(entry)
 
     def add_key(self, team_id: str, topic: str) -> ApnsKey:
-        """A new key of the team, good for `topic`."""
+        """Creates a key of the team, valid for `topic`."""
         private = ec.generate_private_key(ec.SECP256R1())
         text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         key_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(10))
@@ -102,14 +102,14 @@ class ApnsRegistry:
         return device
 
     def find(self, device_id: str) -> ApnsDevice | None:
-        """By its token, in either case."""
+        """The device with this token, in upper or lower case."""
         return self.devices.get(device_id.lower())
 
     def ids(self) -> list[str]:
         return list(self.devices)
 
     def delete(self, device: ApnsDevice, now: float) -> None:
-        """Deletes the app: its answer is 410 Unregistered from now on. Safe to repeat."""
+        """Deletes the app: further requests get 410 Unregistered. Safe to repeat."""
         if device.deleted_at is None:
             device.deleted_at = now
             self._note({"deleted": device.token, "at": now})

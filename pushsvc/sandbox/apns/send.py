@@ -1,8 +1,9 @@
 """`POST /3/device/{token}`: checks a request and decides on its answer.
 
 The order of the checks: path, method, topic, push type and priority, expiration, collapse id,
-apns-id, provider token, payload; then that the device is known, has the app, and has it still. Only
-a request that passes them all meets the device's behaviour and uses up one of its `times`.
+apns-id, provider token, payload; then whether the device is known, has the app, and still has it.
+The device's behaviour applies only to a request that passes all checks, and uses up one of its
+`times`.
 """
 
 import time
@@ -20,7 +21,7 @@ from pushsvc.sandbox.behaviours import Behaviour
 
 @dataclass(frozen=True, slots=True)
 class PreparedAnswer:
-    """What the connection sends, and in which behaviour.
+    """The answer to send, and the behaviour to apply.
 
     `receipt` is None if the request names no device. A refusal has the default behaviour.
     """
@@ -31,7 +32,7 @@ class PreparedAnswer:
 
 
 class ApnsResource:
-    """Without `keep_content` receipts hold neither headers nor payload."""
+    """Checks and answers requests. Without `keep_content` receipts have no headers and payloads."""
 
     def __init__(self, registry: ApnsRegistry, *, keep_content: bool) -> None:
         self.registry = registry
@@ -80,7 +81,7 @@ class ApnsResource:
 
 
 def _with_id(request: ApnsRequest, answer: Answer, behaviour: Behaviour | None = None) -> Answer:
-    """The request's own id, or a new one."""
+    """The answer with the request's own id, or a new one."""
     if behaviour and behaviour.mode == ApnsMode.NO_APNS_ID:
         return answer
     given = next((value for name, value in request.headers if name == "apns-id"), None)

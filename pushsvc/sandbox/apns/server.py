@@ -26,14 +26,14 @@ from pushsvc.sandbox.serving import listen, running
 
 
 class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
-    """An APNs server on one address, `server`, which is what `APNS_SERVER` takes.
+    """An APNs server on one address: `server`, which is the value for `APNS_SERVER`.
 
-    It takes the address at once and raises OSError if that is in use; port 0 is any free one. Its
+    It binds the address at once and raises OSError if that is in use; port 0 is any free one. Its
     certificate comes from its own authority: `ca_pem`, and the file `ca_file` for
     `PROVIDER_CA_FILE`. Requests are answered from `start` to `stop`; any thread may call the other
-    methods. A connection takes one request at once until it has seen a good provider token, then
+    methods. A connection accepts one request at once until it has seen a valid provider token, then
     `streams`. `keep_content=False` keeps counts and statuses, but neither headers nor payloads.
-    `state_file` keeps keys and devices over restarts; a file beside it keeps the authority.
+    `state_file` keeps keys and devices over restarts; another file next to it keeps the authority.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
         return self._registry
 
     def key(self, team_id: str = DEFAULT_TEAM, topic: str = DEFAULT_TOPIC) -> ApnsKey:
-        """A new key of a team for the app `topic`. Its `credential` fits `apns_key`."""
+        """Creates a key of a team for the app `topic`. Its `credential` is for `apns_key`."""
         return self._registry.add_key(team_id, topic)
 
     def register(self, topic: str = DEFAULT_TOPIC) -> ApnsDevice:
-        """A new iPhone with the app `topic`."""
+        """Creates an iPhone with the app `topic`."""
         return self._registry.add_device(topic)
 
     @property
@@ -93,11 +93,11 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
         return list(self._registry.devices.values())
 
     def delete(self, device: ApnsDevice) -> None:
-        """Deletes the app from the device: its answer is 410 Unregistered from now on."""
+        """Deletes the app from the device: further requests get 410 Unregistered."""
         self._registry.delete(device, time.time())
 
     def reset(self) -> None:
-        """Forget every key, device and message."""
+        """Deletes every key, device and message."""
         self._registry.clear()
 
     def control_routes(self) -> list[web.RouteDef]:

@@ -81,7 +81,8 @@ def _key_id(token: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _verified_claims(token: str, key: ApnsKey) -> Mapping[str, Any]:
-    """Cached, because checking a signature is slow and a token is used for an hour."""
+    """The claims, after a check of the signature. Cached, because the check is slow and a token is
+    used for an hour."""
     signed, _, signature = token.rpartition(".")
     try:
         raw = base64url.decode(signature)

@@ -1,6 +1,6 @@
-"""One HTTP/2 connection to the APNs sandbox: reading requests, answering, misbehaving.
+"""One HTTP/2 connection to the APNs sandbox: reads requests, answers, misbehaves.
 
-GOAWAY frames bypass h2, which neither sends nor reads anything after one.
+GOAWAY frames bypass h2, which sends and reads nothing after one.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class _Incoming:
 
 @dataclass(slots=True)
 class _Outgoing:
-    """`ends_apart` means that an empty DATA frame of its own ends the stream."""
+    """`ends_apart`: a separate empty DATA frame ends the stream."""
 
     prepared: PreparedAnswer
     unsent: bytes
@@ -66,7 +66,7 @@ class _Outgoing:
 
 
 class ApnsConnection(asyncio.Protocol):
-    """It is in `living` as long as it is open."""
+    """A connection. It is in `living` while it is open."""
 
     def __init__(
         self, resource: ApnsResource, number: int, living: "set[ApnsConnection]", streams: int
@@ -148,7 +148,8 @@ class ApnsConnection(asyncio.Protocol):
     # Requests
 
     def _take(self, event: Event, given_up: Set[int]) -> None:
-        """`given_up`: what the client resets in the same data. That gets no answer."""
+        """Handles an event. `given_up`: streams that the client resets in the same data, which get
+        no answer."""
         stream_id = getattr(event, "stream_id", None) or 0
         match event:
             case RequestReceived() if self._is_wanted(stream_id) and stream_id not in given_up:
@@ -171,7 +172,7 @@ class ApnsConnection(asyncio.Protocol):
         return self._last_stream is None or stream_id <= self._last_stream
 
     def _take_body(self, stream_id: int, data: bytes) -> None:
-        """Keeps one byte more than allowed, which shows that the body is too large."""
+        """Stores at most one byte more than allowed, to notice that the body is too large."""
         incoming = self._incoming.get(stream_id)
         if incoming:
             incoming.body += data[: MAX_PAYLOAD + 1 - len(incoming.body)]
@@ -231,7 +232,7 @@ class ApnsConnection(asyncio.Protocol):
         return max(0, min(len(out.unsent), window, self._h2.max_outbound_frame_size))
 
     def _complete(self, stream_id: int, prepared: PreparedAnswer) -> None:
-        """Noted before the last byte, so that a client that has read the answer finds it."""
+        """Notes the answer before the last byte, so that it is noted when a client has read it."""
         self._open.discard(stream_id)
         if prepared.receipt:
             self._unconfirmed.add(stream_id, prepared.receipt)
@@ -282,8 +283,8 @@ class ApnsConnection(asyncio.Protocol):
         self._transport.close()
 
     def _cut_with(self, act: Callable[[], None]) -> None:
-        """Stops answering, and acts once all earlier answers have arrived. A reset would discard
-        answers that are not sent yet, and nobody could tell which."""
+        """Stops answering, and acts when all earlier answers have arrived. A reset would discard
+        unsent answers, and it would not be known which."""
         if not self._is_ending:
             self._is_cut = True
             self._cut_once_arrived(act)
@@ -317,7 +318,8 @@ class ApnsConnection(asyncio.Protocol):
         self._later(stream_id, prepared)
 
     def _go_unprocessed(self, stream_id: int, prepared: PreparedAnswer) -> None:
-        """If a later request was taken before this one, GOAWAY cannot refuse this one."""
+        """Refuses the request with GOAWAY, or with a reset of the stream if a later request was
+        already accepted."""
         if self._highest_taken > stream_id:
             self._refuse_stream(stream_id, prepared)
             return
@@ -325,7 +327,7 @@ class ApnsConnection(asyncio.Protocol):
         self._go(self._highest_taken)
 
     def _go(self, last_stream: int) -> None:
-        """RFC 9113 section 6.8: requests up to `last_stream` are still answered."""
+        """Sends GOAWAY (RFC 9113 section 6.8). Requests up to `last_stream` are still answered."""
         self._flush()
         self._last_stream = last_stream
         for stream_id in [each for each in self._open if each > last_stream]:
@@ -340,14 +342,14 @@ class ApnsConnection(asyncio.Protocol):
         self._h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams})
 
     def _end_if_drained(self) -> None:
-        """Waits for the client to close. If the server closed at once, data that the client is
-        sending would make TCP reset the connection, and the client might not read GOAWAY."""
+        """Gives the client time to close. If the server closed at once while the client is sending,
+        TCP would reset the connection, and the client might not read GOAWAY."""
         if self._last_stream is not None and not self._open:
             loop = asyncio.get_running_loop()
             self._timers.add(loop.call_later(_LINGER_SECONDS, self._close))
 
     def _close(self) -> None:
-        """The client can read what was written."""
+        """Closes the connection such that the client can read all answers."""
         self._unconfirmed.forget()
         self._transport.close()
 

@@ -1,4 +1,4 @@
-"""Service accounts, and the access tokens that they were given."""
+"""Service accounts and their access tokens."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _KEY_BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """`key_file` is what Google's console downloads."""
+    """`key_file`: the file that Google's console downloads."""
 
     project: str
     email: str
@@ -91,5 +91,5 @@ class AccessTokens:
         return token if token and token.expires_at > now else None
 
     def forget(self, is_meant: Callable[[AccessToken], bool]) -> None:
-        """Their tokens are refused from now on."""
+        """Deletes the matching tokens, so that they are refused."""
         self._by_value = {k: t for k, t in self._by_value.items() if not is_meant(t)}

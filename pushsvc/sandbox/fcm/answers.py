@@ -1,4 +1,4 @@
-"""What the FCM sandbox answers.
+"""The answers of the FCM sandbox.
 
 Errors are Google's error object (https://cloud.google.com/apis/design/errors) with the details
 that FCM adds (https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode). Errors of the
@@ -51,18 +51,19 @@ def _error_info(reason: str) -> Detail:
 
 
 def unreadable(description: str, field: str = "") -> Answer:
-    """Google's frontend cannot parse the JSON as the request's type. FCM did not see it."""
+    """The answer of Google's frontend if the JSON does not have the request's type."""
     return error(400, "INVALID_ARGUMENT", description, _violation(field, description))
 
 
 def invalid_argument(field: str, description: str) -> Answer:
-    """FCM has read the message and refuses it."""
+    """The answer of FCM if it refuses the message."""
     details = fcm_error("INVALID_ARGUMENT"), _violation(field, description)
     return error(400, "INVALID_ARGUMENT", description, *details)
 
 
 def bad_token(*, names_field: bool = False) -> Answer:
-    """FCM names the token in the error's message or, with `names_field`, in a field violation."""
+    """The answer for a bad token, which FCM names in the error's message or, with `names_field`, in
+    a field violation."""
     code = fcm_error("INVALID_ARGUMENT")
     if names_field:
         text = "Request contains an invalid argument."

@@ -1,5 +1,5 @@
 """The signed request for an access token (RFC 7523, Google's "Using OAuth 2.0 for server to server
-applications"), checked with `cryptography` alone and not with the libraries of senders."""
+applications"), checked only with `cryptography`, and not with the libraries of senders."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class Assertion:
 def checked_scopes(
     assertion: Assertion, account: ServiceAccount, *, audiences: Sequence[str], now: float
 ) -> frozenset[str]:
-    """The scopes that it asks for. Raises RefusedError at the first error.
+    """Checks the assertion and returns its scopes. Raises RefusedError at the first error.
 
     `account` is the issuer's; `now` is Unix time in seconds.
     """

@@ -151,7 +151,7 @@ def device_answer(behaviour: Behaviour, *, accepted: Answer, now: float) -> Answ
 
 
 def project_answer(behaviour: Behaviour, project: str, *, now: float) -> Answer | None:
-    """The answer of the mode, or None if the message goes on to its device."""
+    """The answer of the mode, or None if the message reaches its device."""
     match behaviour.mode:
         case ProjectMode.UNAUTHENTICATED:
             return answers.unauthenticated("ACCESS_TOKEN_EXPIRED")

@@ -38,8 +38,8 @@ class FcmDevice(Behaving[FcmReceipt]):
 
 @dataclass(slots=True, eq=False)
 class TokenEndpoint(Behaving[Receipt]):
-    """What the service accounts of a project meet at `/token`. `lifetime` is that of an access
-    token, in seconds."""
+    """The token endpoint for a project's service accounts. `lifetime`: of an access token, in
+    seconds."""
 
     repertoire = behaviours.TOKEN
 
@@ -48,15 +48,15 @@ class TokenEndpoint(Behaving[Receipt]):
 
 @dataclass(slots=True, eq=False)
 class Messaging(Behaving[FcmReceipt]):
-    """What the messages of a project meet before FCM looks at them. `receipts` has all of them,
-    even those without a device."""
+    """The behaviour for all messages of a project, before FCM checks them. `receipts` has all
+    messages, even those without a device."""
 
     repertoire = behaviours.PROJECT
 
 
 @dataclass(slots=True, eq=False)
 class Project:
-    """`quota_per_minute` starts with the first message."""
+    """A project. The minute of `quota_per_minute` starts with the first message."""
 
     id: str
     quota_per_minute: int = QUOTA_PER_MINUTE
@@ -66,7 +66,7 @@ class Project:
     _sent: int = 0
 
     def seconds_over_quota(self, now: float) -> float:
-        """Counts one message. Returns 0 within the quota, else the seconds to wait."""
+        """Counts one message. Returns 0 within the quota, otherwise the seconds to wait."""
         if now >= self._minute_began + _MINUTE:
             self._minute_began, self._sent = now, 0
         self._sent += 1
@@ -74,7 +74,8 @@ class Project:
 
 
 class Registry:
-    """With a `file`, devices and service accounts outlive the process."""
+    """All projects, devices and accounts. With a `file`, devices and accounts are kept over
+    restarts."""
 
     def __init__(self, token_uri: str, file: LineFile | None, quota_per_minute: int) -> None:
         self._token_uri = token_uri
@@ -129,12 +130,12 @@ class Registry:
         return list(self._by_id.values())
 
     def unregister(self, device: FcmDevice) -> None:
-        """Its token is UNREGISTERED from now on. Safe to repeat."""
+        """Removes the app: its token becomes UNREGISTERED. Safe to repeat."""
         device.is_unregistered = True
         self._write({"unregistered": device.token})
 
     def clear(self) -> None:
-        """Forgets devices, receipts and behaviours. Accounts stay."""
+        """Deletes devices, receipts and behaviours. Keeps accounts."""
         self._by_id.clear()
         self._by_token.clear()
         self._projects.clear()
@@ -165,5 +166,5 @@ class Registry:
 
 
 def _new_token() -> str:
-    """A token in the shape of FCM's."""
+    """A token in the format of FCM's."""
     return f"{secrets.token_urlsafe(17)[:22]}:APA91b{secrets.token_urlsafe(101)[:134]}"

@@ -30,7 +30,7 @@ class ReceivedSend:
 
 
 def checked(request: Fields) -> ReceivedSend:
-    """Raises RefusedError at the first rule that the message breaks."""
+    """Checks the message and returns it. Raises RefusedError at the first broken rule."""
     fields = _fields(request)
     message = _fields(fields.get("message"))
     if not message:
@@ -80,8 +80,8 @@ def _check_names(path: str, data: Mapping[str, str]) -> None:
 
 
 def _check_size(message: Fields, android: Fields) -> None:
-    """Google does not document what it counts. Here it is the bytes of all names and texts that the
-    device gets."""
+    """Checks the size. Google does not document what it counts; here it is the bytes of all names
+    and texts that the device gets."""
     parts = (
         message.get("notification"),
         android.get("notification"),

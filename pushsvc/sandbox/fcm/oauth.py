@@ -15,8 +15,8 @@ from pushsvc.sandbox.wire import act
 
 
 class TokenResource:
-    """Checks the assertion first. Only a request of a known account meets the behaviour of its
-    project's token endpoint."""
+    """Checks the assertion first. The behaviour of the project's token endpoint applies only to
+    requests of known accounts."""
 
     def __init__(self, registry: Registry, token_uri: str) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""The type of a send request, read as strictly as Google's frontend reads it.
+"""The type of a send request, checked as strictly as Google's frontend does.
 
 https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages. Unknown names and
 values of another type have their own answer. `pushsvc.sandbox.fcm.message` has FCM's own checks.
@@ -27,7 +27,7 @@ def check_request(value: object) -> None:
 
 
 def snake(name: str) -> str:
-    """Protocol buffers take each field's name in both spellings."""
+    """The name in snake case. Protocol buffers accept field names in both forms."""
     return _CAMEL.sub(lambda match: f"_{match[1].lower()}", name)
 
 
@@ -88,7 +88,7 @@ def _list_of(check: Check) -> Check:
 
 
 def _one_of(type_name: str, names: str) -> Check:
-    """In upper case, as documented, or in lower case, as Google's libraries write it."""
+    """Accepts upper case, as documented, and lower case, as Google's libraries write."""
     known = frozenset(f"{names} {names.lower()}".split())
 
     def checked(value: object, path: str) -> None:

@@ -1,9 +1,9 @@
 """FCM's send method: `POST /v1/projects/{project}/messages:send`.
 
 The order of the checks: the access token (401); the JSON and its type (400); the account's project
-and the project's behaviour (403, or as told); FCM's checks of the message (400); the shape of the
-registration token (400), whether it is known (404) and of this project (403); the quota (429).
-Only a message that passes them all meets its device's behaviour and uses up one of its `times`.
+and the project's behaviour (403, or as told); FCM's checks of the message (400); the format of the
+registration token (400), whether it is known (404) and of this project (403); the quota (429). The
+device's behaviour applies only to a message that passes all checks, and uses up one of its `times`.
 """
 
 import json
@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{11,}:APA91b[A-Za-z0-9_-]{100,}")
 class SendResource:
     """Checks each message, keeps a receipt of it, and answers as project and device were told to.
 
-    Without `keep_content` receipts hold neither headers nor messages.
+    Without `keep_content` receipts have neither headers nor messages.
     """
 
     def __init__(self, registry: Registry, *, keep_content: bool) -> None:

@@ -1,4 +1,4 @@
-"""The FCM sandbox: an HTTP server that is Google's token endpoint, FCM v1 and its Androids at once.
+"""The FCM sandbox: an HTTP server for Google's token endpoint, FCM v1 and Android devices.
 
 Senders need two settings: FCM's base (`origin`) and the token endpoint (`token_uri`).
 """
@@ -50,37 +50,37 @@ class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
         return self._registry
 
     def service_account(self, project: str) -> dict[str, str]:
-        """The key file of a new account that may send in the project, as an object."""
+        """Creates an account that may send in the project. Returns its key file as an object."""
         return dict(self._registry.new_account(project).key_file)
 
     def revoke(self, service_account: dict[str, str]) -> None:
-        """Its access tokens get 401, and requests for new ones invalid_grant, from now on.
+        """Revokes the account: its access tokens get 401, and requests for new ones invalid_grant.
 
         Raises KeyError for an unknown account.
         """
         self._registry.revoke(service_account["client_email"])
 
     def expire_tokens(self, project: str) -> None:
-        """The access tokens granted so far get 401 from now on. New ones can be had."""
+        """Expires the access tokens granted so far: they get 401. New ones can be requested."""
         self._registry.expire_tokens(project)
 
     def project(self, project: str) -> Project:
-        """Its quota, and the behaviours of its token endpoint and its messages."""
+        """The project, with its quota, and the behaviours of its token endpoint and messages."""
         return self._registry.project(project)
 
     def register(self, project: str) -> FcmDevice:
-        """A new device with a registration token of the project."""
+        """Creates a device with a registration token of the project."""
         return self._registry.add(project)
 
     def devices(self) -> list[FcmDevice]:
         return self._registry.all()
 
     def unregister(self, device: FcmDevice) -> None:
-        """Removes the app: its token is UNREGISTERED from now on."""
+        """Removes the app: its token becomes UNREGISTERED."""
         self._registry.unregister(device)
 
     def reset(self) -> None:
-        """Forget devices, messages and behaviours, but not the service accounts."""
+        """Deletes devices, messages and behaviours. Keeps service accounts."""
         self._registry.clear()
 
 

@@ -1,6 +1,6 @@
-"""What the web push sandbox answers.
+"""The answers of the web push sandbox.
 
-Errors have the shape, numbers and headers of Mozilla's autopush (autopush-rs: docs/src/errors.md,
+Errors have the format, numbers and headers of Mozilla's autopush (autopush-rs: docs/src/errors.md,
 autoendpoint/src/error.rs). Errors without a number there have `errno: null`.
 """
 

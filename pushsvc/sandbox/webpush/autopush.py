@@ -1,7 +1,7 @@
 """Mozilla's push protocol, with which Firefox connects to its push service: `GET /ws`.
 
-autopush-rs: docs/src/architecture.md, autoconnect/autoconnect-common/src/protocol.rs. Firefox comes
-here if its preference `dom.push.serverURL` says so (docs/webpush.md).
+autopush-rs: docs/src/architecture.md, autoconnect/autoconnect-common/src/protocol.rs. Firefox
+connects here if its preference `dom.push.serverURL` names it (docs/webpush.md).
 
 | from the browser | answer |
 |---|---|
@@ -62,7 +62,7 @@ class AutopushResource:
         return socket
 
     async def close(self, _application: web.Application) -> None:
-        """Close every connection."""
+        """Closes every connection."""
         await asyncio.gather(*(connection.end() for connection in list(self._open)))
 
     async def _converse(self, socket: web.WebSocketResponse, connection: "_Connection") -> None:
@@ -77,7 +77,7 @@ class AutopushResource:
 
 
 class _Connection:
-    """A `browsers.Link`. Messages go out in order, from any thread."""
+    """A `browsers.Link`. Any thread may send; messages are sent in order."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
@@ -112,7 +112,7 @@ class _Conversation:
         self._greeted: Browser | None = None
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Answer one message. Raise _ProtocolError for an unknown one."""
+        """Answers one message. Raises _ProtocolError for an unknown one."""
         match message.get("messageType"):
             case None | "ping":
                 self._connection.send(message)
@@ -143,7 +143,7 @@ class _Conversation:
         browser.connect(self._connection)
 
     def _register(self, channel_id: str, key: object) -> None:
-        """Safe to repeat. Another key for the same id is a conflict."""
+        """Registers a subscription. Safe to repeat. Another key for the same id is a conflict."""
         if key is not None and not isinstance(key, str):
             raise _ProtocolError("key is not a text")
         browser = self._browser

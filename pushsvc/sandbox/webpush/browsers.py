@@ -22,10 +22,10 @@ class Link(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Browser:
-    """One browser by the id that the service gave it (autopush: uaid), connected or not.
+    """One browser with the id that the service gave it (autopush: uaid), connected or not.
 
     A message waits until the browser acknowledges it or its time is over. Only the sandbox's loop
-    calls the methods.
+    may call the methods.
     """
 
     uaid: str
@@ -34,7 +34,7 @@ class Browser:
     _waiting: list[tuple["BrowserDevice", PushMessage]] = field(default_factory=list)
 
     def connect(self, link: Link) -> None:
-        """Sends everything that waits again, and closes an older connection."""
+        """Sends all waiting messages again, and closes an older connection."""
         if self._link:
             self._link.close()
         self._link = link
@@ -51,7 +51,8 @@ class Browser:
             self._link.close()
 
     def take(self, device: "BrowserDevice", message: PushMessage) -> None:
-        """RFC 8030 §5.2 and §5.4: a TTL of 0 does not wait, and one message of each topic waits."""
+        """Sends the message. One with a TTL of 0 does not wait, and only one message of each topic
+        waits (RFC 8030 §5.2 and §5.4)."""
         if message.topic is not None:
             self._waiting = [
                 each
@@ -63,7 +64,7 @@ class Browser:
             self._link.send(_notification(device, message))
 
     def acknowledge(self, message_id: str, code: int) -> None:
-        """The browser is done with the message. An unknown one is ignored."""
+        """Removes an acknowledged message. Ignores unknown ones."""
         for _, message in self._waiting:
             if message.id == message_id:
                 message.receipt.ack_code = code
@@ -97,13 +98,14 @@ class BrowserDevice(Subscriber):
 
 
 class Browsers:
-    """All browsers that the service knows."""
+    """All known browsers."""
 
     def __init__(self) -> None:
         self._by_uaid: dict[str, Browser] = {}
 
     def known_or_new(self, uaid: object) -> Browser:
-        """A browser with an unknown id gets a new one, and drops its subscriptions."""
+        """The browser with this id. If it is unknown, a new one: then the browser drops its
+        subscriptions."""
         browser = self._by_uaid.get(uaid) if isinstance(uaid, str) else None
         if browser is None:
             browser = Browser(secrets.token_hex(16))
@@ -111,15 +113,14 @@ class Browsers:
         return browser
 
     def disconnected(self, browser: Browser, link: Link) -> None:
-        """A browser without subscriptions is forgotten: Firefox then connects without its id."""
+        """Forgets a browser without subscriptions, because Firefox then connects without its id."""
         browser.disconnect(link)
         if not browser.devices:
             self._by_uaid.pop(browser.uaid, None)
 
     def forget(self, browser: Browser) -> None:
-        """Its endpoints answer 410. It reconnects, gets a new id, and drops its subscriptions.
-
-        From any thread. Safe to repeat.
+        """Forgets the browser: its endpoints answer 410, and it reconnects, gets a new id, and
+        drops its subscriptions. Any thread may call it. Safe to repeat.
         """
         self._by_uaid.pop(browser.uaid, None)
         for device in list(browser.devices.values()):

@@ -1,4 +1,4 @@
-"""The HTTP interface with which tests and client teams make devices and read their messages.
+"""The HTTP interface with which tests and client teams create devices and read their messages.
 
 | request | answer |
 |---|---|

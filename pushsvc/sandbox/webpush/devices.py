@@ -1,6 +1,6 @@
 """The subscriptions of the web push sandbox, and their messages.
 
-The sandbox plays a `Device` itself. `browsers` has those of real browsers.
+The sandbox simulates a `Device`. `browsers` has the subscriptions of real browsers.
 """
 
 from abc import ABC, abstractmethod
@@ -51,7 +51,7 @@ class WebReceipt(Receipt):
 
 @dataclass(frozen=True, slots=True)
 class PushMessage:
-    """One message that passed every check. `ttl` is in seconds."""
+    """One message that passed all checks. `ttl` is in seconds."""
 
     id: str
     body: bytes
@@ -82,7 +82,7 @@ class Subscriber(Behaving[WebReceipt], ABC):
 
     @abstractmethod
     def take(self, message: PushMessage) -> None:
-        """Called in the sandbox's loop once the service has taken the message."""
+        """Called in the sandbox's loop when the service has accepted the message."""
 
 
 @dataclass(slots=True, eq=False)

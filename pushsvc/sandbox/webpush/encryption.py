@@ -1,7 +1,7 @@
-"""Reading a push message with the device's keys (RFC 8291, on RFC 8188).
+"""Decrypts a push message with the device's keys (RFC 8291, on RFC 8188).
 
-It uses only `cryptography`. With the library that senders encrypt with, an error of that library
-would go unnoticed.
+It uses only `cryptography`. With the senders' library, an error of that library would not be
+noticed.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _DELIMITER = b"\x02"
 
 @dataclass(frozen=True, slots=True)
 class UserAgentKeys:
-    """The keys of a subscription, as a browser keeps them."""
+    """The keys of a subscription, as a browser stores them."""
 
     private_key: ec.EllipticCurvePrivateKey
     public_key: bytes
@@ -50,10 +50,10 @@ def uncompressed_point(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def parse_record(body: bytes) -> EncryptedRecord:
-    """Split the body; raise RefusedError (400, errno 110) unless it is one record of RFC 8291 §4.
+    """Splits the body. Raises RefusedError (400, errno 110) unless it is one record of RFC 8291 §4.
 
-    The record size must exceed delimiter, padding, plaintext and tag together. A smaller one means
-    that more records follow.
+    The record size must exceed the sum of delimiter, padding, plaintext and tag. A smaller one
+    means that more records follow.
     """
     if len(body) < _CIPHERTEXT_START + len(_DELIMITER) + _TAG_LENGTH:
         raise _unreadable("the body is too short for an aes128gcm message")
@@ -71,7 +71,7 @@ def parse_record(body: bytes) -> EncryptedRecord:
 
 
 def sender_public_key(record: EncryptedRecord) -> ec.EllipticCurvePublicKey:
-    """The key of this message. Raise RefusedError (400, errno 110) if it is not on P-256."""
+    """The key of this message. Raises RefusedError (400, errno 110) if it is not on P-256."""
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), record.sender_key)
     except ValueError as error:
@@ -79,7 +79,7 @@ def sender_public_key(record: EncryptedRecord) -> ec.EllipticCurvePublicKey:
 
 
 def decrypt(record: EncryptedRecord, keys: UserAgentKeys) -> bytes:
-    """The plaintext. Raise RefusedError (400, errno 110) if a browser would drop the message."""
+    """The plaintext. Raises RefusedError (400, errno 110) if a browser would drop the message."""
     content_key, nonce = _content_key_and_nonce(record, keys)
     try:
         padded = AESGCM(content_key).decrypt(nonce, record.ciphertext, None)

@@ -17,7 +17,7 @@ Headers = CIMultiDictProxy[str]
 
 
 def check_headers(headers: Headers) -> int:
-    """Return the granted TTL in seconds. Raise RefusedError at the first broken rule."""
+    """Returns the granted TTL in seconds. Raises RefusedError at the first broken rule."""
     ttl = _granted_ttl(headers)
     _check_urgency(headers)
     _check_topic(headers)

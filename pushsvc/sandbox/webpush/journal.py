@@ -1,7 +1,7 @@
-"""Devices on disk, so that endpoints in a database still work after a restart.
+"""Stores devices on disk, so that endpoints in a database still work after a restart.
 
-The file has one JSON line for each device made or deleted. Its mode is 600, because it holds the
-devices' private keys, although these devices do not exist.
+The file has one JSON line for each device created or deleted. Its mode is 600, because it contains
+the devices' private keys, although these devices do not exist.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""All subscribers of one push service, and the sender keys that it has seen."""
+"""All subscribers of one push service, and the sender keys that it has received."""
 
 import secrets
 
@@ -14,9 +14,9 @@ _AUTH_LENGTH = 16
 
 
 class Devices:
-    """With a journal, devices outlive the process, but receipts do not.
+    """All devices. With a journal, devices are kept over restarts, but receipts are not.
 
-    Devices of real browsers do not: a browser whose id is forgotten subscribes again.
+    Devices of real browsers are not kept: a browser with an unknown id subscribes again.
     """
 
     def __init__(self, origin: str, journal: Journal | None) -> None:
@@ -31,7 +31,7 @@ class Devices:
         application_server_key: str | None = None,
         mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
     ) -> Device:
-        """Subscribe a new browser. Raise ValueError if the key is not a P-256 point.
+        """Subscribes a new browser. Raises ValueError if the key is not a P-256 point.
 
         With an `application_server_key` the subscription is restricted to it (RFC 8292 §4).
         """
@@ -46,7 +46,7 @@ class Devices:
     def add_for(
         self, browser: Browser, channel_id: str, application_server_key: str | None
     ) -> BrowserDevice:
-        """Subscribe a real browser under an id that it chose. Raise ValueError as `add` does."""
+        """Subscribes a real browser with an id that it chose. Raises ValueError as `add` does."""
         key = _checked_key(application_server_key)
         id_ = secrets.token_hex(16)
         device = BrowserDevice(
@@ -65,7 +65,7 @@ class Devices:
         return list(self._by_id.values())
 
     def delete(self, device: Subscriber) -> None:
-        """End the subscription: its endpoint answers 410 from now on. Safe to repeat."""
+        """Ends the subscription: its endpoint answers 410. Safe to repeat."""
         device.is_deleted = True
         if self._journal and isinstance(device, Device):
             self._journal.write_deleted(device)
@@ -78,7 +78,7 @@ class Devices:
 
     def is_first_use(self, sender_key: bytes) -> bool:
         """Whether no earlier message was encrypted with this key. Remembers the key."""
-        # Half of the x coordinate is enough to tell keys apart, and takes a quarter of the memory.
+        # Half of the x coordinate is enough to distinguish keys, and takes a quarter of the memory.
         mark = sender_key[1:17]
         if mark in self._sender_keys:
             return False
@@ -90,7 +90,7 @@ class Devices:
 
 
 def _checked_key(application_server_key: str | None) -> str | None:
-    """Without the padding that Firefox sends."""
+    """The key without the padding that Firefox sends. Raises ValueError."""
     if application_server_key is None:
         return None
     key = application_server_key.rstrip("=")

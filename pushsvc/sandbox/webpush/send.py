@@ -1,8 +1,8 @@
 """The push resource of RFC 8030: `POST /push/{id}`.
 
 The order of the checks: the device is known (404) and not deleted (410); the headers (400); the
-size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400). Only a request
-that passes them all meets the device's behaviour and uses up one of its `times`.
+size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400). The device's
+behaviour applies only to a request that passes all checks, and uses up one of its `times`.
 """
 
 import logging
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class PushResource:
     """Checks each message, keeps a receipt of it, and answers as the device was told to.
 
-    Without `keep_content` receipts hold neither headers nor plaintext.
+    Without `keep_content` receipts have neither headers nor plaintext.
     """
 
     def __init__(self, devices: Devices, origin: str, *, keep_content: bool) -> None:
@@ -52,14 +52,15 @@ class PushResource:
         try:
             return await self._behave(request, device, message)
         finally:
-            # A message that was taken reaches the browser, even if the answer was lost.
+            # An accepted message reaches the browser, even if the answer was lost.
             if receipt.taken:
                 device.take(message)
 
     async def _check(
         self, request: web.Request, device: Subscriber, receipt: WebReceipt
     ) -> PushMessage:
-        """The message. Notes its plaintext if readable. Raise RefusedError at the first error."""
+        """Checks the message and notes its plaintext if readable. Raises RefusedError at the first
+        error."""
         if device.is_deleted:
             raise RefusedError(answers.gone())
         ttl = check_headers(request.headers)
@@ -82,9 +83,8 @@ class PushResource:
         check_restriction(key, required)
 
     def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:
-        """RFC 8291 §2 and §3.1: each message needs a new key pair, and so does a retry.
-
-        The same key with the same salt to the same device would repeat an AES-GCM nonce.
+        """Decrypts the message. Every message and every retry needs a new key pair (RFC 8291 §2 and
+        §3.1), because the same key with the same salt would repeat an AES-GCM nonce.
         """
         record = parse_record(body)
         plaintext = device.read(record)
@@ -107,7 +107,7 @@ class PushResource:
 
 
 async def _read(content: StreamReader) -> bytes:
-    """The body. Raise RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
+    """Reads the body. Raises RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
     body = bytearray()
     async for chunk in content.iter_any():
         body += chunk

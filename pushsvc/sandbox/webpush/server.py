@@ -1,4 +1,4 @@
-"""The web push sandbox: an HTTP server that is a push service and its browsers at once."""
+"""The web push sandbox: an HTTP server that simulates a push service and its browsers."""
 
 import ssl
 from pathlib import Path
@@ -22,8 +22,8 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
     Any thread may call the methods other than `start` and `stop`. `keep_content=False` keeps counts
     and statuses, but neither headers nor plaintexts. `state_file` keeps the devices over restarts.
 
-    Firefox can use it as its push service (`browser_url`). Its subscriptions behave and are read as
-    those that `subscribe` makes.
+    Firefox can use it as its push service (`browser_url`). Its subscriptions can be used like those
+    of `subscribe`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         application_server_key: str | None = None,
         mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
     ) -> Device:
-        """A new device. With a key (base64url) it takes only messages of that VAPID key.
+        """Creates a device. With a key (base64url) it accepts only messages with that VAPID key.
 
         Raises ValueError if the key is not a P-256 point.
         """
@@ -66,23 +66,23 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         return f"ws{self.origin.removeprefix('http')}/ws"
 
     def devices(self) -> list[Device]:
-        """Those that `subscribe` made."""
+        """The devices that `subscribe` created."""
         return [device for device in self._devices.all() if isinstance(device, Device)]
 
     def browser_devices(self) -> list[BrowserDevice]:
-        """Those that real browsers subscribed."""
+        """The devices of real browsers."""
         return [device for device in self._devices.all() if isinstance(device, BrowserDevice)]
 
     def delete(self, device: Subscriber) -> None:
-        """End the subscription: its endpoint answers 410 from now on. Browsers are not told."""
+        """Ends the subscription: its endpoint answers 410. Browsers are not notified."""
         self._devices.delete(device)
 
     def renew(self, device: BrowserDevice) -> None:
-        """Make its browser drop all its subscriptions and fire `pushsubscriptionchange`."""
+        """Makes the browser drop all its subscriptions and fire `pushsubscriptionchange`."""
         self._browsers.forget(device.browser)
 
     def reset(self) -> None:
-        """Forget every device, browser and message. Their endpoints answer 404."""
+        """Deletes every device, browser and message. Their endpoints answer 404."""
         self._devices.clear()
         self._browsers.clear()
 

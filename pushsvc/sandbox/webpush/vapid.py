@@ -1,6 +1,6 @@
 """The application server's identification (VAPID, RFC 8292), checked by the strictest rules.
 
-Every error is 401 with errno 109, as at Mozilla. Only a good token of the wrong key is 403.
+Every error is 401 with errno 109, as at Mozilla. Only a valid token of the wrong key is 403.
 """
 
 import json
@@ -27,7 +27,7 @@ _SUBJECT = re.compile(r"mailto:[^@\s]+@[^@\s]+|https://[^\s/]\S*")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of a token with a good signature. Their values are unchecked."""
+    """The claims of a token with a valid signature. Their values are unchecked."""
 
     audience: object
     expires_at: object
@@ -35,10 +35,10 @@ class Claims:
 
 
 def check_vapid(authorization: list[str], *, origin: str, now: float) -> str | None:
-    """Check the Authorization headers. Return the sender's key, or None without a header.
+    """Checks the Authorization headers. Returns the sender's key, or None without a header.
 
-    `now` is Unix time in seconds. RFC 8292 leaves identification, and in it the subject, to the
-    sender; Apple demands a subject, so a token without one is refused here.
+    `now` is Unix time in seconds. In RFC 8292, identification and its subject are optional; Apple
+    requires a subject, so a token without one is refused here.
     """
     if not authorization:
         return None
@@ -53,7 +53,7 @@ def check_vapid(authorization: list[str], *, origin: str, now: float) -> str | N
 
 
 def check_restriction(key: str | None, required_key: str) -> None:
-    """RFC 8292 §4.2: a subscription made for one key takes messages of that key only."""
+    """Checks that a restricted subscription gets only messages of its key (RFC 8292 §4.2)."""
     if key is None:
         raise _unauthorized("the subscription is restricted and the request carries no VAPID")
     if key != required_key:
@@ -66,7 +66,7 @@ def check_restriction(key: str | None, required_key: str) -> None:
 
 
 def public_key(text: str) -> ec.EllipticCurvePublicKey:
-    """Read an uncompressed P-256 point in base64url. Raise ValueError otherwise."""
+    """Parses an uncompressed P-256 point in base64url. Raises ValueError."""
     point = base64url.decode(text)
     if len(point) != _POINT_LENGTH:
         raise ValueError("not an uncompressed P-256 point")
@@ -86,7 +86,8 @@ def _parse_header(header: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def _verified_claims(token: str, key: str) -> Claims:
-    """Cached, because checking a signature is slow and senders use a token for hours."""
+    """The claims, after a check of the signature. Cached, because the check is slow and senders use
+    a token for hours."""
     try:
         header, payload, signature = token.split(".")
         _verify_signature(f"{header}.{payload}", signature, key)
@@ -100,7 +101,7 @@ def _verified_claims(token: str, key: str) -> Claims:
 
 
 def _verify_signature(signed: str, signature: str, key: str) -> None:
-    """ES256 of RFC 7518 §3.4: r and s, 32 bytes each."""
+    """Verifies ES256 (RFC 7518 §3.4): r and s, 32 bytes each."""
     raw = base64url.decode(signature)
     if len(raw) != _SIGNATURE_LENGTH:
         raise ValueError("not an ES256 signature")

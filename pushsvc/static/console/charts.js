@@ -1,4 +1,4 @@
-// The charts of a page, in the theme's colours: what its #chart-data describes (admin/charts.py).
+// Draws the charts that a page's #chart-data describes (admin/charts.py), in the theme's colours.
 (() => {
   const drawn = [];
   let source = null;
@@ -7,7 +7,7 @@
     return getComputedStyle(document.documentElement).getPropertyValue(`--ps-${name}`).trim();
   }
 
-  // As the browser computes it, because a canvas supports neither variables nor color-mix().
+  // The computed colour, because a canvas supports neither variables nor color-mix().
   function plain(value) {
     const probe = document.createElement("span");
     probe.style.color = value;
@@ -154,7 +154,7 @@
     drawAgainInOtherThemes();
   });
 
-  // A part of the page that refreshes itself may hold charts, and tables that a reader has opened.
+  // A part of the page that refreshes itself may contain charts, and tables that the reader opened.
   let opened = [];
   document.addEventListener("htmx:beforeSwap", () => {
     opened = [...document.querySelectorAll("details[data-stays-open][open]")].map(({ id }) => id);

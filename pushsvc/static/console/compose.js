@@ -46,7 +46,7 @@
     return groups;
   }
 
-  // --- follows what was written ----------------------------------------------------------------------
+  // --- updates after changes -------------------------------------------------------------------------
 
   function schedule() {
     const choice = $("[name=when][value=later]");
@@ -62,7 +62,7 @@
       place.hidden = !place.dataset.audience.split(" ").includes(chosen);
   }
 
-  // The builder in place of the field, which holds the rule as JSON.
+  // Shows the builder instead of the field, which contains the rule as JSON.
   function ruleBuilder(rule) {
     if (!rule) return null;
     const { builderOf, known, listedFaults } = window.pushsvcRules;
@@ -90,14 +90,14 @@
     }
   }
 
-  // A platform's pause matters only to a notification that targets the platform.
+  // A platform's pause is shown only if the notification targets the platform.
   function pauses() {
     for (const note of form.querySelectorAll("[data-pause]")) {
       note.hidden = !$(`[name=platforms][value="${note.dataset.pause}"]`).checked;
     }
   }
 
-  // A time of the form, which has it in UTC, in the browser's zone. Undefined if it comes twice there.
+  // Converts a time of the form from UTC to the browser's zone. Undefined if it occurs twice there.
   function local(utc) {
     const at = new Date(`${utc}Z`);
     const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
@@ -189,7 +189,7 @@
     ];
   }
 
-  // What of the ids that somebody wrote gets nothing.
+  // The entered ids that get nothing.
   function named(unknown, missed) {
     const shown = unknown.slice(0, 20).join(", ");
     const more = unknown.length > 20 ? ` and ${unknown.length - 20} more` : "";
@@ -285,14 +285,14 @@
     if (name === "preview_as") return shown();
     if (name && name !== "channel" && !name.startsWith("test_")) changed(name);
   });
-  // The page is loaded again for another channel. What was written goes there with the draft.
+  // For another channel, the page is loaded again. The draft keeps the text.
   $("select#channel")?.addEventListener("change", async (event) => {
     await drafts.save();
     const draft = $("[name=draft]").value;
     const isSaved = $("#save-state").dataset.tone !== "bad";
     location.search = new URLSearchParams(isSaved ? { draft } : { channel: event.target.value });
   });
-  // Back from the tab in which a test device was added, it is offered here.
+  // A test device that was added in another tab is offered when the user returns.
   let isAddingDevice = false;
   form.addEventListener("click", ({ target }) => {
     if (target.closest("[data-adds-device]")) isAddingDevice = true;

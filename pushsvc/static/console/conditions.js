@@ -1,4 +1,4 @@
-// A condition of a rule: its fields on the page, and what they say.
+// A condition of a rule: its fields on the page, and their values.
 (() => {
   const { isNumber, joined, asLines, local, number, texts, valuesIn } = window.pushsvcValues;
   const TEXT = [
@@ -120,7 +120,7 @@
     return { field: subject, operator: "gte", value: { days_ago: 30 } };
   }
 
-  // `known`: the channel's attributes and platforms. `changed()`: for a condition that was drawn again or
+  // `known`: the channel's attributes and platforms. `changed()`: called when a condition was redrawn or
   // removed.
   function conditionEditor(known, { changed }) {
     const kindsOf = new Map(known.attributes.map((one) => [one.name, one.kinds]));
@@ -287,19 +287,19 @@
       return made;
     }
 
-    // The condition drawn again from what it says, for a choice that changes its other fields. The kind is
-    // handed on, because a value that is still empty does not tell it.
+    // Redraws the condition from its values, after a choice that changes its other fields. The kind is
+    // passed on, because an empty value does not show it.
     function again(node, { kind }) {
       const chosen = kind ?? node.querySelector("[data-part=kind]")?.value;
       if (kind) node.querySelector("[data-part=kind]").value = kind;
       const rule = read(node);
-      // "Is set" and "is not set" have no text as value, but true or false.
+      // The value of "is set" and "is not set" is true or false, not a text.
       const isText = typeof rule.value !== "boolean";
       const list = isText && valuesIn(node.querySelector("[data-part=value]"));
       redraw(node, { ...rule, ...(list && { value: list }), kind: chosen });
     }
 
-    // The focus stays at the field that was changed.
+    // Keeps the focus on the changed field.
     function redraw(node, rule) {
       const part = node.contains(document.activeElement) && document.activeElement.dataset.part;
       const drawn = condition(rule);
@@ -310,7 +310,7 @@
     }
 
     function read(node) {
-      const { subject } = node.dataset; // as it is drawn: a choice may have changed since
+      const { subject } = node.dataset; // as drawn, because a choice may have changed since
       const part = (name) => node.querySelector(`[data-part=${name}]`);
       if (subject === "tag") return { tag: part("tag").value.trim() };
       if (subject === "notification")

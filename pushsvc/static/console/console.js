@@ -1,4 +1,4 @@
-// What several pages of the console share. Pages add their own file; none has code in its HTML.
+// Shared by the pages of the console. Pages have their own file, too; no page has code in its HTML.
 
 // <button data-copy="#id-of-an-element">: puts that element's text (or value) on the clipboard.
 document.addEventListener("click", async (event) => {
@@ -13,13 +13,13 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
-// Something [data-shown-once] came as the answer to a form: a reload would send that form again.
+// [data-shown-once] is in the answer to a form, which a reload would send again.
 document.addEventListener("DOMContentLoaded", () => {
   if (document.querySelector("[data-shown-once]")) history.replaceState(null, "", location.href);
 });
 
-// <form data-confirm="…">, or a button of it: asks before it is sent, and before any other script
-// learns of it.
+// <form data-confirm="…">, or a button of it: asks before the form is sent, and before other scripts
+// get the event.
 document.addEventListener(
   "submit",
   (event) => {
@@ -31,12 +31,12 @@ document.addEventListener(
   true,
 );
 
-// The theme's search field has nothing but a placeholder.
+// The theme's search field has only a placeholder and no label.
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelector("#searchbar")?.setAttribute("aria-label", "Search");
 });
 
-// The theme marks no landmarks, and gives controls no name but the word by which a font knows an icon.
+// The theme marks no landmarks, and the only name of its controls is the name of an icon in a font.
 const ROLES = {
   "#header-inner": ["banner"],
   "#nav-sidebar": ["navigation", "Pages of the console"],
@@ -58,15 +58,15 @@ const name = () => {
   for (const [selector, label] of Object.entries(NAMES)) {
     document.querySelector(selector)?.setAttribute("aria-label", label);
   }
-  // For the script that makes it scroll, which runs after this.
+  // For the script that makes it scrollable, which runs later.
   const sideBar = document.querySelector("#nav-sidebar-apps");
   sideBar?.setAttribute("data-simplebar-aria-label", "Scrolling part of the side bar");
-  document.querySelector("#content")?.setAttribute("tabindex", "-1"); // where the skip link leads
+  document.querySelector("#content")?.setAttribute("tabindex", "-1"); // the target of the skip link
   for (const icon of document.querySelectorAll(".material-symbols-outlined")) {
     icon.ariaHidden = "true";
   }
 };
 
 document.addEventListener("DOMContentLoaded", name);
-addEventListener("load", name); // what the theme's own scripts have made meanwhile
+addEventListener("load", name); // for elements that the theme's scripts have added since
 document.addEventListener("htmx:afterSwap", name);

@@ -1,7 +1,7 @@
-// The parts of a form that say what devices show: texts with their counts and emoji, rows of data,
+// The parts of a form for the content: texts with their counts and emoji, rows of data,
 // languages and the preview.
 (() => {
-  // Listens to the form itself for what only this part needs; `refresh()` follows what was written.
+  // Listens to the form for events that only this part needs. `refresh()` updates after changes.
   function contentOf(form) {
     const languages = window.pushsvcLanguages.languagesOf(form, refresh);
     const personal = window.pushsvcPersonal.personalOf(form, refresh);
@@ -38,14 +38,14 @@
       if (rows.length) form.querySelector("#options").open = true;
     }
 
-    // The form hears of it as of an input, so that it is saved and checked.
+    // Sends an input event, so that the form is saved and checked.
     function removeRow(button) {
       const rows = document.querySelector("#data-rows");
       button.parentElement.remove();
       rows.dispatchEvent(new Event("input", { bubbles: true }));
     }
 
-    // Before the check sees it: an address as people write it, shop.example/sale.
+    // Before the check, completes an address as people write it, such as shop.example/sale.
     function completeAddress({ target }) {
       const typed = target.type === "url" ? target.value.trim() : "";
       if (!/^[\w-]+(\.[\w-]+)+(?=[/?#]|$)/.test(typed)) return;

@@ -1,6 +1,6 @@
 // The parts of the dashboard that refresh themselves.
 (() => {
-  // Announces progress to screen readers, only when it changed, in a region that stays in the page.
+  // Announces changed progress to screen readers, in a region that is not replaced.
   function announce() {
     const live = document.getElementById("dashboard-live");
     const status = document.getElementById("dashboard-status");
@@ -9,7 +9,7 @@
   }
 
   document.addEventListener("htmx:afterSwap", announce);
-  // A signed-out user gets the sign-in page, not that page inside this one.
+  // Sends a signed-out user to the sign-in page, instead of showing it inside this page.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (
       new URL(event.detail.xhr.responseURL).pathname !==

@@ -1,4 +1,4 @@
-// Saves what one composes as a draft, and keeps over a reload what is not saved yet.
+// Saves the form as a draft, and keeps unsaved text over a reload.
 (() => {
   const NOT_KEPT = new Set([
     "csrfmiddlewaretoken",
@@ -11,12 +11,12 @@
     "test_known_as",
   ]);
 
-  // Where a tab keeps the text of this address. A form and its review have the same address.
+  // The key under which a tab stores the text of this address. A form and its review share it.
   function placeOf(form) {
     return `pushsvc.draft ${form.dataset.user} ${location.pathname}${location.search}`;
   }
 
-  // `fill(fields)` fills the form in; `shown()` follows what was filled in.
+  // `fill(fields)` fills the form in; `shown()` updates the page after that.
   function draftsOf(form, { fill, shown }) {
     const $ = (selector) => form.querySelector(selector);
     const page = (selector) => document.querySelector(selector);
@@ -31,7 +31,7 @@
       saveTimer = setTimeout(save, 800);
     }
 
-    // One after another, because the first one makes the draft that the others change.
+    // One after the other, because the first save creates the draft that the others change.
     function save() {
       clearTimeout(saveTimer);
       saving = saving.then(post);
@@ -50,7 +50,7 @@
         history.replaceState(null, "", `?draft=${draft}`);
         const isNewer = sessionStorage.getItem(place) !== kept;
         sessionStorage.removeItem(place);
-        // What is newer is saved soon, with the draft's new address and version.
+        // Newer text is saved soon, with the draft's new address and version.
         if (isNewer) keep();
         else tell("Saved", "good");
       } catch (error) {
@@ -79,7 +79,7 @@
       if (place.textContent !== words) place.textContent = words;
     }
 
-    // What a reload could not restore, because the draft was changed meanwhile.
+    // The text that a reload could not restore, because the draft was changed meanwhile.
     function aside() {
       return `${placeOf(form)} aside`;
     }
@@ -113,7 +113,7 @@
       saveSoon();
     }
 
-    // The page shows what somebody else wrote. Saving would overwrite it.
+    // The page shows another user's text. Saving would overwrite it.
     function putAside() {
       sessionStorage.setItem(aside(), sessionStorage.getItem(placeOf(form)));
       sessionStorage.removeItem(placeOf(form));
@@ -135,7 +135,7 @@
       saveSoon();
     });
     page("#drop-aside").addEventListener("click", dropAside);
-    // The form posts the version that it shows, so it waits for a save that makes another.
+    // The form posts the version that it shows, so it waits for a running save, which changes the version.
     form.addEventListener("submit", (event) => {
       clearTimeout(saveTimer);
       keep();
@@ -146,7 +146,7 @@
     return { restore, save, saveSoon, isKept: (name) => !NOT_KEPT.has(name) };
   }
 
-  // A sent notification leaves no text of its own in the tab; the texts of others stay.
+  // Deletes the text of a sent notification from the tab; other texts stay.
   const SENT = "pushsvc.sent";
 
   function forget() {

@@ -1,11 +1,11 @@
-// The emoji that a text can be given.
+// Inserts emoji into texts.
 (() => {
   // The page's picker, for the fields of a form whose buttons [data-emoji] open it.
   function pickerOf(form) {
     const picker = form.querySelector("#emoji");
     let emojiFor = null;
 
-    // Behind what is selected: a field that the Tab key has reached is selected as a whole.
+    // After the selection, because a field that was reached with the Tab key is selected as a whole.
     function insert(emoji) {
       const field = form.querySelector(`[name="${emojiFor}"]`);
       const at = field.selectionEnd;
@@ -15,7 +15,7 @@
       field.dispatchEvent(new Event("input", { bubbles: true }));
     }
 
-    // One stop of the Tab key; the arrow keys, Home and End move within.
+    // The Tab key stops once; the arrow keys, Home and End move inside.
     function move(event) {
       const all = [...picker.querySelectorAll("[data-insert]")];
       const at = all.indexOf(document.activeElement);

@@ -1,8 +1,8 @@
-// The texts in several languages: a tab for each, marked with what is missing.
+// The texts in several languages: a tab for each, which shows how many texts are missing.
 (() => {
   const KEYS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
-  // `changed()` is told when another language is chosen.
+  // `changed()` is called when another language is chosen.
   function languagesOf(form, changed) {
     const list = form.querySelector("#language-tabs");
     const tabs = [...(list?.children ?? [])];
@@ -12,7 +12,7 @@
       return form.querySelector(`[name="${path}"]`)?.value.trim() ?? "";
     }
 
-    // As the service looks a language up (RFC 4647): de-AT, then de.
+    // Looks a language up as the service does (RFC 4647): de-AT, then de.
     function chain(tag) {
       const parts = tag.toLowerCase().split("-");
       const order = parts.map((_, cut) => parts.slice(0, parts.length - cut).join("-"));
@@ -23,14 +23,14 @@
       return tabs.find((tab) => tab.ariaSelected === "true")?.dataset.language ?? "";
     }
 
-    // What devices of the language show in place of the common text; "" if that is what they show.
+    // The text that devices of the language show instead of the common text; "" for the common text.
     function text(name, tag = chosen()) {
       if (!tag) return "";
       const texts = chain(tag).map((each) => written(`translations.${each}.${name}`));
       return texts.find(Boolean) ?? "";
     }
 
-    // The common text of a name such as title or actions.buy.
+    // The common text for a name such as title or actions.buy.
     function common(name) {
       const [kind, id] = name.split(".");
       if (kind !== "actions") return written(name);

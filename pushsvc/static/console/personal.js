@@ -1,6 +1,6 @@
-// Placeholders: chosen by a click, and the preview as one of some subscribers.
+// Placeholders: inserted by a click, and the preview for one of some subscribers.
 (() => {
-  // `changed()` is told when the service has said what devices show.
+  // `changed()` is called when the service has returned the texts of devices.
   function personalOf(form, changed) {
     const choice = form.querySelector("[name=personalize]");
     const subscribers = form.querySelector("#preview-as");
@@ -20,7 +20,7 @@
       latest.dispatchEvent(new Event("input", { bubbles: true }));
     }
 
-    // What a device of the platform shows as the chosen subscriber; undefined if that is not known.
+    // The texts that a device of the platform shows for the chosen subscriber; undefined if unknown.
     function textsOn(platform) {
       return choice.checked && subscribers.value ? texts[platform] : undefined;
     }
@@ -33,7 +33,7 @@
       for (const place of form.querySelectorAll("[data-personal]")) place.hidden = !choice.checked;
     }
 
-    // `found`: of the last check; undefined if the form is not personal, or has faults.
+    // `found`: the result of the last check; undefined if the form is not personal, or has faults.
     function show(found) {
       texts = found?.texts ?? {};
       if (found) offer(found);
@@ -42,7 +42,7 @@
       changed();
     }
 
-    // The choice stays, also that of nobody, and one that was made while the service was asked.
+    // Keeps the choice, even an empty one, and one that was made during the request.
     function offer({ subscribers: some, chosen: first }) {
       const isChosen = subscribers.options.length > 1;
       const kept = subscribers.value;

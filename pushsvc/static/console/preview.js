@@ -1,4 +1,4 @@
-// What the notification may look like on devices of the chosen language. The service checks the
+// Previews the notification on devices of the chosen language. The service checks the
 // addresses of pictures.
 (() => {
   const WORDS = { icon: "Icon", image: "Picture" };
@@ -7,8 +7,8 @@
   function previewOf(form, languages, personal) {
     const field = (name) => form.querySelector(`[name="${name}"]`);
     const written = (path) => field(path)?.value.trim() ?? "";
-    const { image: checkAt } = form.dataset; // none for who may not ask: then no picture is shown
-    const checks = new Map(); // by address: what the service found; nothing yet while it is asked
+    const { image: checkAt } = form.dataset; // missing if the user may not check: then no picture is shown
+    const checks = new Map(); // by address: the result of the service; undefined during the request
     const timers = {};
 
     function host(address) {
@@ -19,12 +19,12 @@
       }
     }
 
-    // Of the chosen language, else the common text.
+    // The text of the chosen language, or the common text.
     function text(name) {
       return languages.text(name) || written(name);
     }
 
-    // What a place of the preview shows: what its platform has in place of the text, if anything.
+    // The text at a place of the preview: the platform's own text, if there is one.
     function shown(place, name) {
       const { platform } = place.closest("[data-platform]").dataset;
       const texts = personal.textsOn(platform);
@@ -88,7 +88,7 @@
       for (const name of Object.keys(WORDS)) told(name);
     }
 
-    // Shows a picture only after its check, and in its place why there is none.
+    // Shows a picture only after its check; otherwise, why there is none.
     function picture(place, address) {
       const check = checks.get(address);
       const isLarge = place.classList.contains("ps-compose-picture");
@@ -122,14 +122,14 @@
       if (place.textContent !== words) place.textContent = words;
     }
 
-    // The common address, and those that the preview shows in its place.
+    // The common address, and the addresses that the preview shows instead.
     function addresses(name) {
       const shownNow = [...document.querySelectorAll(".ps-compose-chrome, .ps-compose-android")];
       const found = [written(name), ...shownNow.map((place) => shown(place, name))];
       return new Set(found.filter(isUnknown));
     }
 
-    // Once they have not changed for a while; at once when their field is left.
+    // When they have not changed for a while; at once when the user leaves the field.
     function soon(name) {
       clearTimeout(timers[name]);
       const unknown = addresses(name);
@@ -182,11 +182,11 @@
     }
 
     theme.addEventListener("click", () => inColours(mockups.dataset.theme === "light"));
-    // Once the theme's scripts, which run after this one, have chosen the page's colours.
+    // After the theme's scripts, which run later, have chosen the page's colours.
     document.addEventListener("DOMContentLoaded", () =>
       inColours(document.documentElement.classList.contains("dark")),
     );
-    // Beside the form it is open; on a narrow screen it folds out above the buttons.
+    // Open next to the form; on a narrow screen it can be opened above the buttons.
     document.querySelector("#preview-fold").open = matchMedia("(min-width: 64rem)").matches;
     return { refresh };
   }

@@ -17,8 +17,8 @@
     return rule.not ? ["none", [rule.not]] : ["all", [rule]];
   }
 
-  // Fills `place`, an empty element of the page, and tells `changed()` of each change. `known` is what
-  // #rule-known says: the channel's attributes, and the platforms.
+  // Fills `place`, an empty element of the page, and calls `changed()` after each change. `known` is
+  // the content of #rule-known: the channel's attributes, and the platforms.
   function builderOf(place, known, changed) {
     const conditions = conditionEditor(known, { changed });
     let root;
@@ -63,7 +63,7 @@
       changed();
     }
 
-    // A rule that was stored or sent shows its faults at once. A new one begins with an empty condition.
+    // A stored or sent rule shows its faults at once. A new rule begins with an empty condition.
     function show(rule) {
       const isGiven = Boolean(rule) && typeof rule === "object";
       root = group(isGiven ? rule : { all: [EMPTY] });
@@ -92,8 +92,8 @@
 
     // --- faults ----------------------------------------------------------------------------------
 
-    // `faults`: {path, words} of each. They are shown beside the conditions that the user has left:
-    // nobody is told of a fault while still at it.
+    // `faults`: {path, words} of each. They are shown at conditions that the user has left, and
+    // not while the user is still editing.
     function showFaults(faults) {
       for (const old of place.querySelectorAll(".ps-fault")) old.remove();
       for (const each of place.querySelectorAll("[aria-invalid]")) mark(each, null);
@@ -123,7 +123,7 @@
       }
     }
 
-    // The condition or group that a path such as rule.all.1.not.any.0.value leads to.
+    // The condition or group at a path such as rule.all.1.not.any.0.value.
     function placeOf(path) {
       let node = root;
       for (const step of path.split(".").filter((each) => /^\d+$/.test(each))) {

@@ -1,5 +1,5 @@
-// The page of a segment: its rule as JSON in the form's hidden field, checked and counted while it is
-// built.
+// The page of a segment: its rule as JSON in the form's hidden field, checked and counted during
+// editing.
 (() => {
   const { builderOf, listedFaults, known } = window.pushsvcRules;
   const form = document.getElementById("segment");

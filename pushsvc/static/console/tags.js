@@ -1,5 +1,5 @@
-// Offers a channel's tags while one is typed. The page has the first of them; of a channel with more,
-// the service finds those that begin with what is typed.
+// Offers a channel's tags while the user types. The page has the first tags; if there are more,
+// the service finds those that begin with the typed text.
 (() => {
   let timer = 0;
   let asking = null;
@@ -13,7 +13,7 @@
       const { tags } = await answer.json();
       list.replaceChildren(...tags.map((tag) => new Option("", tag)));
     } catch {
-      // What was offered stays, and any tag can be typed.
+      // Keeps the offered tags; any tag can be typed.
     }
   }
 

@@ -1,5 +1,5 @@
-// <time data-local datetime="…Z">: says the moment in the reader's time zone, with UTC as its
-// title. data-local="seconds" | "date" | "clock" chooses how much; data-local="both" adds UTC.
+// <time data-local datetime="…Z">: shows the time in the reader's time zone, with UTC as its
+// title. data-local="seconds" | "date" | "clock" chooses the format; data-local="both" adds UTC.
 (() => {
   const date = { day: "numeric", month: "short", year: "numeric" };
   const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };

@@ -1,4 +1,4 @@
-// The value of a condition as text in an input, and back.
+// Converts the value of a condition to text in an input, and back.
 (() => {
   const isNumber = (value) => typeof value === "number" || isUnfinished(value);
   const isUnfinished = (value) => typeof value?.number === "string";
@@ -6,19 +6,19 @@
   const shownAs = (value) =>
     isUnfinished(value) ? value.number : typeof value === "boolean" ? "" : String(value ?? "");
 
-  // In UTC, also without an offset, which browsers read as their own time. "" for a moment that the API
-  // reads and browsers do not, such as one by its week.
+  // In UTC, even without an offset, which browsers treat as local time. "" for a time that the API
+  // can parse but browsers cannot, such as a week date.
   function local(value) {
     if (typeof value !== "string") return "";
     const at = new Date(/(z|[+-]\d\d:\d\d)$/i.test(value) ? value : `${value}Z`);
     return Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, 16);
   }
 
-  // The server refuses what is not a number yet, and hands it back as it is.
+  // The server refuses a text that is not a number yet, and returns it unchanged.
   const number = (text) =>
     text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : { number: text };
 
-  // A list has one value in each line. What would not read back as it is stands in quotes.
+  // A list has one value per line. Values that would be parsed differently are quoted.
   const QUOTED = /^".*"$/s;
   const isPlain = (text) => text === text.trim() && !/^$|[\r\n]/.test(text) && !QUOTED.test(text);
   const asLine = (value) =>
@@ -39,7 +39,7 @@
     }
   }
 
-  // What an input says for this comparison. One that holds a single text is a list of that text.
+  // The value of an input for this comparison. A single text is a list with this text.
   function texts(operator, input, one = (each) => each) {
     const text = input?.value ?? "";
     if (operator !== "in") return one(text);
@@ -47,7 +47,7 @@
     return list.map((each) => one(shownAs(each)));
   }
 
-  // The list that an input holds, also while another comparison shows it as one text.
+  // The list in an input, even while another comparison shows it as one text.
   function valuesIn(input) {
     if (input?.matches("textarea")) return ofLines(input.value);
     const list = JSON.parse(input?.dataset.list ?? "null");

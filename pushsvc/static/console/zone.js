@@ -1,4 +1,4 @@
-// Before the page is shown: adds the reader's time zone to an address that names none.
+// Before the page is shown, adds the reader's time zone to an address without one.
 (() => {
   const address = new URL(location.href);
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();

@@ -1,7 +1,7 @@
 // /demo: subscribes this browser, sends to it, and shows the counts as they grow.
 // Its script element names the channel.
 
-// What the SDK's own message leaves out: where these things are on this machine.
+// Adds to the SDK's message where to find things on this machine.
 const MORE = {
   insecure_context:
     "Open this page at the address that make run printed, http://127.0.0.1 or http://localhost on the machine itself.",

@@ -1,5 +1,5 @@
-"""Django's PostgreSQL, which asks a kept connection less often whether it still works, and takes a
-server that accepts no writes for one that is away."""
+"""Django's backend for PostgreSQL, with fewer checks of kept connections. It treats a server that
+accepts no writes as one that is away."""
 
 import select
 import time
@@ -17,9 +17,9 @@ _TRUSTED_SECONDS: Final = 1.0  # after the server answered
 
 
 class _Errors(DatabaseErrorWrapper):
-    """A standby, or a server that was made read-only because its disk is full, may accept writes
-    later, or another one may. To Django its refusal would be a fault of ours (InternalError), and a
-    worker would look for the recipient whose row is refused."""
+    """Maps the refusal of a read-only server (a standby, or one with a full disk) to an error of
+    the connection, because it or another server may accept writes later. Django raises
+    InternalError, after which a worker would search for a recipient whose row is refused."""
 
     @override
     def __exit__(
@@ -34,9 +34,9 @@ class _Errors(DatabaseErrorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django sends a statement of its own before the first one of every request. This one does so
-    only if the last such statement is a second old, or if something arrived meanwhile: a server
-    that ends a connection says so, or at least closes it."""
+    """Checks a connection only if the last check is a second old, or if data arrived meanwhile,
+    because a server that ends a connection sends a message or closes it. Django checks it with a
+    statement before the first statement of every request."""
 
     _trusted_until = 0.0  # on the monotonic clock
 
