@@ -32,11 +32,9 @@ def _redis() -> Iterator[Finding]:
     try:
         facts: dict[str, Any] = redis_client().info()
     except redis.RedisError as error:
-        remedy = (
-            f"{error}. Limits let everything through until it is back. Check REDIS_URL, and that "
-            "the server is running."
-        )
-        yield Finding("redis", Tone.BAD, "Redis cannot be reached", remedy)
+        title, way = _way_to_reach(error)
+        remedy = f"{_sentence(error)}. Limits let everything through until it is back. {way}"
+        yield Finding("redis", Tone.BAD, title, remedy)
         return
     yield _redis_version(str(facts["redis_version"]))
     yield from _refusal("redis", redis_client())
@@ -47,6 +45,23 @@ def _redis() -> Iterator[Finding]:
     if facts.get("maxmemory") and facts["used_memory"] > _FULL * facts["maxmemory"]:
         remedy = "If it is full, writes fail. Raise maxmemory, or look at who else uses it."
         yield Finding("redis", Tone.WARN, "Redis has used nine tenths of its memory", remedy)
+
+
+def _way_to_reach(error: redis.RedisError) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
+    if isinstance(error, redis.AuthenticationError):
+        return "Redis refuses the password", "Put user and password of Redis into REDIS_URL."
+    if str(error).startswith("DENIED"):
+        return "Redis serves only its own machine", (
+            "Give Redis a password (requirepass) and put it into REDIS_URL. If only your processes "
+            "reach Redis, turn its protected-mode off instead."
+        )
+    return "Redis cannot be reached", "Check REDIS_URL, and that the server is running."
+
+
+def _sentence(error: Exception) -> str:
+    """The first sentence. Redis explains itself in twenty lines."""
+    return str(error).partition(". ")[0].rstrip(".")[:200]
 
 
 def _refusal(subject: str, client: redis.Redis) -> Iterator[Finding]:
@@ -90,8 +105,8 @@ def _broker() -> Iterator[Finding]:
             broker.ensure_connection(max_retries=0, timeout=_BROKER_SECONDS)
         except OperationalError as error:
             remedy = (
-                f"{error}. Sends are stored, and go out when it is back. Check CELERY_BROKER_URL, "
-                "and that the server is running."
+                f"{_sentence(error)}. Sends are stored, and go out when it is back. Check "
+                "CELERY_BROKER_URL, and that the server is running."
             )
             yield Finding("broker", Tone.BAD, f"The broker {name} cannot be reached", remedy)
         else:

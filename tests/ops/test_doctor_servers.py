@@ -15,12 +15,14 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 import pytest
 import redis
 from cryptography.fernet import Fernet
 
 from pushsvc.local.embedded import start
+from tests.faults.engines.servers import REDIS_6
 from tests.ops.helpers import CHECKOUT, eventually
 
 MOUNT, UMOUNT = shutil.which("mount"), shutil.which("umount")
@@ -263,10 +265,10 @@ def _cannot_save(client):
 @pytest.fixture
 def restored(installation):
     """The Redis, which is as it was after the test."""
-    folder = installation.redis.config_get("dir")["dir"]
+    before = {name: installation.redis.config_get(name)[name] for name in ("dir", "requirepass")}
     yield installation.redis
     installation.redis.replicaof("NO", "ONE")
-    for name, value in {"maxmemory": 0, "save": "", "dir": folder}.items():
+    for name, value in ({"maxmemory": 0, "save": ""} | before).items():
         installation.redis.config_set(name, value)
     installation.redis.flushall()
 
@@ -287,6 +289,49 @@ def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restore
     _, tone, remedy = the(found, "Redis accepts no writes")
     assert (tone, status) == ("bad", 1)
     assert way in remedy
+
+
+def test_a_redis_that_asks_for_a_password_is_named(installation, restored):
+    restored.config_set("requirepass", "open sesame")
+
+    found, status = installation.doctor()
+
+    _, tone, remedy = the(found, "Redis refuses the password")
+    assert (tone, status) == ("bad", 1)
+    assert "REDIS_URL" in remedy
+
+
+def own_addresses():
+    """IPv4 addresses of this machine at which others reach it."""
+    found = (each for all_ in psutil.net_if_addrs().values() for each in all_)
+    ours = [each.address for each in found if each.family == socket.AF_INET]
+    return [address for address in ours if not address.startswith("127.")]
+
+
+@pytest.mark.skipif(not own_addresses(), reason="this machine has no address but the loopback")
+def test_a_redis_that_serves_only_its_own_machine_is_named(installation, tmp_path):
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen([REDIS_6, "--port", str(port), "--save", ""], cwd=tmp_path)
+    try:
+        local = redis.Redis(port=port)
+        eventually(lambda: _answers(local))
+        url = f"redis://{own_addresses()[0]}:{port}/0"
+
+        ended = installation.run("doctor", "--json", REDIS_URL=url)
+
+        found = json.loads(ended.stdout)["findings"]
+        (remedy,) = [each["remedy"] for each in found if "only its own machine" in each["title"]]
+        assert "protected-mode" in remedy
+        assert max(len(each["remedy"]) for each in found) < 600
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _answers(client):
+    with suppress(redis.ConnectionError):
+        return client.ping()
 
 
 def test_a_broker_of_its_own_that_takes_no_writes_is_named(installation, restored):
