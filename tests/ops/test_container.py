@@ -3,6 +3,10 @@
 import os
 import re
 import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
 
 import yaml
 
@@ -51,8 +55,44 @@ def test_the_image_is_built_from_files_that_the_build_can_see():
     assert offered == ["telemetry"]
     seen = (CHECKOUT / ".dockerignore").read_text().splitlines()
 
-    for file in named | {f"requirements/{each}.txt" for each in offered}:
+    programs = {
+        text for each in composed().values() for text in each.get("healthcheck", {}).get("test", [])
+    }
+    programs = {each for each in programs if each.startswith("deploy/")} | {
+        "deploy/container/start"
+    }
+    assert len(programs) == 2
+
+    for file in named | programs | {f"requirements/{each}.txt" for each in offered}:
         assert f"!{file}" in seen
+
+
+class _Web(BaseHTTPRequestHandler):
+    """Answers as the web process does: only to a host that is allowed."""
+
+    def do_GET(self):
+        is_ours = (self.path, self.headers["Host"]) == ("/healthz", "push.example.com")
+        self.send_response(200 if is_ours else 400)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_check_of_a_container_asks_its_web_process():
+    def checked(**environment):
+        inherited = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        return subprocess.run(
+            [CONTAINER / "healthy"], env=inherited | environment, capture_output=True, check=False
+        ).returncode
+
+    with HTTPServer(("127.0.0.1", 0), _Web) as web:
+        Thread(target=web.serve_forever, daemon=True).start()
+        port = str(web.server_port)
+        assert checked(PORT=port, ALLOWED_HOSTS="push.example.com,localhost") == 0
+        assert checked(PORT=port, ALLOWED_HOSTS="localhost") == 1
+        web.shutdown()
+    assert checked(PORT=port, ALLOWED_HOSTS="push.example.com") == 1
 
 
 def chosen(folder, *arguments):
