@@ -34,9 +34,10 @@ class Worker:
 
 
 @contextmanager
-def running_worker(name: str) -> Iterator[Worker]:
-    """Starts the Procfile's worker of this name, with one process, and waits until it is ready."""
-    with _started(name, WORKER_CONCURRENCY="1") as (process, log):
+def running_worker(name: str, *, processes: int = 1) -> Iterator[Worker]:
+    """Starts the Procfile's worker of this name and waits until it is ready. `processes`: how many
+    its pool has."""
+    with _started(name, WORKER_CONCURRENCY=str(processes)) as (process, log):
         with spending(process.pid) as start:
             while _READY not in log.read_text():
                 if process.poll() is not None:

@@ -245,9 +245,9 @@ FOR NO KEY UPDATE OF batch
 
 # In SQL, because the ORM can neither join an update with values nor return rows from it. A row is
 # changed only if its attempts are those that were read. So a deferral is counted once, even if it
-# is repeated because the answer to its commit was lost. Batches are not given as values of their
-# own: PostgreSQL may then expect one row of them instead of a thousand, and compare each with each
-# transition, which takes ten times as long.
+# is repeated because the answer to its commit was lost. Batches come from a subquery, and CASE
+# keeps the status out of their scan: PostgreSQL would otherwise expect one waiting row instead of a
+# thousand, and compare each with each transition, which takes ten to thirty times as long.
 _UPDATE_DELIVERIES = """
 UPDATE notifications_app_delivery delivery
 SET status = transition.status, code = coalesce(transition.code, ''),
@@ -266,7 +266,8 @@ FROM unnest(%(notifications)s::uuid[], %(batches)s::bigint[], %(ids)s::uuid[],
   WITH ORDINALITY
   AS transition (notification_id, batch_id, subscription_id, status, code, detail, due_at, attempts,
                  seen_attempts, place)
-WHERE delivery.status = %(delivery_waiting)s
+WHERE delivery.batch_id = ANY(ARRAY(SELECT unnest(%(batches)s::bigint[])))
+  AND CASE WHEN transition.place > 0 THEN delivery.status = %(delivery_waiting)s END
   AND delivery.notification_id = transition.notification_id
   AND delivery.subscription_id = transition.subscription_id
   AND delivery.batch_id = transition.batch_id
