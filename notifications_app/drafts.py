@@ -22,7 +22,9 @@ MOST_BYTES: Final = 48 * 1024  # of a draft's fields, as JSON
 
 
 class DraftGone(NotFound):
-    detail = "This draft was sent or deleted. Look at the notifications before you send it again."
+    detail = (
+        "This draft was sent, deleted or moved. Look at the notifications before you send it again."
+    )
 
 
 def draft_create(*, channel: Channel, owner: User, form: Mapping[str, Any]) -> Draft:
@@ -79,7 +81,8 @@ def draft_send(
     never saved. Deletes the draft in the same transaction, unless it was changed after the
     `version` that the user saw.
 
-    Raises DraftGone if the draft was sent or deleted, so that two users who review it send it once.
+    Raises DraftGone if the draft was sent or deleted, so that two users who review it send it
+    once, unless somebody changed it meanwhile.
     """
 
     def accept() -> Acceptance:

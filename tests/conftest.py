@@ -54,7 +54,7 @@ _generate_rsa_key = cache(lambda exponent, bits, _place, generate: generate(expo
 _places = cycle(range(6))
 
 
-def _shared_rsa_key(public_exponent, key_size, _generate=rsa.generate_private_key):
+def _shared_rsa_key(public_exponent, key_size, *_, _generate=rsa.generate_private_key, **__):
     return _generate_rsa_key(public_exponent, key_size, next(_places), _generate)
 
 

@@ -99,8 +99,11 @@ class ComposePage(SenderPage):
             "send": self._send,
             "review": self._review,
         }
+        step = request.POST.get("step", "")
         try:
-            return steps.get(request.POST.get("step", ""), self._review)(form)
+            if step != "send":  # which asks for the draft itself, unless it answers a repeated key
+                self._require_draft()
+            return steps.get(step, self._review)(form)
         except IdempotencyKeyInFlight:
             messages.warning(request, "It is already being sent. See the list.")
             return HttpResponseRedirect(list_url("notifications_app_notification", self.chosen.pk))
@@ -114,6 +117,10 @@ class ComposePage(SenderPage):
         if self.draft is None:
             return ""
         return seen_version(self.request) if self.request.method == "POST" else self.draft.version
+
+    def _require_draft(self) -> None:
+        if self.draft is None and named_drafts(self.request) is not None:
+            raise DraftGone
 
     def _only_channel(self, request: HttpRequest) -> Channel | None:
         channels = list(channels_of(request.user, self.role)[:2])
@@ -133,8 +140,6 @@ class ComposePage(SenderPage):
         return self.render_to_response(context, status=400 if faults else 200)
 
     def _review(self, form: ComposeForm) -> HttpResponse:
-        if self.draft is None and named_drafts(self.request) is not None:
-            raise DraftGone
         send, _ = read_form(form)
         found = notification_dry_run(channel=self.chosen, request=send)
         reach = _reach(found)

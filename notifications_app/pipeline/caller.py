@@ -1,6 +1,7 @@
 """Makes the calls of one pass in the event loop, and decides when to make no more."""
 
 import time
+from collections.abc import Callable
 
 from django.conf import settings
 
@@ -15,7 +16,8 @@ from pushsvc.common import worker
 
 class Caller:
     """Only the event loop may use it while calls are made; the task's thread then schedules
-    `extend` and `count` in the loop. Before and after, the task's thread may use it."""
+    `extend` and what `counting` returns in the loop. Before and after, the task's thread may use
+    it."""
 
     def __init__(self, client: Client, work: PassRead, lease: Lease) -> None:
         """`lease`: any lease of the pass, because all begin and end together."""
@@ -54,12 +56,18 @@ class Caller:
         """To be called after a renewal. `leased_until` is on the monotonic clock."""
         self._leased_until = leased_until
 
-    def count(self) -> None:
-        """Adds the calls since its last run to the metrics. Not done for each call, because it
-        takes longer than noting one."""
-        sent = self._client.sent_bytes
-        metering.called(self._lease, self._call_seconds, size=sent - self._sent_before)
-        self._call_seconds, self._sent_before = [], sent
+    def counting(self) -> Callable[[], None]:
+        """What adds the calls to the metrics, to be called when they have ended. Not done for each
+        call, because it takes longer than noting one. The bytes are read at once, because later
+        calls of the process add to the same sum."""
+        size = self._client.sent_bytes - self._sent_before
+        self._sent_before += size
+
+        def count() -> None:
+            metering.called(self._lease, self._call_seconds, size=size)
+            self._call_seconds = []
+
+        return count
 
     @property
     def ended_with_outage(self) -> bool:

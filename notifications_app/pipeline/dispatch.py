@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db import connection
 from structlog.contextvars import bound_contextvars
 
 from notifications_app.delivery.engine import Calls
@@ -74,7 +75,10 @@ def deliver_batches(leases: Sequence[Lease]) -> None:
 def _serve(leases: Sequence[Lease]) -> None:
     held = HeldLeases(leases)
     try:
-        work = held.persistently(lambda: read(leases))
+        # An error that leaves the connection usable would come again.
+        work = held.persistently(
+            lambda: read(leases), may_repeat=lambda: not connection.is_usable()
+        )
         with _following(leases, work):
             _log_begin(leases[0], work)
             _Pass(held, work).run()
@@ -210,14 +214,16 @@ class _Pass:
     def _call_one_by_one(self, recipients: Sequence[Recipient]) -> bool:
         """Calls one recipient at a time and records each attempt before its call, to find the
         recipient that crashes workers. Returns True if all were called."""
+        are_all_called = True
         for recipient in recipients:
             if self._recorder.must_stop or not self._caller.may_go_on():
                 return False
             if not self._caller.may_start(recipient):
+                are_all_called = False
                 continue
             if self._recorder.begin_alone(recipient) and not self._call([recipient]):
                 return False
-        return True
+        return are_all_called
 
     def _call(self, recipients: Sequence[Recipient]) -> bool:
         """Calls the recipients and writes outcomes as they arrive. Returns True if all were
@@ -247,7 +253,7 @@ class _Pass:
                 calls.written(len(answers))
         finally:
             calls.stop()
-            calls.when_over(self._caller.count)
+            calls.when_over(self._caller.counting())
         return calls.is_whole
 
     def _at_once(self, most: int) -> int:

@@ -101,13 +101,18 @@ class HeldLeases:
         self.open = [lease for lease in self.open if lease.batch_id not in batch_ids]
         return apart
 
-    def persistently(self, write: Callable[[], T]) -> T:
-        """Returns what `write()` returns, repeating it while the database is away."""
+    def persistently(
+        self, write: Callable[[], T], *, may_repeat: Callable[[], bool] = lambda: True
+    ) -> T:
+        """Returns what `write()` returns, repeating it while the database is away. Raises an error
+        after which `may_repeat()` is false."""
         wait = 0.1
         while True:
             try:
                 return write()
             except (OperationalError, InterfaceError) as error:
+                if not may_repeat():
+                    raise
                 connection.close()
                 if time.monotonic() + wait >= self.until:
                     raise LeaseLost from error
@@ -118,6 +123,8 @@ class HeldLeases:
     def write_and_renew(self, write: Callable[[Sequence[Lease]], Renewal]) -> Renewal:
         """Runs a write that renews the open leases in the database. If it raises, the leases do not
         count as renewed, because perhaps nothing was written."""
+        if not self.open:
+            raise LeaseLost
         begun = time.monotonic()
         renewal = self.persistently(lambda: write(self.open))
         if renewal.is_written:

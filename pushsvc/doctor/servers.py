@@ -60,8 +60,9 @@ def _way_to_reach(error: redis.RedisError) -> tuple[str, str]:
 
 
 def _sentence(error: Exception) -> str:
-    """The first sentence. Redis explains itself in twenty lines."""
-    return str(error).partition(". ")[0].rstrip(".")[:200]
+    """What the server said. Of Redis's protected mode only the first of twenty lines."""
+    text = str(error)
+    return (text.partition(". ")[0] if text.startswith("DENIED") else text).rstrip(".")
 
 
 def _refusal(subject: str, client: redis.Redis) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from cryptography.fernet import Fernet
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery
@@ -206,6 +206,28 @@ def test_no_call_begins_after_a_deadline_that_passes_while_the_batch_is_served(s
     support.deliver(notification)
     assert received(devices) == [0, 0, 0]
     assert support.codes(notification) == ["expired"] * 3
+
+
+def test_a_read_that_fails_by_itself_is_not_repeated_until_the_lease_ends(
+    sandbox, channel, monkeypatch
+):
+    notification, devices = planned(sandbox, channel)
+    lease = support.claim()
+
+    def time_out(*_, **__):
+        with transaction.atomic():
+            sql.rows("SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)", {})
+
+    with monkeypatch.context() as failing:
+        failing.setattr(reading, "read_targets", time_out)
+        with pytest.raises(OperationalError):
+            dispatch.deliver_batches([lease])
+
+    batch = Batch.objects.get()
+    assert (batch.status, batch.lease_losses, received(devices)) == ("ready", 1, [0])
+    support.make_due(notification)
+    support.deliver(notification)
+    assert received(devices) == [1]
 
 
 @pytest.mark.parametrize("lease_losses", [0, CAREFUL_AFTER_LEASE_LOSSES])

@@ -163,9 +163,11 @@ def test_the_review_of_a_draft_that_was_sent_says_so_and_then_begins_a_new_one(a
     form = written(alice) | save(sender, alice).json()
     Draft.objects.all().delete()
 
+    back = sender.post(COMPOSE, form | {"step": "edit"})
     page = review(sender, form)
     again = sender.post(f"{COMPOSE}?draft={form['draft']}", written(alice) | {"step": "review"})
 
+    assert (back.status_code, DraftGone.detail in back.content.decode()) == (400, True)
     assert (page.status_code, DraftGone.detail in page.content.decode()) == (400, True)
     assert 'name="draft" value=""' in page.content.decode()
     assert (again.status_code, key_of(again) != "") == (200, True)
