@@ -1,8 +1,4 @@
-from functools import cache
-from itertools import cycle
-
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from django.dispatch import receiver
 from django.test import TransactionTestCase
 from django.test.signals import setting_changed
@@ -46,19 +42,6 @@ def _find_files_once(self):
 
 
 WhiteNoiseMiddleware.add_files_from_finders = _find_files_once
-
-
-# An RSA key takes a tenth of a second, and every service account of the sandbox has one. Accounts
-# share six keys, in turn: accounts that are made one after the other have different ones.
-_generate_rsa_key = cache(lambda exponent, bits, _place, generate: generate(exponent, bits))
-_places = cycle(range(6))
-
-
-def _shared_rsa_key(public_exponent, key_size, *_, _generate=rsa.generate_private_key, **__):
-    return _generate_rsa_key(public_exponent, key_size, next(_places), _generate)
-
-
-rsa.generate_private_key = _shared_rsa_key
 
 
 @pytest.fixture(scope="session")
