@@ -1,20 +1,18 @@
 """Workers that die, hang, are too late or lose the database."""
 
 import threading
-import time
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from cryptography.fernet import Fernet
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery
 from notifications_app.pipeline import batches, dispatch, lease, outcomes, reading
 from notifications_app.pipeline.lease import HeldLeases, LeaseLost
 from notifications_app.pipeline.transitions import Transition
-from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES, DeliveryStatus
+from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from tests import factories
 from tests.calls import standing_still
@@ -191,62 +189,6 @@ def test_a_batch_past_its_time_is_handed_back_with_uncalled_recipients(sandbox, 
     assert support.counts(notification) == ("sent", 6, 6, 0)
 
 
-def test_no_call_begins_after_a_deadline_that_passes_while_the_batch_is_served(sandbox, channel):
-    notification, devices = planned(sandbox, channel, 3)
-    lease = support.claim()
-    work = reading.read([lease])
-    over = replace(work.recipients[0].message, expires_at=time.monotonic())
-    late = [recipient._replace(message=over) for recipient in work.recipients]
-
-    dispatch._Pass(HeldLeases([lease]), replace(work, recipients=late)).run()
-
-    assert received(devices) == [0, 0, 0]
-    assert Batch.objects.get().status == "ready"
-    support.end_time(notification)
-    support.deliver(notification)
-    assert received(devices) == [0, 0, 0]
-    assert support.codes(notification) == ["expired"] * 3
-
-
-def test_a_read_that_fails_by_itself_is_not_repeated_until_the_lease_ends(
-    sandbox, channel, monkeypatch
-):
-    notification, devices = planned(sandbox, channel)
-    lease = support.claim()
-
-    def time_out(*_, **__):
-        with transaction.atomic():
-            sql.rows("SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)", {})
-
-    with monkeypatch.context() as failing:
-        failing.setattr(reading, "read_targets", time_out)
-        with pytest.raises(OperationalError):
-            dispatch.deliver_batches([lease])
-
-    batch = Batch.objects.get()
-    assert (batch.status, batch.lease_losses, received(devices)) == ("ready", 1, [0])
-    support.make_due(notification)
-    support.deliver(notification)
-    assert received(devices) == [1]
-
-
-@pytest.mark.parametrize("lease_losses", [0, CAREFUL_AFTER_LEASE_LOSSES])
-def test_a_recipient_past_its_deadline_does_not_keep_others_from_being_called(
-    sandbox, channel, lease_losses
-):
-    """The batches of a pass may be of notifications with different deadlines."""
-    _, devices = planned(sandbox, channel, 3)
-    lease = replace(support.claim(), lease_losses=lease_losses)
-    work = reading.read([lease])
-    over = replace(work.recipients[0].message, expires_at=time.monotonic())
-    recipients = [work.recipients[0]._replace(message=over), *work.recipients[1:]]
-
-    dispatch._Pass(HeldLeases([lease]), replace(work, recipients=recipients)).run()
-
-    assert sum(received(devices)) == 2
-    assert (Batch.objects.get().status, Batch.objects.get().delivered_count) == ("ready", 2)
-
-
 def test_batches_of_unknown_hosts_are_handed_back_sooner(sandbox, channel, settings):
     settings.UNKNOWN_HOST_BATCH_SECONDS = 0.0
     devices = factories.subscribe_browsers(sandbox, channel, 2)
@@ -362,28 +304,6 @@ def test_a_connection_cut_during_a_pass_doubles_and_loses_nothing(sandbox, chann
 
     assert received(devices) == [1] * 120
     assert support.counts(notification) == ("sent", 120, 120, 0)
-
-
-def test_a_connection_cut_while_a_batch_is_read_is_no_lease_loss(sandbox, channel, monkeypatch):
-    notification, devices = planned(sandbox, channel)
-    devices[0][0].behave("throttled", times=1)  # so that the batch is handed back
-    read_targets, cut = reading.read_targets, []
-
-    def cut_once(*arguments, **options):
-        if not cut:
-            cut.append("a session")
-            sql.rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
-        return read_targets(*arguments, **options)
-
-    monkeypatch.setattr(reading, "read_targets", cut_once)
-    support.deliver(notification)
-
-    batch = Batch.objects.get()
-    assert (batch.status, batch.lease_losses, received(devices)) == ("ready", 0, [1])
-    assert cut == ["a session"]
-    support.make_due(notification)
-    support.deliver(notification)
-    assert support.counts(notification) == ("sent", 1, 1, 0)
 
 
 def test_a_worker_that_lost_its_lease_starts_no_further_call(sandbox, channel, settings):
