@@ -7,10 +7,11 @@ import pytest
 from django.db import OperationalError, transaction
 
 from notifications_app.models import Batch
-from notifications_app.pipeline import dispatch, reading
-from notifications_app.pipeline.lease import HeldLeases
+from notifications_app.pipeline import dispatch, outcomes, reading
+from notifications_app.pipeline.lease import HeldLeases, LeaseLost
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common.store import sql
+from tests import factories
 from tests.pipeline import support
 from tests.pipeline.test_leases import planned, received
 
@@ -91,3 +92,17 @@ def test_a_connection_cut_while_a_batch_is_read_is_no_lease_loss(sandbox, channe
     support.make_due(notification)
     support.deliver(notification)
     assert support.counts(notification) == ("sent", 1, 1, 0)
+
+
+def test_a_worker_without_open_leases_writes_nothing_more(channel):
+    """All its batches are done or lost, and a call in flight was answered late."""
+    with pytest.raises(LeaseLost):
+        _without_leases(channel).write_and_renew(lambda leases: outcomes.record(leases, []))
+
+
+def _without_leases(channel):
+    factories.add_subscriptions(channel, 1)
+    support.plan(factories.make_notification(channel))
+    held = HeldLeases([support.claim()])
+    held.split({held.open[0].batch_id})
+    return held

@@ -320,3 +320,10 @@ def test_a_user_with_drafts_may_be_deactivated(alice, sender):
     save(sender, alice)
     User.objects.filter(pk=alice.members["sender"].pk).update(is_active=False)
     assert signed_in(alice.members["owner"]).get(DRAFTS).status_code == 200
+
+
+def test_a_send_whose_time_is_over_is_not_called_scheduled(alice, sender):
+    form = written(alice, when="later", local_time="2020-01-01T09:00")
+    page = sender.post(COMPOSE, form | {"step": "send", "key": "console 1"}, follow=True)
+    text = page.content.decode()
+    assert ("It is on its way." in text, "It is scheduled." in text) == (True, False)
