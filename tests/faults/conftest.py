@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+from tests.faults import database
 from tests.faults.engines.engine import asked
 from tests.faults.processes import DELIVERING
 from tests.faults.system import System
@@ -64,8 +65,7 @@ def seed():
 @pytest.fixture
 def system(_system, seed, request):
     # The tests' waits have limits of their own. The limit of the run would end it at once, and
-    # leave
-    # workers and servers behind.
+    # leave workers and servers behind.
     faulthandler.cancel_dump_traceback_later()
     _system.begin_test(seed)
     yield _system
@@ -75,6 +75,13 @@ def system(_system, seed, request):
 @pytest.fixture
 def channel(system):
     return system.channel()
+
+
+@pytest.fixture
+def gate(system):
+    """See `tests.faults.database.gate`."""
+    with database.gate(system) as open_to:
+        yield open_to
 
 
 @pytest.fixture

@@ -2,10 +2,13 @@
 
 An answer with certain words ends the worker's process, as a crash in a library would, or becomes an
 outcome that breaks the code that reads it. Only `test_poison.py` has such answers.
+
+No public host is looked up, so that no test depends on the machine's resolver.
 """
 
 import os
 import signal
+import socket
 
 from django.apps import AppConfig
 
@@ -31,3 +34,11 @@ class Poison(AppConfig):
             return healthy(response, now)
 
         webpush.classify = classify
+        look_up = socket.getaddrinfo
+
+        def only_ours(host, *arguments, **options):
+            if str(host).endswith(".com"):
+                raise socket.gaierror(socket.EAI_NONAME, f"{host} does not exist here")
+            return look_up(host, *arguments, **options)
+
+        socket.getaddrinfo = only_ours

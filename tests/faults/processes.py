@@ -22,7 +22,7 @@ EVERYTHING = ("web", *WORKERS, "beat")
 CONCURRENCY = 2
 _TOO_LONG = 50.0
 _STOP_SECONDS = 60.0
-_HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
+_IS_STOPPING = "worker: begins no further work"
 
 
 class Processes:
@@ -98,12 +98,12 @@ class Processes:
         return self.exit_codes(processes)
 
     def begin_to_stop(self, name):
-        """SIGTERM to a worker. On return it has received it and has not ended."""
+        """SIGTERM to a worker. On return it begins no further work, and has not ended."""
         (process,) = self.alive(name)
         with self._one_stop_at_a_time:
-            before = len(self.logged(_HEARD_SIGTERM))
+            before = len(self.logged(_IS_STOPPING))
             self._terminate(process)
-            until(lambda: len(self.logged(_HEARD_SIGTERM)) > before, f"{name} heard SIGTERM")
+            until(lambda: len(self.logged(_IS_STOPPING)) > before, f"{name} heard SIGTERM")
         return process
 
     @staticmethod

@@ -60,7 +60,7 @@ class System(Processes):
         self.engine.revive()
         self.run_all()
         until(self.is_up, "the service is up")
-        until(self._do_workers_hear, "the workers hear")
+        until(self.do_workers_hear, "the workers hear")
         self.rows("DELETE FROM django_celery_beat_periodictask WHERE name LIKE 'faults%'")
         for key in self.redis.scan_iter("pushsvc:breaker:*"):
             self.redis.delete(key)
@@ -171,7 +171,7 @@ class System(Processes):
         self.redis.close()
         self.engine.stop()
 
-    def _do_workers_hear(self):
+    def do_workers_hear(self):
         """Each worker has reported itself in Redis since it was started."""
         return all(
             any(

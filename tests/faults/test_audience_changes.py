@@ -2,38 +2,44 @@
 
 import time
 
+from tests.faults.database import EVERYBODY
 from tests.faults.exactness import active, assert_exact, outcomes
 from tests.faults.processes import PLATFORMS, until
-from tests.faults.support import audience, await_part, many
+from tests.faults.support import audience, many, planned, standing_still_early
 
 
 def test_a_device_that_unsubscribes_during_a_send_is_counted_once(system, channel):
     pairs = audience(channel, many(200)) + channel.subscribe(many(1_000))
-    for _, device in pairs:
-        device.behave("slow", seconds=0.1)
     leaving = system.random.sample([id_ for id_, _ in pairs], many(60))
-    notification = channel.send(*PLATFORMS)
-    await_part(channel, 0.01)
-    for subscription_id in leaving[::2]:
-        channel.unsubscribe(subscription_id)
-    for subscription_id in leaving[1::2]:
-        _delete(channel, subscription_id)
+    with standing_still_early(channel, PLATFORMS) as wait_until_called:
+        notification = channel.send(*PLATFORMS)
+        wait_until_called()
+        for subscription_id in leaving[::2]:
+            channel.unsubscribe(subscription_id)
+        for subscription_id in leaving[1::2]:
+            _delete(channel, subscription_id)
 
     assert_exact(channel, [notification])
     ended = outcomes(channel, notification)
     unsubscribed = {id_ for id_, row in ended.items() if row[1] == "unsubscribed"}
+    assert unsubscribed
     assert unsubscribed <= set(leaving)
     assert active(channel) == channel.devices.keys() - set(leaving)
     print(f"{len(unsubscribed)} of {len(leaving)} left in time")  # noqa: T201 (a figure)
 
 
-def test_a_device_that_subscribes_during_a_send_gets_it_at_most_once(system, channel):
+def test_a_device_that_subscribes_during_a_send_gets_it_at_most_once(channel, gate):
     channel.subscribe(many(900))
     notification = channel.send()
-    for _ in range(5):
+    for windows in range(3):
+        count = many(300) * windows
+        gate(count)
+        until(lambda count=count: planned(channel, notification) == count, "windows follow")
         channel.subscribe(many(20))
+    gate(EVERYBODY)
+    channel.subscribe(many(40))
     assert_exact(channel, [notification])
-    assert many(900) <= channel.read(notification)["recipient_count"] <= many(1000)
+    assert many(900) <= channel.read(notification)["recipient_count"] <= many(1_000)
 
 
 def test_a_device_that_registered_again_is_not_expired_by_an_old_gone(system, channel):

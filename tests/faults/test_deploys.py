@@ -1,7 +1,8 @@
 """Processes that are told to stop."""
 
 import signal
-import time
+
+import psutil
 
 from tests.faults.exactness import assert_exact, stored
 from tests.faults.processes import EVERYTHING, PLATFORMS, until
@@ -52,7 +53,8 @@ def test_a_beat_that_waits_for_the_database_ends_when_it_is_told_to(system):
         until(lambda: system.value(_BEAT_WAITS), "beat waits for the lock")
         (beat,) = system.alive("beat")
         beat.send_signal(signal.SIGTERM)
-        time.sleep(1.0)  # a wait for the database looks for signals every 0.1 s
+        told = _times_it_slept(beat)
+        until(lambda: _times_it_slept(beat) > told + 1, "it handled the signal and waits again")
     assert system.exit_codes([beat]) == [0]
 
 
@@ -60,6 +62,10 @@ def _await_ticks(system, count):
     for _ in range(count):
         system.redis.delete("pushsvc:ticked")
         until(lambda: system.redis.exists("pushsvc:ticked"), "beat ticks")
+
+
+def _times_it_slept(process):
+    return psutil.Process(process.pid).num_ctx_switches().voluntary
 
 
 _BEAT_WAITS = """

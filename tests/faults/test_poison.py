@@ -5,7 +5,7 @@ import pytest
 from tests.faults import poison
 from tests.faults.exactness import ENDED, WAITING, assert_exact, codes, outcomes, wait_ended
 from tests.faults.processes import until
-from tests.faults.support import many, pass_waits, status
+from tests.faults.support import assert_called_once, many, pass_waits, status, timed_out
 
 UNWRITABLE = "cannot be stored"
 
@@ -32,7 +32,7 @@ def test_an_answer_that_breaks_a_flush_does_not_affect_its_batch(poisonable, cha
 
     assert_exact(channel, [notification])
     assert codes(channel, notification) == {"": many(600) - 2, "internal_error": 2}
-    assert [len(device.receipts) for _, device in pairs] == [1] * many(600)
+    assert_called_once(channel, many(600))
 
 
 def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poisonable, channel):
@@ -59,7 +59,8 @@ def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poi
     pass_waits(channel)
     assert_exact(channel, [notification])
     assert codes(channel, notification)[""] == many(300) - 1
-    assert len(poisoned.receipts) == 2  # once more, now that its attempt can be written
+    # Once more, now that its attempt can be written.
+    assert 2 <= len(poisoned.receipts) <= 2 + timed_out(channel)
 
 
 def test_a_recipient_that_crashes_workers_delays_no_other_and_is_given_up(poisonable, channel):
@@ -79,7 +80,8 @@ def test_a_recipient_that_crashes_workers_delays_no_other_and_is_given_up(poison
         poisonable.rows(_LAPSE, [notification, poisoned_id])
 
     wait_ended(channel, [notification])
-    assert deaths == len(poisoned.receipts) == 6  # three times with others, three times alone
+    assert deaths == 6  # three times with others, three times alone
+    assert deaths <= len(poisoned.receipts) <= deaths + timed_out(channel)
     assert_exact(channel, [notification])
     ended = outcomes(channel, notification)
     assert ended[poisoned_id][1] == "internal_error"

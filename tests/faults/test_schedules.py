@@ -70,8 +70,9 @@ def test_a_cancel_at_the_moment_of_the_tick_either_wins_or_loses(system, channel
 
 
 def _hear_the_last_tick(system):
-    """Lets the planner finish its tick, as it does when it is told to stop, and deletes the
-    ticks that still wait."""
+    """Lets the planner finish its tick, as it does when it is told to stop, and deletes the ticks
+    that still wait. On return the planner works again."""
     assert system.tell_to_stop("worker-plan") == [0]
     broker.purge(system, "tick")
     system.start("worker-plan")
+    until(system.do_workers_hear, "the planner hears")

@@ -1,6 +1,5 @@
 """Workers, planners and web processes that are killed, or paused past their lease."""
 
-import signal
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -9,27 +8,28 @@ from uuid import UUID
 import psutil
 import pytest
 
+from tests.faults.database import EVERYBODY
 from tests.faults.exactness import assert_exact, got, outcomes, wait_ended
-from tests.faults.processes import DELIVERING, PLATFORMS, until
-from tests.faults.support import audience, await_part, each_in_the_middle, many
+from tests.faults.processes import CONCURRENCY, DELIVERING, PLATFORMS, until
+from tests.faults.support import audience, each_in_the_middle, many, planned
 from tests.faults.system import most_repeats
 
 QUICK = {"FAULTS_LEASE_SECONDS": "8", "FAULTS_CALL_SECONDS": "3"}
 
 
-def test_workers_killed_repeatedly_repeat_only_unwritten_outcomes(system, channel):
-    count = many(600)
-    audience(channel, count)
+def test_workers_killed_repeatedly_repeat_only_unwritten_outcomes(stopped, channel):
+    system = stopped
+    audience(channel, many(600))
     notification = channel.send(*PLATFORMS)
     kills = []
-    for part in (0.1, 0.4, 0.7):
-        await_part(channel, part + system.random.uniform(0.0, 0.2))
-        system.kill(*DELIVERING)
+    for _ in range(3):
+        with each_in_the_middle(channel, PLATFORMS, lambda of: system.kill(f"worker-{of}")):
+            system.run_all()
         until(lambda: system.are_sandboxes_left(*PLATFORMS), "what the dead sent last is read")
         unwritten = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == 0}
         system.end_leases(*PLATFORMS)
-        system.run_all()
-        kills.append((unwritten, time.time()))  # the new workers take a while to start
+        kills.append((unwritten, time.time()))
+    system.run_all()
     assert_exact(channel, [notification])
     _assert_repeats_were_unwritten(channel, notification, kills)
 
@@ -47,19 +47,6 @@ def _assert_repeats_were_unwritten(channel, notification_id, kills):
     assert all(count <= most_repeats(1) for each in lost for count in each.values()), lost
 
 
-@pytest.fixture
-def gate(system):
-    """`gate(count)`: planning continues until there are so many recipients, and waits there."""
-
-    def open_to(recipients):
-        system.rows("UPDATE faults_gate SET recipients = %s", [recipients])
-
-    system.rows(_GATE)
-    yield open_to
-    open_to(_ALL)
-    system.rows("DROP FUNCTION faults_gate CASCADE; DROP TABLE faults_gate")
-
-
 def test_a_planner_killed_during_planning_omits_and_doubles_no_recipient(system, channel, gate):
     assert set(system.tell_to_stop("worker-web")) == {0}  # so that only the planner counts
     channel.subscribe(many(2_400))
@@ -72,24 +59,16 @@ def test_a_planner_killed_during_planning_omits_and_doubles_no_recipient(system,
         with system.connect() as connection:
             # A window's transaction ends with counting: it is held up there, half done.
             connection.execute(f"LOCK {table} IN SHARE MODE")
-            gate(_ALL)
+            gate(EVERYBODY)
             until(lambda table=table: system.value(_HELD_UP, [table]), "a window is held up")
             system.kill("worker-plan")
             gate(0)
         system.end_plan_leases()
         system.start("worker-plan")
-    gate(_ALL)
+    gate(EVERYBODY)
     system.run_all()
     assert_exact(channel, [notification])
     assert channel.read(notification)["recipient_count"] == many(2_400)
-
-
-def planned(channel, notification_id):
-    return channel.system.value(
-        "SELECT coalesce(sum(recipient_count), 0) FROM notifications_app_plan"
-        " WHERE notification_id = %s",
-        [notification_id],
-    )
 
 
 def test_a_paused_worker_writes_nothing_after_its_lease_ended(stopped, channel):
@@ -207,14 +186,17 @@ def test_killing_one_process_of_a_worker_affects_only_its_batch(web_stopped, cha
     system = web_stopped
     channel.subscribe(many(1_000))
     worker = system.start("worker-web", **QUICK)
-    notification = channel.send()
-    await_part(channel, system.random.uniform(0.1, 0.3))
-
-    child = system.random.choice(psutil.Process(worker.pid).children())
-    child.send_signal(signal.SIGKILL)
     system.unclean_ends.append("worker-web")
 
+    def kill(_platform):
+        until(lambda: system.value(_HOLDERS) == CONCURRENCY, "each process has a batch")
+        system.random.choice(psutil.Process(worker.pid).children()).kill()
+
+    with each_in_the_middle(channel, ["web"], kill):
+        notification = channel.send()
+
     assert_exact(channel, [notification])
+    assert len(system.logged("raised error: WorkerLostError")) == 1
     assert system.alive("worker-web") == [worker]
 
 
@@ -279,19 +261,7 @@ FROM notifications_app_batch batch
 JOIN notifications_app_delivery delivery ON delivery.batch_id = batch.id
 WHERE batch.notification_id = %s AND delivery.status = 0 AND delivery.attempts = 0
 """
-_ALL = 10**6
-_GATE = """
-CREATE TABLE faults_gate AS SELECT 0 AS recipients;
-CREATE FUNCTION faults_gate() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN
-  WHILE old.recipient_count >= (SELECT recipients FROM faults_gate) LOOP
-    PERFORM pg_sleep(0.02);
-  END LOOP;
-  RETURN new;
-END $$;
-CREATE TRIGGER faults_gate BEFORE UPDATE OF cursor ON notifications_app_plan
-FOR EACH ROW EXECUTE FUNCTION faults_gate()
-"""
+_HOLDERS = "SELECT count(DISTINCT holder) FROM notifications_app_batch WHERE status = 'leased'"
 _COMMIT_LOCK = 4711
 _HOLD_COMMITS = f"""
 CREATE FUNCTION faults_commit() RETURNS trigger LANGUAGE plpgsql AS

@@ -103,7 +103,7 @@ def _use(cluster, count):
     cluster.tell_to_stop("worker-web")
     cluster.run_all()
     until(cluster.is_up, "the service is up")
-    until(cluster._do_workers_hear, "the workers hear")
+    until(cluster.do_workers_hear, "the workers hear")
 
 
 def _send(channel):

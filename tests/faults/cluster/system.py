@@ -204,7 +204,7 @@ class Cluster(System):
             return False
         return all(reply.status == 200 for reply in replies)
 
-    def _do_workers_hear(self):
+    def do_workers_hear(self):
         """Each worker has reported itself in Redis since it was started."""
         for host, name in self._on:
             kind = name.removeprefix("worker-")

@@ -90,7 +90,7 @@ def shifted(system):
     system.idle = {("plan1", "worker-plan"), ("plan2", "beat")}
     system.run_all()
     until(system.is_up, "the service is up")
-    until(system._do_workers_hear, "the workers hear")
+    until(system.do_workers_hear, "the workers hear")
     yield system
     system.stop_all()
     system.shifts, system.idle = {}, set()
