@@ -6,10 +6,12 @@ flag is a byte of shared memory that is allocated before the fork.
 
 import gc
 import mmap
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import redis
@@ -36,6 +38,7 @@ QUEUES: Final = ("tick", "plan", *Platform)
 
 _POOLS: Final = ("prefork", "solo")
 _STOPPING = mmap.mmap(-1, 1)
+_STDOUT: Final = 1
 _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
@@ -60,7 +63,11 @@ def is_stopping() -> bool:
 
 @worker_shutting_down.connect(weak=False)
 def _remember_stopping(**_: Any) -> None:
+    """Prints a line, after which no child begins further work. It does not log, because it runs in
+    the handler of a signal, which may have interrupted the log."""
     _STOPPING[0] = 1
+    with suppress(OSError):
+        os.write(_STDOUT, b"worker: begins no further work\n")
 
 
 @worker_before_create_process.connect(weak=False)

@@ -26,7 +26,7 @@ _VERSIONS: Final = range(15, 19)
 _STATEMENT_SECONDS: Final = 3
 _SHORTEST_SECONDS: Final = 5  # for limits of statements that the role or the server sets
 _LIMITS: Final = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
-_THREADS: Final = 18  # of a web process; each may hold a connection
+_THREADS: Final = 18  # of a web process that sends no mail; each may hold a connection
 _MANY_DEAD: Final = 100_000
 _MORE: Final = "Raise max_connections, or put PgBouncer in front."
 _HARMFUL: Final = {
@@ -216,7 +216,8 @@ def _connections() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.WARN, title, f"Without one, requests get 503. {_MORE}")
     if _is_pooled():
         return
-    wanted = settings.WEB_CONCURRENCY * _THREADS + 4 * settings.WORKER_CONCURRENCY + 1
+    threads = _THREADS + (settings.MAIL_SERVER is not None)
+    wanted = settings.WEB_CONCURRENCY * threads + 4 * settings.WORKER_CONCURRENCY + 1
     if wanted > most:
         remedy = f"One web, four workers and beat with these settings open up to {wanted}. {_MORE}"
         yield Finding(_SUBJECT, Tone.WARN, f"max_connections is {most}", remedy)

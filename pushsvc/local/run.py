@@ -26,13 +26,14 @@ from pushsvc.local.embedded import EmbeddedError, Home, Servers
 from pushsvc.local.supervisor import database, screen
 from pushsvc.local.supervisor.children import Children
 from pushsvc.local.supervisor.demo import DEMO_FILE, TERMINAL, Demo
-from pushsvc.local.supervisor.http import Origin, UnreachableError
+from pushsvc.local.supervisor.http import BUSY_SECONDS, Origin, UnreachableError
 from pushsvc.local.supervisor.sandbox import PROBES, Sandbox
 from pushsvc.local.supervisor.screen import say
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 45.0
-DEMO_SECONDS = 30.0
+# For a slow machine. A process that ends meanwhile ends the wait.
+READY_SECONDS = 300.0
+DEMO_SECONDS = 120.0
 # Their sum is less than the 10 seconds that stopping may take.
 DRAIN_SECONDS = 6.0
 SANDBOX_STOP_SECONDS = 0.5
@@ -243,7 +244,7 @@ def _service() -> Origin:
     host = os.environ.get("GRANIAN_HOST") or "127.0.0.1"
     reachable = "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 (compared, not bound)
     public_url = os.environ.get("PUBLIC_BASE_URL") or f"http://{reachable}:{text}"
-    return Origin(reachable, int(text), public_url.rstrip("/"))
+    return Origin(reachable, int(text), public_url.rstrip("/"), BUSY_SECONDS)
 
 
 def _require_free(service: Origin) -> None:

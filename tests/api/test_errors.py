@@ -7,6 +7,7 @@ import socket
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.core.management import call_command
 from django.db import connection
@@ -276,6 +277,22 @@ def test_every_endpoint_answers_503_without_the_database_and_says_when_to_retry(
     assert code(ready, 503) == "not_ready"
     assert "database" in ready.json()["detail"]
     assert Client().get("/healthz").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_console_answers_503_without_the_database_and_logs_it_once(request, caplog):
+    request.getfixturevalue("_no_database")
+    visitor = Client(raise_request_exception=False)
+    visitor.cookies[settings.SESSION_COOKIE_NAME] = "a session"
+
+    response = visitor.get("/admin/?a-query")
+
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) > 0
+    assert "The database cannot be reached" in response.text
+    (record,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert (record.message, record.code) == ("request.unavailable", "database_unavailable")
+    assert "?a-query" not in record.getMessage()
 
 
 def test_a_database_that_accepts_no_writes_is_one_that_is_away(alice):

@@ -25,6 +25,7 @@ def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, 
     dump, restore, statements = commands_of_the_docs()
     audience(channel, many(50))
     ended, ahead = channel.send(*PLATFORMS), send_later(channel, *PLATFORMS)
+    before_the_loss, after_the_loss = (send_later(channel, *PLATFORMS) for _ in range(2))
     assert_exact(channel, [ended])
     system.pause("worker-web")
     running = channel.send("web")
@@ -34,18 +35,22 @@ def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, 
     assert_exact(channel, [running])
     before = requests(channel)
     system.tell_to_stop(*EVERYTHING)
+    lost_at = system.value("SELECT now()")
 
     system.use_database(empty_database(system))
     in_shell(system, restore, tmp_path)
-    system.rows(statements)
+    for notification, seconds in ((before_the_loss, -1), (after_the_loss, 0)):
+        system.rows(_WAS_DUE, [lost_at, seconds, notification])
+    system.rows(statements.replace(_EXAMPLE_OF_A_LOSS, lost_at.isoformat()))
     system.run_all()
     wait_ended(channel, [running])
     new = channel.send(*PLATFORMS)
 
-    assert_exact(channel, [ended, new])
+    assert_exact(channel, [ended, new, after_the_loss])
     assert codes(channel, running) == Counter(expired=many(50))
+    assert status(channel, before_the_loss) == "cancelled"
     assert status(channel, ahead) == "pending"
-    assert_called_once(channel, before + 3 * many(50))
+    assert_called_once(channel, before + 2 * 3 * many(50))
 
 
 def commands_of_the_docs():
@@ -54,6 +59,7 @@ def commands_of_the_docs():
     section = page.partition("\n## Back up and restore\n")[2].partition("\n## ")[0]
     dump, restore = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     (statements,) = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
+    assert _EXAMPLE_OF_A_LOSS in statements
     return dump, restore, statements
 
 
@@ -69,3 +75,10 @@ def empty_database(system):
     name = f"restored_{uuid4().hex}"
     system.rows(f"CREATE DATABASE {name}")
     return name
+
+
+_EXAMPLE_OF_A_LOSS = "2026-11-24 03:00+00"
+_WAS_DUE = """
+UPDATE notifications_app_notification
+SET scheduled_at = %s + make_interval(secs => %s) WHERE id = %s
+"""

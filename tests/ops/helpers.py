@@ -74,7 +74,7 @@ def running(home: Path) -> list[str]:
     return found
 
 
-def eventually(is_so: Callable[[], object], *, seconds: float = 60) -> None:
+def eventually(is_so: Callable[[], object], *, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline

@@ -22,7 +22,7 @@ import pytest
 from bench.ports import own_port
 from pushsvc.local.embedded import Home
 from pushsvc.local.supervisor.demo import Demo
-from pushsvc.local.supervisor.http import Origin
+from pushsvc.local.supervisor.http import BUSY_SECONDS, Origin
 from tests.ops.helpers import (
     eventually,
     eventually_none_running,
@@ -121,7 +121,7 @@ def as_owner(run, path):
 
 
 def origin(port):
-    return Origin("127.0.0.1", port, f"http://127.0.0.1:{port}")
+    return Origin("127.0.0.1", port, f"http://127.0.0.1:{port}", BUSY_SECONDS)
 
 
 def subscriber_count(run):

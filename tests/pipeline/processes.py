@@ -16,7 +16,7 @@ from django.db import connection
 from bench.ports import own_port
 from tests import forked
 
-_HEARD_SIGTERM = "worker: Warm shutdown"  # so says Celery
+_IS_STOPPING = "worker: begins no further work"
 _OF_PYTEST = {"DJANGO_SETTINGS_MODULE"}
 
 
@@ -34,12 +34,16 @@ class Processes:
         return process
 
     def stop_gently(self, worker, tell=os.kill):
-        """SIGTERM to a worker, by `tell(pid, signal)`; returns when it has heard it."""
+        """SIGTERM to a worker, by `tell(pid, signal)`; returns when it begins no further work."""
+        before = self._stops()
         tell(worker.pid, signal.SIGTERM)
         end = time.monotonic() + 60
-        while _HEARD_SIGTERM not in Path(self._log.name).read_text():
+        while self._stops() == before:
             assert time.monotonic() < end, "the worker did not hear SIGTERM"
             time.sleep(0.01)
+
+    def _stops(self):
+        return Path(self._log.name).read_text().count(_IS_STOPPING)
 
     def stop(self):
         for process in self._started:

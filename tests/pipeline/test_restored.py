@@ -13,6 +13,7 @@ from tests.pipeline import support
 from tests.pipeline.halting import pause, resume
 
 HOUR = timedelta(hours=1)
+_EXAMPLE_OF_A_LOSS = "2026-11-24 03:00+00"
 
 
 def test_what_is_done_after_a_restore_keeps_everything_from_being_sent_again(sandbox, channel):
@@ -24,7 +25,7 @@ def test_what_is_done_after_a_restore_keeps_everything_from_being_sent_again(san
     ahead = factories.make_notification(channel, scheduled_at=sql.now() + HOUR)
 
     with connection.cursor() as cursor:
-        cursor.execute(statements_of_the_docs())
+        cursor.execute(statements_of_the_docs(lost_at=sql.now()))
     resume(paused)
     support.plan()
     support.deliver()
@@ -38,7 +39,9 @@ def test_what_is_done_after_a_restore_keeps_everything_from_being_sent_again(san
     assert Notification.objects.get(pk=ahead.pk).status == "pending"
 
 
-def statements_of_the_docs():
+def statements_of_the_docs(*, lost_at):
     page = (settings.BASE_DIR / "docs" / "operations.md").read_text(encoding="utf-8")
     section = page.partition("\n## Back up and restore\n")[2]
-    return re.search(r"```sql\n(.*?)```", section, re.DOTALL)[1]
+    statements = re.search(r"```sql\n(.*?)```", section, re.DOTALL)[1]
+    assert _EXAMPLE_OF_A_LOSS in statements
+    return statements.replace(_EXAMPLE_OF_A_LOSS, lost_at.isoformat())

@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from drf_standardized_errors.formatter import flatten_errors
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -106,9 +107,19 @@ def problem_handler(exc: Exception, context: dict[str, Any]) -> Response:
     response = problem_response(error)
     if error.status >= 500:
         _report(exc, error, context)
-        # Django's own mark, with which Django does not log the response again.
-        vars(response)["_has_been_logged"] = True
+        mark_logged(response)
     return response
+
+
+def log_unavailable(request: HttpRequest, exc: BaseException, error: errors.PushsvcError) -> None:
+    """Logs an expected failure in one line."""
+    kind = type(exc).__name__
+    logger.warning("request.unavailable", code=error.code, route=route_of(request), kind=kind)
+
+
+def mark_logged(response: HttpResponseBase) -> None:
+    """Sets Django's own mark, with which Django does not log the response again."""
+    vars(response)["_has_been_logged"] = True
 
 
 def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
@@ -147,10 +158,11 @@ def _path(attr: object) -> str:
 
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
     """Logs an expected failure in one line, and any other failure with its traceback."""
-    route = route_of(django_request(context["request"]))
-    about = logger.bind(code=error.code, route=route, kind=type(exc).__name__)
+    request = django_request(context["request"])
     if isinstance(error, errors.Unavailable):
-        about.warning("request.unavailable")
+        log_unavailable(request, exc, error)
         return
-    about.error("request.failed", exc_info=exc)
-    got_request_exception.send(sender=None, request=django_request(context["request"]))
+    kind = type(exc).__name__
+    route = route_of(request)
+    logger.error("request.failed", code=error.code, route=route, kind=kind, exc_info=exc)
+    got_request_exception.send(sender=None, request=request)

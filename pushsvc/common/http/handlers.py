@@ -4,12 +4,20 @@ The API answers with problems. The console under /admin/ answers with pages (suc
 templates/403.html).
 """
 
+import sys
+
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from pushsvc.common import errors
-from pushsvc.common.http.drf import PROBLEM_TYPE, problem_body
+from pushsvc.common.http.drf import (
+    PROBLEM_TYPE,
+    as_pushsvc_error,
+    log_unavailable,
+    mark_logged,
+    problem_body,
+)
 
 
 class HostNotAllowed(errors.BadRequest):
@@ -25,7 +33,8 @@ def problem_json(error: errors.PushsvcError) -> HttpResponse:
 
 
 def refusal(request: HttpRequest, error: errors.PushsvcError) -> HttpResponse:
-    """The answer of the web process itself, before Django handles the request."""
+    """The answer of the web process itself, before Django handles the request, and the answer if a
+    server is away."""
     if not is_console(request):
         return problem_json(error)
     page = render_to_string("console/refused.html", {"error": error})
@@ -65,7 +74,14 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500."""
+    """Django's handler500. Answers 503 if the database was away."""
+    exception = sys.exc_info()[1]
+    error = as_pushsvc_error(exception)
+    if exception is not None and isinstance(error, errors.DatabaseUnavailable):
+        log_unavailable(request, exception, error)
+        response = refusal(request, error)
+        mark_logged(response)
+        return response
     if is_console(request):
         return _page(500)
     return problem_json(errors.PushsvcError())

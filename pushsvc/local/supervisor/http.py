@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pushsvc.local.embedded.home import EmbeddedError
 
-_TIMEOUT_SECONDS = 5.0
+BUSY_SECONDS = 30.0  # for an answer while other processes start
 
 
 class UnreachableError(EmbeddedError):
@@ -24,11 +24,12 @@ class Reply:
 
 @dataclass(frozen=True)
 class Origin:
-    """A server at host:port. Its clients call it `public_url`."""
+    """A server at host:port. Its clients call it `public_url`. It may take `seconds` to answer."""
 
     host: str
     port: int
     public_url: str
+    seconds: float = 5.0
 
     def request(
         self,
@@ -37,8 +38,8 @@ class Origin:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Sends a request. Raises UnreachableError if there is no answer within 5 seconds."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_SECONDS)
+        """Sends a request. Raises UnreachableError if there is no answer in time."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=self.seconds)
         sent = {"Host": urlsplit(self.public_url).netloc, **(headers or {})}
         if body is not None:
             sent["Content-Type"] = "application/json"

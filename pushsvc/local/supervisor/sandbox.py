@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pushsvc.local.embedded import Home, is_given
 from pushsvc.local.embedded.server import free_port
-from pushsvc.local.supervisor.http import Origin
+from pushsvc.local.supervisor.http import BUSY_SECONDS, Origin
 
 # A path that each platform's control interface answers with 200 when it is ready.
 PROBES = {"web": "/messages", "android": "/messages", "ios": "/apns"}
@@ -44,7 +44,7 @@ class Sandbox:
         control = {"web": "web", "android": "fcm", "ios": "apns_control"}
         return cls(
             controls={
-                platform: Origin(_HOST, ports[name], f"http://{_HOST}:{ports[name]}")
+                platform: Origin(_HOST, ports[name], f"http://{_HOST}:{ports[name]}", BUSY_SECONDS)
                 for platform, name in control.items()
                 if not given_setting(platform)
             },
