@@ -25,7 +25,7 @@ from tests.api.support import accepted, owner_of
 from tests.factories import browser, make_channel, subscribe_browsers
 from tests.isolation.operations import ALL
 from tests.pipeline.processes import running_web
-from tests.pipeline.support import is_sent, until
+from tests.pipeline.support import end_time, is_sent, until
 
 # Tables in which a request without a key may make a row, with the bound that SECURITY.md names.
 ROWS = {
@@ -40,6 +40,7 @@ FIXED_KEYS = re.compile(
     r"pushsvc:workers:\w+|pushsvc:breaker:(open|probes)|pushsvc:metrics:(sums|processes)"
     r"|_kombu\.binding[\w.]*|unacked\w*|tick|plan|web"
 )
+OPEN_BREAKERS = "pushsvc:breaker:open"
 MOST_LIMITS = 10  # keys for one address
 MOST_LOGGED = 500  # bytes for one request
 MOST_ANSWERED = 256 * 1024  # bytes
@@ -131,7 +132,10 @@ def test_a_request_without_a_key_leaves_no_more_than_its_bound(channel, sandbox,
         device.behave("error", status=503)
     log = tmp_path / "service.log"
     with running_web(log, "worker-plan", "worker-web", "beat") as address:
-        sent = accepted(owner_of(channel), {"body": "for breakers and queues", "ttl": 3})
+        sent = accepted(owner_of(channel), {"body": "for breakers and queues"})
+        redis = redis_client()
+        until(lambda: redis.exists(OPEN_BREAKERS), seconds=120)
+        end_time(sent)
         until(lambda: is_sent(sent), seconds=120)
         until(beat_has_its_rows, seconds=120)
         before, logged = rows(), log.stat().st_size
@@ -145,9 +149,9 @@ def test_a_request_without_a_key_leaves_no_more_than_its_bound(channel, sandbox,
 
         grown = {table for table, count in rows().items() if count > before[table]}
         assert {"subscriptions_app_subscription", "axes_accessattempt"} <= grown <= ROWS
-        redis = redis_client()
         assert len(redis.keys("limit:*")) <= MOST_LIMITS
         endless = [key for key in redis.keys("*") if redis.ttl(key) == -1]
+        assert OPEN_BREAKERS in endless
         assert [key for key in endless if not FIXED_KEYS.fullmatch(key)] == []
         assert log.stat().st_size - logged <= len(asked) * MOST_LOGGED
 

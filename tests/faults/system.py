@@ -40,7 +40,8 @@ class System(Processes):
         leftovers.end_home_with_us(home)
         self.engine = self._make_engine(home)
         self.port = own_port()
-        service = Origin("127.0.0.1", self.port, f"http://127.0.0.1:{self.port}")
+        url = f"http://127.0.0.1:{self.port}"
+        service = Origin("127.0.0.1", self.port, url, seconds=_TOO_LONG)
         super().__init__(home, self._environment(), service)
         self.random = random.Random()  # noqa: S311 (chance, to be had again)
         self._database = None

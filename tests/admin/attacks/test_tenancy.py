@@ -228,7 +228,7 @@ def test_two_superusers_who_demote_each_other_leave_one_superuser(root):
             until(lambda: pids and _has_ended_or_waits(pids[0]))
 
     def demote_root():
-        was_taken.wait(timeout=20)
+        assert was_taken.wait(timeout=60)
         pids.append(sql.rows("SELECT pg_backend_pid()", {})[0][0])
         with pytest.raises(Invalid):
             user_change(user=root, by=other, email="", is_active=True, is_superuser=False)

@@ -81,6 +81,10 @@ class Owner:
         headers = {"X-Channel-ID": str(self.channel.id), "Content-Type": "application/json"}
         return self.service.call(f"{self.service.url}/subscribe", headers, body)
 
+    def change(self, notification_id, action):
+        """`action`: "pause" or "resume"."""
+        self._call(f"/notification/{notification_id}/{action}", {})
+
     def read(self, notification_id):
         """The notification as the API answers it."""
         return self._call(f"/notification/{notification_id}")

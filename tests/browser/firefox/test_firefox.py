@@ -9,6 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from tests.browser.firefox.site import serving
+from tests.calls import standing_still
 from tests.factories import browser
 from tests.pipeline.support import until
 
@@ -105,13 +106,18 @@ def test_a_click_focuses_the_tab_that_already_shows_the_url(firefox, alice):
 
 def test_a_second_click_on_a_notification_sent_twice_is_not_counted(firefox, alice):
     subscribe(firefox, alice)
-    alice.device().behave("close_after_accept", times=1)  # sent again, because the answer was lost
-    sent = alice.send(title="Bread")
+    device = alice.device()
+    device.behave("close_after_accept", times=1)  # sent again, because the answer was lost
+    with standing_still([device]) as wait_until_called:
+        sent = alice.send(title="Bread")
+        wait_until_called()
+        alice.change(sent, "pause")  # so that it is sent again only once the screen is empty
     shown(firefox, ("Bread", "Fresh bread"))
     firefox.click_notification()
     until(lambda: alice.reports(sent) == (1, 1, 0))
     shown(firefox)
 
+    alice.change(sent, "resume")
     shown(firefox, ("Bread", "Fresh bread"))
     firefox.click_notification()
 
@@ -122,7 +128,7 @@ def test_a_second_click_on_a_notification_sent_twice_is_not_counted(firefox, ali
     assert alice.reports(sent) == (1, 1, 0)
     assert alice.read(sent)["clicked_count"] == 1
     assert alice.outcome(sent) == (1, 1, 0)
-    assert alice.device().totals().taken == 3
+    assert device.totals().taken == 3
 
 
 def test_a_dismissed_notification_is_reported(firefox, alice):

@@ -91,9 +91,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers.get("Content-Length", 0))
         sent = self.rfile.read(length).decode()
+        status = self._site.status  # a test that sees the request may change it
         self._site.requests.append((self.command, self.headers.get("Content-Type"), sent))
         self._site.answering.wait(60)
-        self.send_response(self._site.status)
+        self.send_response(status)
         self.send_header("Access-Control-Allow-Origin", "*")
         self.send_header("Content-Length", "0")
         self.end_headers()
