@@ -163,6 +163,7 @@ def test_no_call_starts_with_too_many_outcomes_unwritten(sandbox, channel, setti
         sql.rows("SELECT FROM notifications_app_batch FOR UPDATE", {})  # no flush succeeds
         worker = Worker(lease)
         support.until(lambda: sum(received(devices)) >= 5)
+        support.until(support.waiting_sessions)
         worker.join(0.5)
         assert sum(received(devices)) == 5
     worker.join()

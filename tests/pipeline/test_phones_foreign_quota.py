@@ -9,12 +9,11 @@ from channels_app.services import provider_credentials_store
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Accepted
 from notifications_app.pipeline import fcm_rate
-from pushsvc.common.store import quota as quotas
-from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox.fcm.accounts import new_key_file
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
+from tests.pipeline.test_phones_quota import stop_clock
 
 BURST = 40
 
@@ -23,9 +22,7 @@ BURST = 40
 def google(fcm, channel, settings, monkeypatch):
     """A project that is granted BURST calls and no more, because Redis's clock stands still."""
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
-    seconds, microseconds = redis_client().time()
-    now = f"{{{seconds}, {microseconds}}}"
-    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
+    stop_clock(monkeypatch)
     phones.store_google(fcm, channel)
     phones.prove(fcm, channel)
     return fcm
@@ -98,8 +95,9 @@ def test_the_proof_of_one_account_does_not_count_for_the_next(google, channel, o
     assert granted_at_once(google, other_channel) == BURST
 
 
-def test_an_account_without_proof_has_the_starting_rate(google, other_channel):
+def test_an_account_without_proof_has_the_starting_rate(google, channel, other_channel):
     """Otherwise many channels of a project, none of which ever reached a device, would flood it."""
+    granted_at_once(google, channel)  # so the project has none left for an account with proof
     phones.store_google(google, other_channel)
     factories.subscribe_androids(google, other_channel, BURST + 10)
 

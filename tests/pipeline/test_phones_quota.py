@@ -7,6 +7,7 @@ import pytest
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, breakers, dispatch
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
+from pushsvc.common.store import quota as quotas
 from pushsvc.common.store.quota import Quota
 from pushsvc.common.store.redis_client import redis_client
 from tests import factories
@@ -16,10 +17,18 @@ from tests.pipeline import phones, support
 BURST = 100
 
 
+def stop_clock(monkeypatch):
+    """Redis's clock stands still, so no project is granted more calls than at first."""
+    seconds, microseconds = redis_client().time()
+    now = f"{{{seconds}, {microseconds}}}"
+    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
+
+
 @pytest.fixture
-def google(fcm, channel, settings):
-    """A project that is granted BURST calls at first, and more of them little by little."""
+def google(fcm, channel, settings, monkeypatch):
+    """A project that is granted BURST calls, and no more until the test fills its bucket again."""
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
+    stop_clock(monkeypatch)
     phones.store_google(fcm, channel)
     phones.prove(fcm, channel)
     return fcm
@@ -52,7 +61,7 @@ def claims(monkeypatch):
     return claimed
 
 
-def test_a_batch_is_cut_to_the_granted_calls_and_the_rest_comes_later(google, channel):
+def test_a_batch_is_cut_to_the_granted_calls_and_the_rest_comes_later(google, channel, settings):
     devices = factories.subscribe_androids(google, channel, BURST + 30)
 
     notification = phones.send(channel, "android")
@@ -62,6 +71,7 @@ def test_a_batch_is_cut_to_the_granted_calls_and_the_rest_comes_later(google, ch
     assert (batch.status, batch.lease_losses) == ("ready", 0)
     waiting = support.deliveries(notification).filter(status=0)
     assert set(waiting.values_list("attempts", "code", "first_attempt_at")) == {(0, "", None)}
+    refill(settings)
     phones.deliver_to_the_end(notification, "android")
     assert support.counts(notification) == ("sent", BURST + 30, BURST + 30, 0)
     assert phones.received(devices) == [1] * (BURST + 30)
@@ -96,9 +106,10 @@ def test_recipients_that_wait_for_the_quota_bounce_at_the_deadline(google, chann
 
 
 def test_batches_over_the_quota_are_skipped_while_others_are_claimed(
-    google, channel, other_channel, settings, claims
+    google, channel, other_channel, settings, claims, monkeypatch
 ):
     settings.BATCH_SIZE = 1
+    monkeypatch.setattr(quotas, "_LONGEST_WAIT", 3600.0)  # however slow the machine is
     phones.store_google(google, other_channel, "bobs-news")
     waiting = factories.subscribe_androids(google, channel, 20)
     served = factories.subscribe_androids(google, other_channel, 1, "bobs-news")
@@ -149,6 +160,7 @@ def test_a_careful_batch_obeys_the_quota_too(google, channel, settings):
     batch = Batch.objects.get(notification=notification)
     assert batch.lease_losses == CAREFUL_AFTER_LEASE_LOSSES  # the notification is not finished
     assert set(support.deliveries(notification).values_list("solo_attempts", flat=True)) == {0}
+    refill(settings)
     phones.deliver_to_the_end(notification, "android")
     assert phones.received(devices) == [1] * 5
 

@@ -121,8 +121,13 @@ async def ended(awaitable, seconds=10.0):
 
 async def received(*devices, count=1):
     """Waits until each device has been sent so many requests."""
-    async with asyncio.timeout(5):
-        while any(len(device.receipts) < count for device in devices):  # noqa: ASYNC110
+    await until(lambda: all(len(device.receipts) >= count for device in devices))
+
+
+async def until(condition):
+    """Waits for what the sandbox does, or what follows from it."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)  # the sandbox is in another thread
 
 
@@ -135,19 +140,24 @@ async def client_of(sandbox, **settings):
         await client.close()
 
 
-def deliver(sandbox, key, *devices, proven=True, message=None, **settings):
-    """The outcomes of the devices, sent to simultaneously over one client."""
+def deliver(sandbox, key, *devices, hanging=(), proven=True, message=None, **settings):
+    """The outcomes of the devices, sent to simultaneously over one client. It is closed when all
+    devices but the hanging ones have theirs."""
 
     async def whole():
         async with client_of(sandbox, **settings) as client:
             credentials = credentials_of(key)
             if proven:
                 await client.send(make_message(), target_of(sandbox.register()), credentials)
-            sends = [
-                client.send(message or make_message(), target_of(each), credentials)
+            sends = {
+                each: asyncio.ensure_future(
+                    client.send(message or make_message(), target_of(each), credentials)
+                )
                 for each in devices
-            ]
-            return await asyncio.gather(*sends)
+            }
+            await received(*hanging)
+            await asyncio.wait([send for each, send in sends.items() if each not in hanging])
+        return await asyncio.gather(*sends.values())
 
     return asyncio.run(whole())
 

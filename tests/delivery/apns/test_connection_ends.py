@@ -32,6 +32,7 @@ from tests.delivery.apns.support import (
     deliver,
     one_who_says,
     target_of,
+    until,
 )
 from tests.delivery.support import make_message
 
@@ -157,9 +158,7 @@ def test_a_success_whose_stream_never_ends_takes_no_place_for_long(tmp_path, mon
             client = apns.Client(server=server, ca_file=ca_file)
             outcome = await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
             cancelled = RstStreamFrame(1, error_code=8).serialize()
-            async with asyncio.timeout(5):
-                while cancelled not in heard[0]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await until(lambda: cancelled in heard[0])
             await client.close()
             return outcome
 

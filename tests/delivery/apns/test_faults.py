@@ -17,6 +17,15 @@ def patience(kind):
     return 1.0 if kind is Plain else 10.0
 
 
+def answer_late(kind, device, seconds):
+    """Our transport gets a late answer. The library gets none to its first request, because a busy
+    machine could read the answer before the fault."""
+    if kind is Plain:
+        device.behave("hang", times=1)
+    else:
+        device.behave("slow", seconds=seconds)
+
+
 def run(scenario, kind, sandbox, **settings):
     async def whole():
         async with sending(kind, sandbox, **settings) as sender:
@@ -63,19 +72,19 @@ def test_a_cancelled_send_does_not_affect_the_others(sandbox, kind, expected):
     assert run(scenario, kind, sandbox) == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"), [(Plain, ("MaxAttemptsExceeded", 3)), (Ours, ("accepted", 1))]
-)
-def test_a_slow_answer_is_awaited_and_not_requested_again(sandbox, kind, expected):
-    """The library's ten seconds are a fifth of one here."""
+@pytest.mark.parametrize(("kind", "is_requested_again"), [(Plain, True), (Ours, False)])
+def test_a_slow_answer_is_awaited_and_not_requested_again(sandbox, kind, is_requested_again):
+    """The library's ten seconds are less than one here. A busy machine may need more of its
+    attempts than two."""
     device = sandbox.register()
-    device.behave("slow", seconds=0.5)
-    settings = {"inactivity": 0.2, "attempts": 3} if kind is Plain else {}
+    answer_late(kind, device, 0.5)
+    settings = {"inactivity": 0.4, "attempts": 100} if kind is Plain else {}
 
     async def scenario(sender):
-        return await ended(sender.send(device)), len(device.receipts)
+        return await ended(sender.send(device), 60.0)
 
-    assert run(scenario, kind, sandbox, **settings) == expected
+    assert run(scenario, kind, sandbox, **settings) == "accepted"
+    assert (len(device.receipts) > 1) is is_requested_again
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_an_answer_of_another_shape_is_an_answer(sandbox, kind, mode, options, o
 )
 def test_an_empty_data_frame_does_not_end_the_connection(sandbox, kind, expected):
     slow, odd = sandbox.register(), sandbox.register()
-    slow.behave("slow", seconds=2.0)
+    answer_late(kind, slow, 2.0)
     odd.behave("empty_data", status=400)
     settings = {"attempts": 1} if kind is Plain else {}
 
@@ -119,7 +128,7 @@ def test_an_empty_data_frame_does_not_end_the_connection(sandbox, kind, expected
 @pytest.mark.parametrize(("kind", "expected"), [(Plain, ("accepted", 2)), (Ours, ("accepted", 1))])
 def test_goaway_lets_calls_in_flight_be_answered(sandbox, kind, expected):
     slow, last = sandbox.register(), sandbox.register()
-    slow.behave("slow", seconds=2.0)
+    answer_late(kind, slow, 2.0)
     last.behave("goaway_first", seconds=0.1, times=1)
 
     async def scenario(sender):

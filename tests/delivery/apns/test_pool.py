@@ -16,6 +16,7 @@ from tests.delivery.apns.support import (
     ended,
     received,
     target_of,
+    until,
 )
 from tests.delivery.support import make_message
 
@@ -72,10 +73,9 @@ def test_connections_that_have_ended_are_removed(sandbox):
             for device in [behaving(sandbox, "goaway") for _ in range(5)]:
                 await client.send(make_message(), target_of(device), credentials)
             await client.send(make_message(), target_of(sandbox.register()), credentials)
-            await asyncio.sleep(0.05)
-            return connections() - before
+            await until(lambda: connections() - before == 1)
 
-    assert asyncio.run(whole()) == 1
+    asyncio.run(whole())
     assert sandbox.connection_count == 6
 
 
@@ -89,7 +89,7 @@ def test_a_new_connection_follows_at_once_on_one_that_worked(sandbox, monkeypatc
                 outcome = await client.send(make_message(), target_of(device), credentials)
             assert isinstance(outcome, Accepted)
             monkeypatch.setattr(pool, "FIRST_WAIT", 60.0)
-            await asyncio.sleep(0.05)  # GOAWAY arrives
+            await until(lambda: not sandbox.open_connection_count)  # GOAWAY has arrived
             return await client.send(make_message(), target_of(sandbox.register()), credentials)
 
     assert isinstance(asyncio.run(whole()), Accepted)
