@@ -13,9 +13,9 @@ _COUNT: Final = 12_000
 _LAST: Final = Path(tempfile.gettempdir()) / f"pushsvc-last-port-{os.getuid()}"
 
 
-def own_port() -> int:
-    """A free loopback port, which the next thousands of calls, also in other processes, do not
-    return. Raises RuntimeError if all ports are in use.
+def own_port(count: int = 1) -> int:
+    """The first of so many consecutive free loopback ports, which the next thousands of calls, also
+    in other processes, do not return. Raises RuntimeError if there are none.
 
     Two processes that ask the kernel for a free port can get the same one, until the first listens
     on it. Two granians would then share it without an error, because they set SO_REUSEPORT, and
@@ -24,18 +24,18 @@ def own_port() -> int:
     with _LAST.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        port = _free_after(int(file.read() or _FIRST))
+        port = _free_after(int(file.read() or _FIRST), count)
         file.truncate(0)
-        file.write(str(port))
+        file.write(str(port + count - 1))
     return port
 
 
-def _free_after(last: int) -> int:
+def _free_after(last: int, count: int) -> int:
     for step in range(1, _COUNT + 1):
         port = _FIRST + (last - _FIRST + step) % _COUNT
-        if _is_free(port):
+        if all(map(_is_free, range(port, port + count))):
             return port
-    raise RuntimeError(f"no port from {_FIRST} to {_FIRST + _COUNT - 1} is free")
+    raise RuntimeError(f"too few ports from {_FIRST} to {_FIRST + _COUNT - 1} are free")
 
 
 def _is_free(port: int) -> bool:

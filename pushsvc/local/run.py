@@ -32,7 +32,7 @@ from pushsvc.local.supervisor.screen import say
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # For a slow machine. A process that ends meanwhile ends the wait.
-READY_SECONDS = 300.0
+READY_SECONDS = 120.0
 DEMO_SECONDS = 120.0
 # Their sum is less than the 10 seconds that stopping may take.
 DRAIN_SECONDS = 6.0

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from hyperframe.frame import ContinuationFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 
-from pushsvc.bulkhead import THREADS
+from pushsvc.bulkhead import IN_FLIGHT, THREADS
 from tests.api.sockets import unsent
 from tests.api.support import owner_of
 from tests.api.test_web_process import ask
@@ -18,10 +18,11 @@ from tests.factories import browser, make_channel
 from tests.forked import CHECKOUT
 from tests.pipeline.support import until
 
-AT_ONCE = 10  # health checks that one address may have waiting
 MANY = 2_100
 HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-LARGE = "GET /static/admin/js/vendor/xregexp/xregexp.js HTTP/1.1\r\n"
+SMALL = "GET /static/admin/js/core.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+# More than granian buffers, so that the process has to wait before it sends the last part.
+LARGE = "GET /static/rest_framework/css/bootstrap.min.css.map HTTP/1.1\r\n"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame().serialize()
 
 
@@ -42,6 +43,24 @@ def assert_serves(port):
     assert post(port, "/send-notification", {"body": "x"}, f"Authorization: Key {owner.key}") == 202
 
 
+def served_beside(port, open_many):
+    """The connections that `open_many` opened, all of which stayed open while it served. They are
+    opened again if this machine took so long that the server closed the first of them."""
+    for _ in range(5):
+        connections = open_many()
+        assert_serves(port)
+        if all(map(is_open, connections)):
+            return connections
+        for connection in connections:
+            connection.close()
+    raise AssertionError("this machine is too slow to open so many before the server closes them")
+
+
+def is_open(connection):
+    established = 1
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == established
+
+
 def post(port, path, body, header):
     text = json.dumps(body)
     return ask(
@@ -53,22 +72,23 @@ def post(port, path, body, header):
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHos"], ids=["silent", "half"])
 def test_connections_without_a_request_are_cheap_and_closed(web, opened, said):
-    silent = opened(MANY, said)
-
-    assert_serves(web)
+    silent = served_beside(web, lambda: opened(MANY, said))
 
     for connection in silent:
         assert b" 200 " not in heard(connection)
 
 
 def test_connections_that_stay_idle_after_a_request_are_cheap_and_closed(web, opened):
-    idle = []
-    for _ in range(MANY // AT_ONCE):
-        idle += opened(AT_ONCE, HEALTH.encode())
-        for connection in idle[-AT_ONCE:]:
-            assert connection.recv(15, socket.MSG_PEEK) == b"HTTP/1.1 200 OK"
+    def answered():
+        """More than an address may have requests in flight."""
+        found = []
+        for _ in range(2):
+            found += opened(IN_FLIGHT * 2 // 3, SMALL.encode())
+            for connection in found:
+                assert connection.recv(15, socket.MSG_PEEK) == b"HTTP/1.1 200 OK"
+        return found
 
-    assert_serves(web)
+    idle = served_beside(web, answered)
 
     for connection in idle:
         assert heard(connection).startswith(b"HTTP/1.1 200")
@@ -81,7 +101,7 @@ def test_connections_that_read_no_answer_hold_no_thread_and_are_closed(web, open
     ports = {connection.getsockname()[1] for connection in unread}
     until(lambda: has_stalled(web, ports), seconds=60)
 
-    assert ask(web, HEALTH)[0] == 200
+    assert_serves(web)
     assert unsent(web).keys() >= ports, "it was answered when connections had ended, not before"
     until(lambda: not unsent(web).keys() & ports, seconds=120)
     assert_serves(web)

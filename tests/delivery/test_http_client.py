@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from contextlib import nullcontext
 
 import pytest
@@ -108,7 +109,7 @@ def test_unrequested_bytes_end_an_idle_connection():
 
 
 @pytest.mark.parametrize("how", ["cancelled", "timed out"])
-def test_the_late_answer_of_a_request_that_was_given_up_goes_to_no_other_request(how):
+def test_the_late_answer_of_a_request_that_was_given_up_goes_to_no_other_request(how, monkeypatch):
     async def late(reader, writer):
         await given_up.wait()
         await answer(410)(reader, writer)
@@ -116,11 +117,13 @@ def test_the_late_answer_of_a_request_that_was_given_up_goes_to_no_other_request
     async def sent():
         alone = http_client(connections_per_origin=1)
         async with PushService(in_turn(late, answer(201))) as service, alone as client:
-            seconds = 0.5 if how == "timed out" else SECONDS
-            first = asyncio.ensure_future(post(client, service.origin, seconds=seconds))
-            await service.asked.wait()
+            first = asyncio.ensure_future(post(client, service.origin))
+            await asyncio.wait_for(service.asked.wait(), SECONDS)
             if how == "cancelled":
                 first.cancel()
+            else:  # its time is over
+                loop = asyncio.get_running_loop()
+                monkeypatch.setattr(loop, "time", lambda: time.monotonic() + SECONDS)
             await asyncio.wait([first])
             second = asyncio.ensure_future(post(client, service.origin))
             await asyncio.wait([second], timeout=1.0)  # on a shared connection, it would wait

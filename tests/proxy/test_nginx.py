@@ -10,9 +10,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from pushsvc.bulkhead import THREADS, Busy
-from pushsvc.common.store.redis_client import redis_client
 from tests.api.sockets import unsent
 from tests.factories import browser
+from tests.limits import lengthen_windows
 from tests.pipeline.support import until
 from tests.proxy.nginx import HOST, running_nginx
 from tests.proxy.wire import answer, ask, everything, message, post, send_notification
@@ -38,12 +38,6 @@ def refused_key(nginx, address, number=0):
 @pytest.fixture(params=["nginx", "two_proxies"])
 def proxy(request):
     return request.getfixturevalue(request.param)
-
-
-def lengthen_windows():
-    """Of the limits that count already: a busy machine then has the time to reach them."""
-    for name in redis_client().scan_iter("limit:*"):
-        redis_client().expire(name, 3600)
 
 
 def test_limits_count_the_client_whatever_headers_it_sends(proxy):

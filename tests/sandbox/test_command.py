@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bench.ports import own_port
 from pushsvc.sandbox.apns.devices import ApnsDevice, ApnsKey
+from tests.pipeline.support import until
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 from tests.sandbox.fcm.sender import FcmSender
 from tests.sandbox.webpush.sender import request
@@ -140,28 +142,12 @@ def test_the_sandbox_answers_every_printed_curl_command():
 
 
 def test_the_ports_follow_the_first_unless_they_are_given():
-    free = _free_range(4)
+    free = own_port(4)
     with serving("--port", str(free), "--apns-port", "0") as shown:
         assert urlsplit(shown.settings["WEBPUSH_TRUSTED_ORIGINS"]).port == free
         assert urlsplit(shown.settings["FCM_API_BASE"]).port == free + 1
         assert urlsplit(shown.apns_control).port == free + 3
         assert int(shown.settings["APNS_SERVER"].split(":")[1]) not in range(free, free + 4)
-
-
-def _free_range(count):
-    """The first of so many consecutive ports that were free a moment ago."""
-    for first in range(20_000, 30_000, count):
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for offset, each in enumerate(sockets):
-                each.bind(("127.0.0.1", first + offset))
-            return first
-        except OSError:
-            continue
-        finally:
-            for each in sockets:
-                each.close()
-    raise AssertionError("no free ports in a row")
 
 
 def test_devices_and_credentials_in_the_state_directory_survive_a_restart(tmp_path):
@@ -207,7 +193,7 @@ def _hanging_browser(settings):
     connection = socket.create_connection((parts.hostname, parts.port), timeout=60)
     head = f"POST {parts.path} HTTP/1.1\r\nHost: x\r\nTTL: 1\r\nContent-Length: 0\r\n\r\n"
     connection.sendall(head.encode())
-    _await(lambda: messages(f"{resource}/messages"))
+    until(lambda: messages(f"{resource}/messages"), PATIENCE)
     return connection
 
 
@@ -219,21 +205,13 @@ def _hanging_phone(settings):
     assert request("PUT", f"{resource}/behaviour", b'{"mode": "hang"}').status == 204
     thread = threading.Thread(target=_cut_off, args=(sender, phone))
     thread.start()
-    _await(lambda: messages(f"{resource}/messages"))
+    until(lambda: messages(f"{resource}/messages"), PATIENCE)
     return thread
 
 
 def _cut_off(sender, phone):
     with pytest.raises(http.client.RemoteDisconnected):
         sender.send(phone)
-
-
-def _await(is_so):
-    for _ in range(500):
-        if is_so():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it did not come about")
 
 
 @pytest.mark.parametrize("option", PORTS)

@@ -12,6 +12,7 @@ from notifications_app.models import HourlyStat
 from notifications_app.reporting.best_hours import best_hours
 from tests.admin.notifications.dashboards import hour, stat
 from tests.admin.support import fill_hours, signed_in
+from tests.hours import stay_in_one_hour
 
 NOW = datetime(2026, 4, 1, 12, 30, tzinfo=UTC)  # a Wednesday; clocks changed in Berlin on 29 March
 
@@ -87,6 +88,7 @@ def test_platforms_are_summed_and_other_channels_are_not(alice, bob):
 
 
 def test_the_sum_of_the_map_is_the_sum_of_the_hourly_rows(viewer, alice):
+    stay_in_one_hour()
     fill_hours(alice.channel, days=84)
 
     shown = page_of(viewer, alice.channel, weeks=12, zone="Australia/Lord_Howe").context["heat"]
@@ -98,6 +100,7 @@ def test_the_sum_of_the_map_is_the_sum_of_the_hourly_rows(viewer, alice):
 
 
 def test_the_best_hours_are_listed_with_their_share(viewer, alice):
+    stay_in_one_hour()
     stat(alice.channel, back=2, clicked=30, delivered=200)
     stat(alice.channel, back=5, clicked=10)
 
@@ -136,6 +139,7 @@ def test_every_role_of_the_account_and_no_other_account_sees_the_map(alice, bob,
 
 
 def test_the_map_stays_after_retention(viewer, alice, settings):
+    stay_in_one_hour()
     settings.DELIVERY_RETENTION_DAYS = 0
     fill_hours(alice.channel, days=28)
     before = page_of(viewer, alice.channel).context["heat"].days

@@ -209,11 +209,11 @@ def test_a_failed_refresh_is_not_repeated_for_each_recipient(sandbox, project, c
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The monotonic clock as the module sees it, set forward by the test."""
-    moved = SimpleNamespace(by=0.0)
-    seen = SimpleNamespace(monotonic=lambda: time.monotonic() + moved.by, time=time.time)
+    """The monotonic clock as the module sees it. It stands where the test sets it."""
+    stands = SimpleNamespace(at=0.0)
+    seen = SimpleNamespace(monotonic=lambda: stands.at, time=time.time)
     monkeypatch.setattr(access_token, "time", seen)
-    return moved
+    return stands
 
 
 def through_time(sandbox, clock, credentials, device, *steps):
@@ -223,7 +223,7 @@ def through_time(sandbox, clock, credentials, device, *steps):
         outcomes = []
         async with client_of(sandbox) as client:
             for seconds, prepare in steps:
-                clock.by = seconds
+                clock.at = seconds
                 prepare()
                 call = client.send(make_message(), target_of(device.token), credentials)
                 outcomes.append(await call)
@@ -266,7 +266,7 @@ def test_no_send_waits_for_a_refresh_while_the_old_token_is_valid(
     async def deliver():
         async with client_of(sandbox) as client:
             await client.send(make_message(), target_of(device.token), credentials)
-            clock.by = 3_400
+            clock.at = 3_400
             project.tokens.behave("hang")
             outcome = await client.send(make_message(), target_of(device.token), credentials)
             [entry] = client._tokens._entries.values()
