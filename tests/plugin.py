@@ -28,6 +28,7 @@ from tests.nursery import GARBAGE
 
 _REDIS_DATABASES = 16  # Redis's default
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
+HAS_FAILED = pytest.StashKey[bool]()  # whether any part of the test has
 
 ENVIRONMENT = {
     "SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
@@ -185,11 +186,14 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """What a test that passed has logged is shown nowhere, and need not go to the process that
     prints."""
     report = yield
-    if report.passed:
+    item.stash[HAS_FAILED] = report.failed or item.stash.get(HAS_FAILED, False)
+    if not item.stash[HAS_FAILED]:
         report.sections.clear()
     return report
 

@@ -14,6 +14,7 @@ from tests.faults import database
 from tests.faults.engines.engine import asked
 from tests.faults.processes import DELIVERING
 from tests.faults.system import System
+from tests.plugin import HAS_FAILED
 
 # `make test-engines`, `make test-previous` and `make cluster` run these.
 collect_ignore = [
@@ -26,14 +27,6 @@ collect_ignore = [
     )
     if not is_asked
 ]
-_HAS_FAILED = pytest.StashKey[bool]()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item):
-    report = yield
-    item.stash[_HAS_FAILED] = report.failed or item.stash.get(_HAS_FAILED, False)
-    return report
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +62,7 @@ def system(_system, seed, request):
     faulthandler.cancel_dump_traceback_later()
     _system.begin_test(seed)
     yield _system
-    _system.end_test(has_failed=request.node.stash.get(_HAS_FAILED, True))
+    _system.end_test(has_failed=request.node.stash.get(HAS_FAILED, True))
 
 
 @pytest.fixture

@@ -33,13 +33,22 @@ def wait_ended(channel, notification_ids, *, seconds=90):
 
 
 def stuck(channel):
-    """What is not done, for a person to read."""
-    return channel.system.rows(
-        "SELECT platform, push_service, status, count(*), sum(recipient_count), max(attempt),"
-        " max(lapses), min(due_at) - now() FROM notifications_app_batch"
-        " WHERE channel_id = %s AND status <> 'done' GROUP BY 1, 2, 3",
-        [channel.id],
-    )
+    """The notifications, plans and batches that are not done, for a person to read."""
+    return [
+        [tuple(map(str, row)) for row in channel.system.rows(question, [channel.id])]
+        for question in _STUCK
+    ]
+
+
+_STUCK = (
+    "SELECT id, status, now() FROM notifications_app_notification"
+    " WHERE channel_id = %s AND status IN ('pending', 'processing')",
+    "SELECT notification_id, platform, status, attempt, cursor, recipient_count, lease_until,"
+    " halted_at FROM notifications_app_plan WHERE channel_id = %s AND status <> 'done'",
+    "SELECT platform, push_service, status, count(*), sum(recipient_count), max(attempt),"
+    " max(lapses), min(due_at) - now(), max(lease_until)"
+    " FROM notifications_app_batch WHERE channel_id = %s AND status <> 'done' GROUP BY 1, 2, 3",
+)
 
 
 def assert_exact(channel, notification_ids, *, zombies=False):

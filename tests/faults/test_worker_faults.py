@@ -196,7 +196,8 @@ def test_killing_one_process_of_a_worker_affects_only_its_batch(web_stopped, cha
         notification = channel.send()
 
     assert_exact(channel, [notification])
-    assert len(system.logged("raised error: WorkerLostError")) == 1
+    # Celery notices only after ten seconds. By then another process may have served the batch.
+    until(lambda: len(system.logged("raised error: WorkerLostError")) == 1, "it held a batch")
     assert system.alive("worker-web") == [worker]
 
 
