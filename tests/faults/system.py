@@ -23,6 +23,7 @@ from cryptography.fernet import Fernet
 from bench.ports import own_port
 from pushsvc.local.supervisor.http import Origin
 from tests import forked, leftovers
+from tests.faults import broker
 from tests.faults import settings as shortened
 from tests.faults.channels import Channel
 from tests.faults.engines.engine import Engine
@@ -59,12 +60,19 @@ class System(Processes):
         self.random.seed(seed)
         self.begin_log()
         self.engine.revive()
-        self.run_all()
-        until(self.is_up, "the service is up")
+        # A wakeup carries the time limit of the planner that sent it, which a test may have set.
+        broker.purge(self, *broker.QUEUES)
+        until(self.is_whole, "the service is up, and beat ticks")
         until(self.do_workers_hear, "the workers hear")
         self.rows("DELETE FROM django_celery_beat_periodictask WHERE name LIKE 'faults%'")
         for key in self.redis.scan_iter("pushsvc:breaker:*"):
             self.redis.delete(key)
+
+    def is_whole(self):
+        """Whether all processes run. Starts those that do not, as a supervisor does: beat ends if
+        the database ends its first query."""
+        self.run_all()
+        return self.is_up() and self.do_beats_tick()
 
     def end_test(self, *, has_failed):
         """Shows the processes' latest output if the test failed."""
@@ -198,14 +206,15 @@ class System(Processes):
 
     def do_beats_tick(self):
         """Each beat has connected to the broker, as it does to send its first tick."""
+        try:
+            return all(self._is_connected_to_broker(beat.pid) for beat in self.alive("beat"))
+        except psutil.NoSuchProcess:  # it has just ended
+            return False
+
+    def _is_connected_to_broker(self, pid):
         port = self.engine.broker.port
-        return all(
-            any(
-                connection.raddr and connection.raddr.port == port
-                for connection in psutil.Process(beat.pid).net_connections("tcp")
-            )
-            for beat in self.alive("beat")
-        )
+        connections = psutil.Process(pid).net_connections("tcp")
+        return any(each.raddr and each.raddr.port == port for each in connections)
 
     def _command(self, *arguments):
         """The last line that `tests.faults.commands` wrote, run over this system's database."""

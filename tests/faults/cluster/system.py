@@ -204,6 +204,10 @@ class Cluster(System):
             return False
         return all(reply.status == 200 for reply in replies)
 
+    def do_beats_tick(self):
+        """A tick ran. The connections of processes in other network namespaces cannot be seen."""
+        return bool(self.redis.exists("pushsvc:ticked"))
+
     def do_workers_hear(self):
         """Each worker has reported itself in Redis since it was started."""
         for host, name in self._on:
