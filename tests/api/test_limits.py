@@ -9,7 +9,7 @@ import redis
 
 from pushsvc.common.errors import TooManyRequests
 from pushsvc.common.http import ratelimit
-from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.store.redis_client import BACK_OFF_SECONDS, TIMEOUT_SECONDS, redis_client
 from tests.pipeline.support import in_threads
 
 
@@ -103,6 +103,7 @@ def test_everything_is_allowed_while_redis_is_unreachable(key, settings):
 
 
 def test_a_redis_that_hangs_is_asked_once_and_then_not_for_a_moment(key, settings, monkeypatch):
+    assert TIMEOUT_SECONDS < 1 < BACK_OFF_SECONDS
     monkeypatch.setattr("pushsvc.common.store.redis_client.BACK_OFF_SECONDS", 600)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"

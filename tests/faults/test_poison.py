@@ -5,7 +5,7 @@ import pytest
 from tests.faults import poison
 from tests.faults.exactness import ENDED, WAITING, assert_exact, codes, outcomes, wait_ended
 from tests.faults.processes import until
-from tests.faults.support import assert_called_once, many, pass_waits, status, timed_out
+from tests.faults.support import many, pass_waits, status, timed_out
 
 UNWRITABLE = "cannot be stored"
 
@@ -32,7 +32,9 @@ def test_an_answer_that_breaks_a_flush_does_not_affect_its_batch(poisonable, cha
 
     assert_exact(channel, [notification])
     assert codes(channel, notification) == {"": many(600) - 2, "internal_error": 2}
-    assert_called_once(channel, many(600))
+    extra = [len(device.receipts) - 1 for _, device in pairs]
+    assert min(extra) == 0
+    assert sum(extra) <= timed_out(channel)
 
 
 def test_a_row_that_takes_no_outcome_delays_no_other_and_is_not_called_again(poisonable, channel):

@@ -11,11 +11,20 @@ from channels_app.models import ProviderCredential
 from channels_app.services import provider_credentials_store
 from notifications_app import tasks
 from notifications_app.pipeline import connections, dispatch
+from pushsvc.common.store import quota as quotas
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
 from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import support
+
+
+def stop_clock(monkeypatch):
+    """Redis's clock stands still, so no project is granted more calls than at first."""
+    seconds, microseconds = redis_client().time()
+    now = f"{{{seconds}, {microseconds}}}"
+    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
 
 
 def store_google(fcm, channel, project=GOOGLE_PROJECT):

@@ -13,7 +13,6 @@ from pushsvc.sandbox.fcm.accounts import new_key_file
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
-from tests.pipeline.test_phones_quota import stop_clock
 
 BURST = 40
 
@@ -22,7 +21,7 @@ BURST = 40
 def google(fcm, channel, settings, monkeypatch):
     """A project that is granted BURST calls and no more, because Redis's clock stands still."""
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
-    stop_clock(monkeypatch)
+    phones.stop_clock(monkeypatch)
     phones.store_google(fcm, channel)
     phones.prove(fcm, channel)
     return fcm

@@ -17,18 +17,11 @@ from tests.pipeline import phones, support
 BURST = 100
 
 
-def stop_clock(monkeypatch):
-    """Redis's clock stands still, so no project is granted more calls than at first."""
-    seconds, microseconds = redis_client().time()
-    now = f"{{{seconds}, {microseconds}}}"
-    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
-
-
 @pytest.fixture
 def google(fcm, channel, settings, monkeypatch):
     """A project that is granted BURST calls, and no more until the test fills its bucket again."""
     settings.FCM_CALLS_PER_MINUTE = 60 * 10 * BURST
-    stop_clock(monkeypatch)
+    phones.stop_clock(monkeypatch)
     phones.store_google(fcm, channel)
     phones.prove(fcm, channel)
     return fcm
