@@ -1,0 +1,23 @@
+import pytest
+
+from pushsvc.common.store import metric_reports
+from pushsvc.common.store.redis_client import redis_client
+from tests.admin.notifications.dashboards import everything_lives
+from tests.factories import make_channel
+
+
+@pytest.fixture
+def healthy(settings):
+    """Every fault that a test can prevent is absent."""
+    everything_lives()
+    redis_client().delete(metric_reports._PROCESSES)
+    settings.PUBLIC_BASE_URL = "https://push.example.com"
+    settings.ALLOWED_HOSTS = ["push.example.com"]
+    settings.VAPID_SUBJECT = "mailto:root@example.org"
+    settings.TRUSTED_PROXIES = 1
+    settings.FCM_API_BASE, settings.APNS_SERVER = "https://fcm.googleapis.com", ""
+    settings.SECURE_SSL_REDIRECT = settings.SESSION_COOKIE_SECURE = True
+    settings.CSRF_COOKIE_SECURE = True
+    settings.SECURE_HSTS_SECONDS = 3600
+    settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
+    return make_channel()

@@ -1,0 +1,31 @@
+"""What `manage.py doctor` found, as its JSON says it."""
+
+import json
+from io import StringIO
+
+from django.core.management import call_command
+
+from pushsvc.doctor import database
+
+# The test server trades safety on power loss for speed.
+OF_THE_TEST_SERVER = {f"The setting {name} is off" for name in database._HARMFUL}
+
+
+def report(*arguments):
+    """Its findings, and its exit status."""
+    output, status = StringIO(), 0
+    try:
+        call_command("doctor", "--json", *arguments, stdout=output)
+    except SystemExit as ended:
+        status = ended.code
+    return json.loads(output.getvalue())["findings"], status
+
+
+def faults(*arguments):
+    """{title: remedy} of every finding that is not good, except the test server's own settings."""
+    found, _ = report(*arguments)
+    return {
+        each["title"]: each["remedy"]
+        for each in found
+        if each["tone"] in {"warn", "bad"} and each["title"] not in OF_THE_TEST_SERVER
+    }

@@ -1,0 +1,56 @@
+"""`manage.py doctor` names what is wrong with the credentials and secrets of channels."""
+
+import pytest
+from django.utils import timezone
+
+from channels_app.models import Channel, IdentityKey, ProviderCredential
+from tests.ops.doctor.findings import faults, report
+from tests.pipeline import phones
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_dashboards_concerns_are_reported_for_all_channels(healthy):
+    Channel.objects.update(android_enabled=True)
+
+    remedy = faults()["Android has no credentials (Alice's shop)"]
+    assert "Google" in remedy
+
+
+def test_a_paused_credential_is_reported_in_the_push_services_words(healthy):
+    ProviderCredential.objects.create(
+        channel=healthy,
+        platform="ios",
+        secret_encrypted="x",
+        paused_at=timezone.now(),
+        paused_code="invalid_provider_token",
+        paused_detail="InvalidProviderToken",
+    )
+
+    (remedy,) = [text for title, text in faults().items() if title.startswith("iOS is paused")]
+    assert remedy.endswith("They said: invalid_provider_token: InvalidProviderToken")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_credentials_are_checked_only_on_request(healthy, settings, fcm):
+    account = phones.store_google(fcm, healthy)
+    accepted = {"tone": "ok", "title": "The Android credentials of Alice's shop are accepted"}
+    assert accepted.items() <= report("--send")[0][-1].items()
+
+    fcm.revoke(account)
+    assert not [each for each in report()[0] if each["subject"] == "credentials"]
+    assert "The Android credentials of Alice's shop are refused" in faults("--send")
+
+
+def test_a_credential_that_cannot_be_decrypted_is_named(healthy):
+    ProviderCredential.objects.create(channel=healthy, platform="ios", secret_encrypted="x")
+
+    remedy = faults("--send")["The iOS credentials of Alice's shop cannot be decrypted"]
+    assert "CREDENTIAL_KEYS" in remedy
+
+
+def test_secrets_that_cannot_be_decrypted_are_counted_without_calls(healthy):
+    IdentityKey.objects.create(channel=healthy, algorithm="HS256", secret_encrypted="x")
+    IdentityKey.objects.create(channel=healthy, algorithm="ES256", public_key="pem")
+
+    assert "CREDENTIAL_KEYS" in faults()["1 stored secrets cannot be decrypted"]

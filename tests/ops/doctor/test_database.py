@@ -1,0 +1,134 @@
+"""`manage.py doctor` names what is wrong with the database."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db import connection
+
+from bench.ports import own_port
+from pushsvc.doctor import database
+from tests.forked import CHECKOUT
+from tests.ops.doctor.findings import faults, report
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_unreachable_database_is_the_only_finding_about_it():
+    """In a process of its own, because this one's connection is the test's."""
+    environment = {**os.environ, "DATABASE_URL": f"postgresql://127.0.0.1:{own_port()}/away"}
+    command = [sys.executable, "manage.py", "doctor", "--json"]
+    ended = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert ended.returncode == 1, ended.stderr
+    found = json.loads(ended.stdout)["findings"]
+    (finding,) = [each for each in found if each["subject"] in {"database", "work"}]
+    assert finding["title"] == "PostgreSQL cannot be reached"
+    assert "Check DATABASE_URL" in finding["remedy"]
+
+
+def test_settings_that_lose_data_are_bad(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")
+    found, _ = report()
+
+    (finding,) = [each for each in found if "synchronous_commit" in each["title"]]
+    assert finding["tone"] == "bad"
+    assert "ALTER SYSTEM SET synchronous_commit = on" in finding["remedy"]
+
+
+def test_a_missing_migration_is_named_with_the_command(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+
+    remedy = faults()["1 migrations are not applied"]
+    assert "sessions.0001_initial" in remedy
+    assert "manage.py migrate" in remedy
+
+
+def test_a_table_that_is_not_there_yet_does_not_end_the_report(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE channels_app_providercredential RENAME TO elsewhere")
+
+    assert "providercredential" in faults()["The work that goes on could not be read"]
+
+
+def test_an_invalid_index_is_named_with_the_statement_that_drops_it(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'batch_breaking'::regclass"
+        )
+
+    remedy = faults()["The index batch_breaking is invalid"]
+    assert "DROP INDEX CONCURRENTLY batch_breaking" in remedy
+
+
+def test_an_old_transaction_is_named_with_its_process(healthy, monkeypatch):
+    monkeypatch.setattr(database, "OLD_TRANSACTION", timedelta(0))
+    parameters = connection.get_connection_params()
+    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
+    with psycopg.connect(**arguments, application_name="forgotten") as other:
+        other.execute("SELECT 1")
+        found = faults()
+        pid = other.info.backend_pid
+
+    (title,) = [title for title in found if "A transaction of forgotten" in title]
+    assert f"pg_terminate_backend({pid})" in found[title]
+
+
+def test_clocks_that_differ_are_named(healthy, monkeypatch):
+    """The question takes time, and half of it is the most by which the figure can be wrong."""
+    real = database.time.time
+    monkeypatch.setattr(database.time, "time", lambda: real() + 90)
+
+    began = real()
+    found, status = report()
+    took = real() - began
+
+    (finding,) = [each for each in found if "clocks" in each["title"]]
+    assert (finding["tone"], status) == ("bad", 1)
+    told = re.fullmatch(r"The clocks .* differ by (\d+) s", finding["title"])
+    assert abs(int(told[1]) - 90) <= took / 2 + 0.5
+
+
+def test_few_remaining_connections_are_a_finding(healthy, settings):
+    settings.WEB_CONCURRENCY = 200
+
+    (remedy,) = [text for title, text in faults().items() if title.startswith("max_connections")]
+    assert "PgBouncer" in remedy
+
+
+def test_connections_that_run_out_are_named_with_who_has_them(healthy, monkeypatch):
+    monkeypatch.setattr(database, "FEW_CONNECTIONS", 1.0)
+
+    (title,) = [title for title in faults() if "connections are in use" in title]
+    assert re.fullmatch(r"\d+ of \d+ connections are in use, \d+ of them by pushsvc", title)
+
+
+def test_a_replication_slot_that_nobody_reads_is_named(healthy, monkeypatch):
+    monkeypatch.setattr(database, "MUCH_WAL", -1)
+    slot = f"left_{os.getpid()}"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_create_physical_replication_slot(%s, true)", [slot])
+        try:
+            found = faults()
+        finally:
+            cursor.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+
+    (title,) = [title for title in found if slot in title]
+    assert title.startswith(f"The replication slot {slot} is not read and keeps 0.0 GB")
+    assert f"pg_drop_replication_slot('{slot}')" in found[title]
+
+
+def test_rows_that_are_not_frozen_are_named_before_writes_are_refused(healthy, monkeypatch):
+    monkeypatch.setattr(database, "OLD_ROWS", 0)
+
+    (title,) = [title for title in faults() if title.startswith("Rows were not frozen")]
+    assert "run VACUUM" in faults()[title]

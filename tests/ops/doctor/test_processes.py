@@ -1,0 +1,83 @@
+"""`manage.py doctor` names processes that run with other keys or other code than it does."""
+
+import secrets
+import shutil
+import socket
+
+import pytest
+from cryptography.fernet import Fernet
+
+from pushsvc.common import sameness
+from pushsvc.common.store.metric_reports import Reporter
+from tests.ops.doctor.findings import faults
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reporting(settings):
+    """Lets a process report that has these settings in place of the doctor's."""
+
+    def report_with(**others):
+        own = {name: getattr(settings, name) for name in others}
+        for name, value in others.items():
+            setattr(settings, name, value)
+        Reporter("worker", take=dict).report()
+        for name, value in own.items():
+            setattr(settings, name, value)
+
+    return report_with
+
+
+@pytest.mark.parametrize(
+    ("others", "what"),
+    [
+        ({"SECRET_KEY": "x" * 50}, "have another SECRET_KEY"),
+        ({"CREDENTIAL_KEYS": ("other",)}, "have other CREDENTIAL_KEYS"),
+    ],
+)
+def test_processes_with_other_keys_are_named_with_their_machine(healthy, reporting, others, what):
+    reporting()
+    assert faults() == {}
+
+    reporting(**others)
+    reporting(**others)
+
+    ((title, remedy),) = faults().items()
+    assert title == f"Worker processes on {socket.gethostname()} {what} (2)"
+    assert "same settings" in remedy
+
+
+def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, reporting, settings):
+    former = secrets.token_urlsafe(48)
+    settings.SECRET_KEY_FALLBACKS = [former]
+    settings.CREDENTIAL_KEYS = (*settings.CREDENTIAL_KEYS, Fernet.generate_key().decode())
+    reporting(
+        SECRET_KEY=former,
+        SECRET_KEY_FALLBACKS=[settings.SECRET_KEY],
+        CREDENTIAL_KEYS=settings.CREDENTIAL_KEYS[::-1],
+    )
+
+    assert faults() == {}
+
+
+def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, settings):
+    """Of a checkout with one file more."""
+    for package in sameness._PACKAGES:
+        shutil.copytree(settings.BASE_DIR / package, tmp_path / package)
+    (tmp_path / "pushsvc" / "later.py").write_text("")
+    sameness.code.cache_clear()
+    reporting(BASE_DIR=tmp_path)
+    sameness.code.cache_clear()
+
+    ((title, remedy),) = faults().items()
+    assert title == f"Worker processes on {socket.gethostname()} run other code than this (1)"
+    assert "restart them" in remedy
+
+
+def test_processes_of_a_version_that_does_not_say_what_it_is_are_no_finding(healthy):
+    reporter = Reporter("worker", take=dict)
+    reporter._process = "worker:0123456789abcdef"
+    reporter.report()
+
+    assert faults() == {}

@@ -1,0 +1,83 @@
+"""`manage.py doctor` names each fault with its remedy."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from bench.ports import own_port
+from pushsvc.doctor import database
+from tests.admin.sign_in import mail_server
+from tests.admin.sign_in.mail_server import running_mail_server
+from tests.ops.doctor.findings import faults, report
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_healthy_installation_has_a_line_for_each_part(healthy):
+    found, _ = report()
+
+    assert faults() == {}
+    lines = {(each["subject"], each["title"]) for each in found if each["tone"] == "ok"}
+    assert {subject for subject, _ in lines} == {"settings", "database", "redis", "broker", "work"}
+    assert ("work", "Nothing is late or failing (1 channels)") in lines
+
+
+def test_each_finding_is_a_line_with_its_remedy_below(healthy, settings):
+    settings.TRUSTED_PROXIES = 0
+    output = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("doctor", stdout=output)
+
+    lines = output.getvalue().splitlines()
+    line = lines.index("bad   settings     PUBLIC_BASE_URL is https, TRUSTED_PROXIES is 0")
+    assert lines[line + 1].startswith(" " * 19 + "TLS ends in a proxy")
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_the_exit_status_is_nonzero_only_for_bad_findings(healthy, settings, monkeypatch):
+    monkeypatch.setattr(database, "_HARMFUL", {})
+    assert report()[1] == 0
+
+    settings.TRUSTED_PROXIES = 0
+    assert report()[1] == 1
+
+
+def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
+    port = own_port()
+    settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
+    found = faults()
+    (title,) = found
+    assert title.startswith("The broker redis://")
+    assert f"127.0.0.1:{port}/0 cannot be reached" in title
+    assert "Check CELERY_BROKER_URL" in found[title]
+
+    settings.REDIS_URL = f"redis://127.0.0.1:{own_port()}/0"
+    assert "Redis cannot be reached" in faults()
+
+
+def test_the_mail_server_is_tried_if_there_is_one(healthy, settings, tmp_path):
+    with running_mail_server(tmp_path) as server:
+        mail_server.use(settings, server)
+        assert faults() == {}
+        good = f"The mail server localhost:{server.port} takes mails"
+        assert good in [each["title"] for each in report()[0]]
+
+        mail_server.use(settings, server, password="wrong")
+        refused = f"The mail server localhost:{server.port} refuses the login"
+        assert "535" in faults()[refused]
+        assert "Check the user and the password in EMAIL_URL" in faults()[refused]
+
+        settings.PROVIDER_CA_FILE = ""
+        unusable = faults()[f"The mail server localhost:{server.port} cannot be used"]
+    assert unusable.startswith("SSLCertVerificationError")
+    assert "wrong" not in str(report())
+
+
+def test_no_password_is_printed(healthy, settings):
+    settings.CELERY_BROKER_URL = f"amqp://shop:hunter2@127.0.0.1:{own_port()}//"
+
+    found, _ = report()
+    assert "hunter2" not in json.dumps(found)
+    assert [each for each in found if each["subject"] == "broker" and each["tone"] == "bad"]
