@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, outcomes
+from notifications_app.pipeline.lease import HeldLeases
 from pushsvc.common.store import redis_client
 from tests import factories
 from tests.pipeline import support
@@ -61,6 +62,42 @@ def claimed(channel):
 
 def test_a_claim_names_the_process_that_holds_the_batch(claimed):
     assert Batch.objects.get().holder == redis_client.process_id()
+
+
+def our_connections(observer):
+    """Those of other databases too, which tests before may have left."""
+    ours = f"pushsvc:{redis_client.process_id()}"
+    return [each for each in observer.client_list() if each["name"] == ours]
+
+
+def end_our_connections(observer):
+    for each in our_connections(observer):
+        observer.client_kill_filter(_id=each["id"])
+
+
+@pytest.fixture
+def observer():
+    """A client of Redis that is not ours."""
+    with redis.Redis.from_url(settings.REDIS_URL, decode_responses=True) as client:
+        yield client
+
+
+def test_a_worker_asks_redis_nothing_on_the_connection_that_shows_its_life(claimed, observer):
+    """The answer would keep the connection of a vanished machine open."""
+    outcomes.record([claimed], [])
+    redis_client.redis_client().ping()
+
+    assert {each["cmd"].partition("|")[0] for each in our_connections(observer)} == {"client"}
+
+
+def test_a_worker_that_lost_this_connection_opens_another_when_it_renews(claimed, observer):
+    end_our_connections(observer)
+    assert not our_connections(observer)
+
+    leases = HeldLeases([claimed])
+    leases.write_and_renew(lambda open_: outcomes.record(open_, []))
+
+    assert our_connections(observer)
 
 
 def test_a_dead_workers_lease_has_only_seconds_left(claimed):
@@ -129,29 +166,20 @@ def test_leases_keep_their_time_while_redis_does_not_tell_who_is_connected(claim
     assert Batch.objects.get().lease_until == lease_until
 
 
-@pytest.mark.parametrize("rules", [["-client"], ["-client", "+client|setname"]], ids=" ".join)
-def test_nobody_is_taken_for_dead_where_redis_forbids_to_name_or_to_list(claimed, settings, rules):
+@pytest.mark.parametrize(
+    "rules",
+    [["-client"], ["-client", "+client|setname"], ["-client", "+client|list"]],
+    ids=" ".join,
+)
+def test_nobody_is_taken_for_dead_where_redis_forbids_to_name_or_to_list(
+    claimed, settings, observer, rules
+):
+    """A proxy, which has connections of its own, hides the name as well."""
     lease_until = held_by(uuid4(), silent_for=110)
+    end_our_connections(observer)
 
     with user_of_redis(settings, "+@all", *rules):
         batches.shorten_dead()
         assert redis_client.redis_client().ping()  # all else goes on
 
-    assert Batch.objects.get().lease_until == lease_until
-
-
-def test_nobody_is_taken_for_dead_where_redis_does_not_see_the_tick_either(claimed):
-    """As behind a proxy, which has connections of its own."""
-    lease_until = held_by(uuid4(), silent_for=110)
-    client = redis_client.redis_client()
-    ours = f"pushsvc:{redis_client.process_id()}"
-    # Those of other databases too, which tests before may have left.
-    for each in client.client_list():
-        if each["name"] == ours:
-            client.client_kill_filter(_id=each["id"])  # but for the one that asks
-    client.client_setname("proxy")
-
-    batches.shorten_dead()
-
-    client.connection_pool.disconnect()
     assert Batch.objects.get().lease_until == lease_until

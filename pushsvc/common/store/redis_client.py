@@ -46,6 +46,15 @@ class BackingOffRedis(redis.Redis):
         self._refuse_while_away()
         return super().pipeline(transaction, shard_hint)
 
+    def connect(self, pool: redis.ConnectionPool) -> None:
+        """Connects the pool if it has no connection, or one that was closed."""
+        self._refuse_while_away()
+        try:
+            pool.release(pool.get_connection())
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            self._back_off(error)
+            raise
+
     def _refuse_while_away(self) -> None:
         if time.monotonic() < self._away_until:
             raise redis.ConnectionError("Redis was away a moment ago")
@@ -62,16 +71,29 @@ def redis_client() -> BackingOffRedis:
 
 
 def process_id() -> UUID:
-    """The id of this process. The names of its connections to Redis contain it."""
+    """The id of this process. The name of one of its connections to Redis contains it."""
     return _process_id(os.getpid())
 
 
+def stay_connected() -> None:
+    """Opens the connection that shows to `disconnected` that this process lives, if there is none.
+    Does nothing while Redis is away.
+
+    Redis never answers on this connection. If a machine vanishes before it acknowledges an answer,
+    the kernel of Redis sends the answer again for a quarter of an hour (tcp_retries2 in tcp(7)),
+    and no keepalive probes, so Redis keeps the connection for as long.
+    """
+    with suppress(redis.RedisError):
+        redis_client().connect(_named_pool(settings.REDIS_URL, process_id()))
+
+
 def disconnected(processes: Set[UUID]) -> set[UUID]:
-    """The processes that have no connection to Redis. Empty if Redis does not tell, or is behind a
-    proxy.
+    """The processes whose connection (`stay_connected`) is closed. Empty if Redis does not tell, or
+    is behind a proxy.
 
     The kernel closes the connections of a killed process, and keeps those of a paused one.
     """
+    stay_connected()
     try:
         names = {each["name"] for each in redis_client().client_list()}
     except redis.RedisError:
@@ -100,13 +122,21 @@ def _greet(name: str, connection: Any) -> None:
 
 
 @lru_cache(maxsize=4)
-def _client(url: str, process: UUID) -> BackingOffRedis:
-    pool = redis.ConnectionPool.from_url(
+def _client(url: str, _process: UUID) -> BackingOffRedis:
+    return BackingOffRedis(connection_pool=_pool(url))
+
+
+@lru_cache(maxsize=4)
+def _named_pool(url: str, process: UUID) -> redis.ConnectionPool:
+    return _pool(url, redis_connect_func=partial(_greet, _name(process)))
+
+
+def _pool(url: str, **options: Any) -> redis.ConnectionPool:
+    return redis.ConnectionPool.from_url(
         url,
-        redis_connect_func=partial(_greet, _name(process)),
         socket_timeout=TIMEOUT_SECONDS,
         socket_connect_timeout=TIMEOUT_SECONDS,
         retry=Retry(NoBackoff(), 0),
         decode_responses=True,
+        **options,
     )
-    return BackingOffRedis(connection_pool=pool)

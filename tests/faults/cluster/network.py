@@ -112,6 +112,14 @@ class Host:
         _ip("link", "delete", self._link)
         _ip("netns", "delete", self._namespace)
 
+    @contextlib.contextmanager
+    def losing_frames_to(self, other):
+        """In the block, what this machine sends to the other gets lost."""
+        entry = (other.address, "lladdr", "02:00:00:00:00:00", "dev", "eth0")
+        _ip("-n", self._namespace, "neighbor", "replace", *entry, "nud", "permanent")
+        yield
+        _ip("-n", self._namespace, "neighbor", "delete", *entry)
+
     def cut(self):
         """Frames get lost. Nobody is told."""
         _ip("link", "set", self._link, "nomaster")

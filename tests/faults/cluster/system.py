@@ -36,6 +36,7 @@ HOSTS = {
 SERVERS = ("postgres", "redis")
 _SHIFT = Path(__file__).with_name("shift.c")
 _PORT = 8000
+_LAST_SECONDS = 0.2  # less than processes wait for Redis before they close the connection
 
 
 class _OnHost(EmbeddedServer):
@@ -180,8 +181,11 @@ class Cluster(System):
                 self._on[host, name].wait()
 
     def vanish(self, host):
-        """The machine is gone with all that it had. `heal` and `run_all` bring a new one."""
-        self.hosts[host].vanish()
+        """The machine is gone with all that it had, while answers of Redis were on their way to it.
+        `heal` and `run_all` bring a new one."""
+        with self.hosts["redis"].losing_frames_to(self.hosts[host]):
+            time.sleep(_LAST_SECONDS)
+            self.hosts[host].vanish()
         self.kill_host(host)
 
     def stop_all(self):
