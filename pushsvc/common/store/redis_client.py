@@ -79,9 +79,9 @@ def stay_connected() -> None:
     """Opens the connection that shows to `disconnected` that this process lives, if there is none.
     Does nothing while Redis is away.
 
-    Redis never answers on this connection. If a machine vanishes before it acknowledges an answer,
-    the kernel of Redis sends the answer again for a quarter of an hour (tcp_retries2 in tcp(7)),
-    and no keepalive probes, so Redis keeps the connection for as long.
+    Once it is open, nothing is sent on this connection. If a machine vanishes before it
+    acknowledges an answer, the kernel of Redis sends the answer again for a quarter of an hour
+    (tcp_retries2 in tcp(7)), and no keepalive probes, so Redis keeps the connection for as long.
     """
     with suppress(redis.RedisError):
         redis_client().connect(_named_pool(settings.REDIS_URL, process_id()))
@@ -93,14 +93,23 @@ def disconnected(processes: Set[UUID]) -> set[UUID]:
 
     The kernel closes the connections of a killed process, and keeps those of a paused one.
     """
+    names = _connected_names()
+    return {each for each in processes if _name(each) not in names} if names else set()
+
+
+def tells_connections() -> bool:
+    """Whether Redis answers, and tells which processes are connected."""
+    return bool(_connected_names())
+
+
+def _connected_names() -> set[str]:
+    """Empty if this process is not among them."""
     stay_connected()
     try:
         names = {each["name"] for each in redis_client().client_list()}
     except redis.RedisError:
         return set()
-    if _name(process_id()) not in names:
-        return set()
-    return {each for each in processes if _name(each) not in names}
+    return names if _name(process_id()) in names else set()
 
 
 def _name(process: UUID) -> str:

@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet
 
 from pushsvc.common import sameness
 from pushsvc.common.store.metric_reports import Reporter
+from pushsvc.common.store.redis_client import redis_client
 from tests.ops.doctor.findings import faults
 
 pytestmark = pytest.mark.django_db
@@ -73,6 +74,32 @@ def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, se
     ((title, remedy),) = faults().items()
     assert title == f"Worker processes on {socket.gethostname()} run other code than this (1)"
     assert "restart them" in remedy
+
+
+def test_a_redis_that_notices_late_that_a_machine_vanished_is_named(healthy, monkeypatch):
+    """Nobody needs that on one machine."""
+    client = redis_client()
+    usual = client.config_get("tcp-keepalive")["tcp-keepalive"]
+    try:
+        client.config_set("tcp-keepalive", 300)
+        report_from("w1", monkeypatch)
+        assert faults() == {}
+
+        report_from("w2", monkeypatch)
+        ((title, remedy),) = faults().items()
+        assert title == "Redis's tcp-keepalive is 300"
+        assert "Workers run on 2 machines" in remedy
+        assert "Set tcp-keepalive to 5" in remedy
+
+        client.config_set("tcp-keepalive", 5)
+        assert faults() == {}
+    finally:
+        client.config_set("tcp-keepalive", usual)
+
+
+def report_from(host, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    Reporter("worker", take=dict).report()
 
 
 def test_processes_of_a_version_that_does_not_say_what_it_is_are_no_finding(healthy):

@@ -301,6 +301,19 @@ def test_a_redis_that_asks_for_a_password_is_named(installation, restored):
     assert "REDIS_URL" in remedy
 
 
+def test_a_redis_that_does_not_tell_who_is_connected_is_named(installation, restored):
+    rules = ("on", ">secret", "~*", "&*", "+@all", "-client")
+    restored.execute_command("ACL", "SETUSER", "shop", *rules)
+    url = urlsplit(installation.environment["REDIS_URL"])
+    ours = url._replace(netloc=f"shop:secret@{url.hostname}:{url.port}").geturl()
+    found, _ = installation.doctor(REDIS_URL=ours)
+    restored.execute_command("ACL", "DELUSER", "shop")
+
+    _, tone, remedy = the(found, "Redis does not tell who is connected")
+    assert tone == "warn"
+    assert "CLIENT SETNAME and CLIENT LIST" in remedy
+
+
 def own_addresses():
     """IPv4 addresses of this machine at which others reach it."""
     found = (each for all_ in psutil.net_if_addrs().values() for each in all_)
