@@ -24,7 +24,7 @@ from notifications_app.states import STATES, BatchStatus
 from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
-from pushsvc.common.store.redis_client import disconnected, process_id, stay_connected
+from pushsvc.common.store.presence import disconnected, process_id
 
 _PLANS_AT_ONCE = 8
 _SILENT_SECONDS = RENEW_SECONDS + 2.0  # without a renewal
@@ -135,7 +135,6 @@ def due_counts(most: int) -> dict[str, int]:
 
 
 def _taken() -> dict[str, Any]:
-    stay_connected()
     return {"lease": timedelta(seconds=settings.LEASE_SECONDS), "holder": process_id()}
 
 

@@ -18,7 +18,6 @@ from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.store.redis_client import stay_connected
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -130,7 +129,6 @@ class HeldLeases:
         renewal = self.persistently(lambda: write(self.open))
         if renewal.is_written:
             self.until = begun + settings.LEASE_SECONDS
-            stay_connected()
         self.split(renewal.done)
         lost = self.split(renewal.lost)
         lost.log_loss()

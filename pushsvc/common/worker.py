@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from pushsvc.common import metrics, sameness
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store import metric_reports
+from pushsvc.common.store import metric_reports, presence
 from pushsvc.common.store.redis_client import redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -92,6 +92,11 @@ def _outlive_signals_to_the_group(**_: Any) -> None:
     a group, and a killed child would lose its calls in flight. The parent also gets the signal, and
     ends the child after its task."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # billiard replaces any other handler
+
+
+@worker_process_init.connect(weak=False)
+def _show_presence(**_: Any) -> None:
+    presence.start()
 
 
 @worker_process_init.connect(weak=False)

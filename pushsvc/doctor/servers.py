@@ -10,8 +10,8 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from pushsvc.common.console.figures import grouped
-from pushsvc.common.store import metric_reports
-from pushsvc.common.store.redis_client import redis_client, tells_connections
+from pushsvc.common.store import metric_reports, presence
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.common.worker import QUEUES
 from pushsvc.doctor.finding import Finding, Tone
 
@@ -20,7 +20,7 @@ _FULL: Final = 0.9
 # Ticks expire after two minutes, and every other queue has about 16 wakeups at most.
 _MANY_MESSAGES: Final = 200
 _BROKER_SECONDS: Final = 2
-_LONG_KEEPALIVE: Final = 15  # seconds; three probes take as long again
+_LONG_KEEPALIVE: Final = 10  # seconds; three probes take as long again
 # Redis's, then AMQP's; each transport ignores the other's.
 _TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
 
@@ -51,22 +51,23 @@ def _redis() -> Iterator[Finding]:
 
 
 def _lost_workers() -> Iterator[Finding]:
-    """Whether pushsvc learns from Redis that a worker was killed or its machine vanished. Redis is
-    not asked for its setting where it does not show it."""
-    if not tells_connections():
-        remedy = (
-            "What a killed worker holds goes on after two minutes, not within 30 s. Allow CLIENT "
-            "SETNAME and CLIENT LIST, and connect to Redis without a proxy."
-        )
-        yield Finding("redis", Tone.WARN, "Redis does not tell who is connected", remedy)
-        return
+    """Whether pushsvc learns from Redis that a worker was killed or its machine vanished. None if
+    Redis does not answer, or does not show its setting."""
     with suppress(redis.RedisError):
+        if not presence.tells_connections():
+            remedy = (
+                "What a killed worker holds goes on after two minutes, not within 30 s. Allow "
+                "CLIENT SETNAME and CLIENT LIST, and connect to Redis without a proxy."
+            )
+            yield Finding("redis", Tone.WARN, "Redis does not tell who is connected", remedy)
+            return
         hosts = {each.host for each in metric_reports.reporting() if each.kind == "worker"}
         keepalive = redis_client().config_get("tcp-keepalive").get("tcp-keepalive")
         if len(hosts) > 1 and keepalive and not 0 < int(keepalive) <= _LONG_KEEPALIVE:
             remedy = (
-                f"Workers run on {len(hosts)} machines. If one vanishes, what it held goes on "
-                "after two minutes, not within 30 s. Set tcp-keepalive to 5."
+                f"Workers run on {len(hosts)} machines or in as many containers. If a machine "
+                "vanishes, what it held goes on after up to two minutes, not within 30 s. Set "
+                "tcp-keepalive to 5."
             )
             yield Finding("redis", Tone.WARN, f"Redis's tcp-keepalive is {keepalive}", remedy)
 

@@ -1,5 +1,8 @@
 """A worker that was killed: its lease is shortened, and not that of one that is only paused."""
 
+import os
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,9 +16,10 @@ from django.db.models.functions import Now
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, outcomes
-from notifications_app.pipeline.lease import HeldLeases
-from pushsvc.common.store import redis_client
+from pushsvc.common.store import presence
+from pushsvc.common.store.redis_client import redis_client
 from tests import factories
+from tests.ops.helpers import CHECKOUT, eventually
 from tests.pipeline import support
 
 
@@ -61,18 +65,19 @@ def claimed(channel):
 
 
 def test_a_claim_names_the_process_that_holds_the_batch(claimed):
-    assert Batch.objects.get().holder == redis_client.process_id()
+    assert Batch.objects.get().holder == presence.process_id()
 
 
-def our_connections(observer):
-    """Those of other databases too, which tests before may have left."""
-    ours = f"pushsvc:{redis_client.process_id()}"
-    return [each for each in observer.client_list() if each["name"] == ours]
+def connections_of(process, observer):
+    """{id: last command} of its connections that have a name."""
+    named = [each for each in observer.client_list() if each["name"] == f"pushsvc:{process}"]
+    return {each["id"]: each["cmd"] for each in named}
 
 
 def end_our_connections(observer):
-    for each in our_connections(observer):
-        observer.client_kill_filter(_id=each["id"])
+    """Those of other databases too, which tests before may have left."""
+    for connection in connections_of(presence.process_id(), observer):
+        observer.client_kill_filter(_id=connection)
 
 
 @pytest.fixture
@@ -82,22 +87,60 @@ def observer():
         yield client
 
 
-def test_a_worker_asks_redis_nothing_on_the_connection_that_shows_its_life(claimed, observer):
+def test_nothing_is_asked_on_the_connection_that_shows_a_process(observer):
     """The answer would keep the connection of a vanished machine open."""
-    outcomes.record([claimed], [])
-    redis_client.redis_client().ping()
+    assert presence.tells_connections()
+    redis_client().ping()
 
-    assert {each["cmd"].partition("|")[0] for each in our_connections(observer)} == {"client"}
+    commands = connections_of(presence.process_id(), observer).values()
+    assert {command.partition("|")[0] for command in commands} == {"client"}
 
 
-def test_a_worker_that_lost_this_connection_opens_another_when_it_renews(claimed, observer):
+def test_a_process_shows_itself_to_a_redis_that_took_the_place_of_another(observer, monkeypatch):
+    """This process notices that by a failed command. Its silent connection may still seem open."""
     end_our_connections(observer)
-    assert not our_connections(observer)
+    presence.tells_connections()
+    (first,) = connections_of(presence.process_id(), observer)
+    presence.tells_connections()
+    assert list(connections_of(presence.process_id(), observer)) == [first]
 
-    leases = HeldLeases([claimed])
-    leases.write_and_renew(lambda open_: outcomes.record(open_, []))
+    monkeypatch.setattr(redis_client(), "failures", redis_client().failures + 1)
+    presence.tells_connections()
 
-    assert our_connections(observer)
+    (second,) = connections_of(presence.process_id(), observer)
+    assert second != first
+
+
+_PROCESS = """
+import django, sys
+django.setup()
+from pushsvc.common.store import presence
+presence.start()
+print(presence.process_id(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_is_shown_until_it_is_killed(observer):
+    """Also if Redis, or a proxy, closes its connection meanwhile."""
+    environment = {**os.environ, "REDIS_URL": settings.REDIS_URL}
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROCESS],
+        cwd=CHECKOUT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        name = process.stdout.readline().strip()
+        eventually(lambda: connections_of(name, observer))
+        for connection in connections_of(name, observer):
+            observer.client_kill_filter(_id=connection)
+        assert not connections_of(name, observer)
+
+        eventually(lambda: connections_of(name, observer))
+        process.kill()
+    eventually(lambda: not connections_of(name, observer))
 
 
 def test_a_dead_workers_lease_has_only_seconds_left(claimed):
@@ -180,6 +223,6 @@ def test_nobody_is_taken_for_dead_where_redis_forbids_to_name_or_to_list(
 
     with user_of_redis(settings, "+@all", *rules):
         batches.shorten_dead()
-        assert redis_client.redis_client().ping()  # all else goes on
+        assert redis_client().ping()  # all else goes on
 
     assert Batch.objects.get().lease_until == lease_until

@@ -8,11 +8,9 @@ one timeout in two seconds.
 
 import os
 import time
-from collections.abc import Set
-from contextlib import suppress
-from functools import lru_cache, partial
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
-from uuid import UUID, uuid4
 
 import redis
 import structlog
@@ -28,8 +26,12 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class BackingOffRedis(redis.Redis):
-    """Raises ConnectionError at once for a while after Redis could not be reached."""
+    """Raises ConnectionError at once for a while after Redis could not be reached.
 
+    `failures`: how often it could not be reached.
+    """
+
+    failures = 0
     _away_until = 0.0  # on this process's monotonic clock
 
     @override
@@ -46,98 +48,36 @@ class BackingOffRedis(redis.Redis):
         self._refuse_while_away()
         return super().pipeline(transaction, shard_hint)
 
-    def connect(self, pool: redis.ConnectionPool) -> None:
-        """Connects the pool if it has no connection, or one that was closed."""
-        self._refuse_while_away()
-        try:
-            pool.release(pool.get_connection())
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            self._back_off(error)
-            raise
+    @property
+    def is_away(self) -> bool:
+        """Whether Redis could not be reached a moment ago."""
+        return time.monotonic() < self._away_until
 
     def _refuse_while_away(self) -> None:
-        if time.monotonic() < self._away_until:
+        if self.is_away:
             raise redis.ConnectionError("Redis was away a moment ago")
 
     def _back_off(self, error: Exception) -> None:
         self._away_until = time.monotonic() + BACK_OFF_SECONDS
+        self.failures += 1
         logger.warning("redis.away", kind=type(error).__name__)
 
 
 def redis_client() -> BackingOffRedis:
     """The client, which returns text and waits at most a quarter second. Threads and forks may
     share it."""
-    return _client(settings.REDIS_URL, process_id())
+    return _client(settings.REDIS_URL, os.getpid())
 
 
-def process_id() -> UUID:
-    """The id of this process. The name of one of its connections to Redis contains it."""
-    return _process_id(os.getpid())
-
-
-def stay_connected() -> None:
-    """Opens the connection that shows to `disconnected` that this process lives, if there is none.
-    Does nothing while Redis is away.
-
-    Once it is open, nothing is sent on this connection. If a machine vanishes before it
-    acknowledges an answer, the kernel of Redis sends the answer again for a quarter of an hour
-    (tcp_retries2 in tcp(7)), and no keepalive probes, so Redis keeps the connection for as long.
-    """
-    with suppress(redis.RedisError):
-        redis_client().connect(_named_pool(settings.REDIS_URL, process_id()))
-
-
-def disconnected(processes: Set[UUID]) -> set[UUID]:
-    """The processes whose connection (`stay_connected`) is closed. Empty if Redis does not tell, or
-    is behind a proxy.
-
-    The kernel closes the connections of a killed process, and keeps those of a paused one.
-    """
-    names = _connected_names()
-    return {each for each in processes if _name(each) not in names} if names else set()
-
-
-def tells_connections() -> bool:
-    """Whether Redis answers, and tells which processes are connected."""
-    return bool(_connected_names())
-
-
-def _connected_names() -> set[str]:
-    """Empty if this process is not among them."""
-    stay_connected()
-    try:
-        names = {each["name"] for each in redis_client().client_list()}
-    except redis.RedisError:
-        return set()
-    return names if _name(process_id()) in names else set()
-
-
-def _name(process: UUID) -> str:
-    return f"pushsvc:{process}"
-
-
-@lru_cache(maxsize=1)
-def _process_id(_pid: int) -> UUID:
-    return uuid4()
-
-
-def _greet(name: str, connection: Any) -> None:
-    """Names a new connection. Redis's access rules may forbid this; if redis-py set the name, it
-    would then refuse the connection."""
-    connection.on_connect()
-    connection.send_command("CLIENT", "SETNAME", name)
-    with suppress(redis.ResponseError):
-        connection.read_response()
+def unshared_connection(url: str, greet: Callable[[Any], None]) -> Any:
+    """A connection of redis-py that is not open yet. `greet(connection)` begins it. Redis sends
+    nothing on it unasked."""
+    return _pool(url, protocol=2, redis_connect_func=greet).make_connection()
 
 
 @lru_cache(maxsize=4)
-def _client(url: str, _process: UUID) -> BackingOffRedis:
+def _client(url: str, _pid: int) -> BackingOffRedis:
     return BackingOffRedis(connection_pool=_pool(url))
-
-
-@lru_cache(maxsize=4)
-def _named_pool(url: str, process: UUID) -> redis.ConnectionPool:
-    return _pool(url, redis_connect_func=partial(_greet, _name(process)))
 
 
 def _pool(url: str, **options: Any) -> redis.ConnectionPool:

@@ -117,8 +117,10 @@ class Host:
         """In the block, what this machine sends to the other gets lost."""
         entry = (other.address, "lladdr", "02:00:00:00:00:00", "dev", "eth0")
         _ip("-n", self._namespace, "neighbor", "replace", *entry, "nud", "permanent")
-        yield
-        _ip("-n", self._namespace, "neighbor", "delete", *entry)
+        try:
+            yield
+        finally:
+            _ip("-n", self._namespace, "neighbor", "delete", *entry)
 
     def cut(self):
         """Frames get lost. Nobody is told."""
