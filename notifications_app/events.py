@@ -15,7 +15,7 @@ from django.db import connection, models
 
 from channels_app.counters import clicks_part
 from notifications_app import selectors
-from notifications_app.delivery.content import Messages
+from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import spoken_by, stored_values
 from notifications_app.models import Notification
 from notifications_app.personal import PersonalContent

@@ -21,9 +21,7 @@ from notifications_app.placeholders import (
 MAX_IN_SEND: Final = (
     400  # placeholders in all texts of a send, which bounds the work for each device
 )
-MAX_TITLE: Final = 200  # characters, with values
-MAX_BODY: Final = 1_000
-_LONGEST: Final = {"title": MAX_TITLE, "body": MAX_BODY}
+_LONGEST: Final = {"title": 200, "body": 1_000}  # characters, with values
 
 _TEXTS: Final = ("title", "body")
 _LINKS: Final = ("url", "icon", "image")

@@ -29,7 +29,7 @@ _VAR_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_VAR_NAME - 1}}}",
 
 @extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
 class Link(HttpUrl):
-    """A URL that may contain placeholders. `check_texts` checks URLs with placeholders."""
+    """A URL that may contain placeholders. `check_placeholders` checks URLs with placeholders."""
 
     @override
     def to_internal_value(self, data: object) -> str:
@@ -60,7 +60,7 @@ class Vars(MapOf):
         return given
 
 
-def check_texts(content: Content) -> None:
+def check_placeholders(content: Content) -> None:
     """Checks texts with two opening braces, which are placeholders if the content is personal.
     Raises ValidationError."""
     found = list(places(content))

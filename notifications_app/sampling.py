@@ -5,7 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content import SendRequest, TargetId
-from notifications_app.delivery.content import Messages
+from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.placeholders import Values
 from notifications_app.send_checks import ANY_ID, payload_size

@@ -8,7 +8,7 @@ from uuid import UUID
 from channels_app.models import Channel
 from channels_app.selectors import channel_get, is_enabled
 from notifications_app.content import Content, SendRequest
-from notifications_app.delivery.content import Messages
+from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound

@@ -1,6 +1,6 @@
 """The input of a send. The API and the console read it with the same serializer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,12 +16,10 @@ from notifications_app.audience_schema import (
     pop_targets,
 )
 from notifications_app.content import (
-    AUDIENCE_FIELDS,
     CONTENT_FIELDS,
     EMPTY,
     MAX_TARGETS,
     ON_MISSING,
-    REMOVABLE_FIELDS,
     Content,
     SendRequest,
 )
@@ -38,7 +36,7 @@ from notifications_app.content_schema import (
 )
 from notifications_app.errors import NotCombinable
 from notifications_app.models import Notification, Urgency
-from notifications_app.personal_schema import Link, Vars, check_texts
+from notifications_app.personal_schema import Link, Vars, check_placeholders
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
@@ -125,7 +123,7 @@ class SendFields(ContentFields):
     )
     expires_at = Timestamp(
         default=None,
-        help_text="Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.",
+        help_text="It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.",
     )
     segment_id = Id(
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."
@@ -177,14 +175,14 @@ _NAMES: Final = frozenset(SendFields().fields)
 _TIMES: Final = ("scheduled_at", "expires_at")
 
 
-class WholeSend(SendFields):
+class SendBody(SendFields):
     """A send, with the content of its template."""
 
     template_id = Id(
         default=None,
         allow_null=True,
-        help_text="The content of this template. Each field that the send gives replaces its; null"
-        " takes its away.",
+        help_text="The content of this template. A field of the send replaces the template's; null"
+        " removes it.",
     )
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
 
@@ -203,7 +201,7 @@ class TemplateContent(ContentFields):
         if content.vars and not content.personalize:
             fault = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
             raise ValidationError({"vars": [fault]})
-        check_texts(content)
+        check_placeholders(content)
         return data
 
 
@@ -217,70 +215,9 @@ def _platforms(given: list[str]) -> tuple[Platform, ...]:
     return ()
 
 
-def _nullable(choices: Iterable[str]) -> dict[str, Any]:
-    """A pattern, because generators of clients refuse an enumeration with null."""
-    return {"type": "string", "pattern": f"^({'|'.join(choices)})$", "nullable": True}
-
-
-class WebOrNone(WebContent):
-    """For browsers alone; null: nothing."""
-
-
-class AndroidOrNone(AndroidContent):
-    """For Android alone; null: nothing."""
-
-
-class IosOrNone(IosContent):
-    """For iOS alone; null: nothing."""
-
-
-class _Changes(SendFields):
-    """For the API's document: what content may be null. The whole that they change is validated."""
-
-    body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
-    # Separate classes, because elsewhere they may not be null.
-    web = WebOrNone(default=dict, help_text="For browsers alone.")
-    android = AndroidOrNone(default=dict, help_text="For Android alone.")
-    ios = IosOrNone(default=dict, help_text="For iOS alone.")
-
-    @override
-    def get_fields(self) -> dict[str, Any]:
-        fields: dict[str, Any] = super().get_fields()
-        for name in REMOVABLE_FIELDS:
-            fields[name].allow_null = True
-        return fields
-
-
-class SendInput(_Changes, WholeSend):
-    """A notification to send. Null takes a field of the template away."""
-
-    body = Text(
-        min_length=1,
-        max_length=MAX_BODY,
-        required=False,
-        help_text="Main text. Required, unless a template gives it.",
-    )
-
-
-class EditInput(_Changes):
-    """Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
-    has none."""
-
-    @override
-    def get_fields(self) -> dict[str, Any]:
-        fields = super().get_fields()
-        for name, field in fields.items():
-            field.required, field.default, field.allow_null = False, empty, name != "body"
-        extend_schema_field(_nullable(Urgency.values))(fields["urgency"])
-        extend_schema_field(_nullable(ON_MISSING))(fields["on_missing"])
-        for name, kind in AUDIENCE_FIELDS.items():
-            fields[name].help_text = f"Another {kind} only if the send is to a {kind}."
-        return fields
-
-
 def read_send(data: object) -> tuple[SendRequest, bool]:
     """The request, and whether it is a dry run. Raises DRF's ValidationError."""
-    given = WholeSend.checked(data)
+    given = SendBody.checked(data)
     is_dry_run = given.pop("dry_run")
     return _request(given), is_dry_run
 
@@ -302,7 +239,7 @@ def _request(given: dict[str, Any]) -> SendRequest:
     check_one_audience(given)
     content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
     _check_vars(content, given["targets"] or ())
-    check_texts(content)
+    check_placeholders(content)
     return SendRequest(content=content, targets=pop_targets(given), **given)
 
 

@@ -53,7 +53,7 @@ def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: s
         _count_expired(channel.pk, expired)
 
 
-def subscriptions_expire(
+def subscriptions_expire_or_prove(
     *, channel_id: UUID, gone: Sequence[GoneSubscription], proven: Sequence[UUID] = ()
 ) -> int:
     """Expires subscriptions that are active and have not registered after `as_of`. Returns how
@@ -81,7 +81,7 @@ def subscription_expire(*, subscription: Subscription) -> bool:
     again at its next visit."""
     before = audit.fields_of(subscription)
     gone = GoneSubscription(subscription.pk, sql.now(), EXPIRED_BY_STAFF)
-    if not subscriptions_expire(channel_id=subscription.channel_id, gone=[gone]):
+    if not subscriptions_expire_or_prove(channel_id=subscription.channel_id, gone=[gone]):
         return False
     subscription.refresh_from_db()
     after = audit.fields_of(subscription)

@@ -1230,7 +1230,7 @@ export interface components {
             scheduled_at?: string | null;
             /**
              * Format: date-time
-             * @description Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.
+             * @description It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.
              */
             expires_at?: string | null;
             /**
@@ -2045,7 +2045,7 @@ export interface components {
         };
         /** @description A rule as [segments](/docs/segments) describes it. */
         SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"];
-        /** @description A notification to send. Null takes a field of the template away. */
+        /** @description A notification to send. Null removes a field of the template. */
         SendInput: {
             /** @description Main text. Required, unless a template gives it. */
             body?: string;
@@ -2103,7 +2103,7 @@ export interface components {
             scheduled_at?: string;
             /**
              * Format: date-time
-             * @description Nobody is sent it afterwards, whatever `ttl` says. After `scheduled_at`.
+             * @description It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.
              */
             expires_at?: string;
             /**
@@ -2125,7 +2125,7 @@ export interface components {
             target_platforms?: string[];
             /**
              * Format: uuid
-             * @description The content of this template. Each field that the send gives replaces its; null takes its away.
+             * @description The content of this template. A field of the send replaces the template's; null removes it.
              */
             template_id?: string | null;
             /** @description Check everything; store and send nothing. Default: `false`. */

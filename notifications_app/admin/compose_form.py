@@ -4,12 +4,12 @@ The API's serializer validates it (notifications_app/send_schema.py). This modul
 what the API does not have: local times, and a time to live in units.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import chain
 from json import dumps
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
@@ -26,6 +26,8 @@ from pushsvc.common.http.drf import faults_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
 from pushsvc.common.languages import is_language
 from pushsvc.common.timestamps import format_timestamp
+
+T = TypeVar("T")
 
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 NOW_OR_NEVER: Final = "none"
@@ -165,7 +167,8 @@ def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
     """
     faults: list[Fault] = []
     body = _whole(form, faults)
-    return _validated(body, faults), body
+    send, _ = validated(body, faults, read_send)
+    return send, body
 
 
 def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any]:
@@ -178,7 +181,7 @@ def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any
     read = _whole if notification.started_at is None else _content_and_end
     faults: list[Fault] = []
     before, after = read(ComposeForm.of(notification), []), read(form, faults)
-    check_texts(after, faults)
+    _check_storable(after, faults)
     if faults:
         raise Invalid(faults)
     names = sorted(before.keys() | after.keys())
@@ -190,7 +193,8 @@ def read_content(form: ComposeForm, *, platform: str) -> Content:
     """Only the content, for a test on this platform. Raises Invalid, as `read_form`."""
     faults: list[Fault] = []
     body = content_body(form, faults) | {"target_platforms": [platform]}
-    return _validated(body, faults).content
+    send, _ = validated(body, faults, read_send)
+    return send.content
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
@@ -218,19 +222,19 @@ def _row_inputs(row: DataRow) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("data_name", row.name), ("data_value", row.value)
 
 
-def _validated(body: dict[str, Any], faults: list[Fault]) -> SendRequest:
-    """The validated send. Raises Invalid with `faults` and the faults of the serializer."""
-    check_texts(body, faults)
+def validated(body: dict[str, Any], faults: list[Fault], read: Callable[[object], T]) -> T:
+    """What `read` returns of the body. Raises Invalid with `faults` and those that `read` finds."""
+    _check_storable(body, faults)
     try:
-        request, _ = read_send(body)
+        valid = read(body)
     except ValidationError as error:
         raise Invalid([*faults, *faults_of(error)]) from error
     if faults:
         raise Invalid(faults)
-    return request
+    return valid
 
 
-def check_texts(body: dict[str, Any], faults: list[Fault]) -> None:
+def _check_storable(body: dict[str, Any], faults: list[Fault]) -> None:
     """Raises Invalid, with `faults`, for text that the API's JSON cannot contain either."""
     try:
         check_text("".join(_texts(body)))

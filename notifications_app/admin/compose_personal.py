@@ -8,7 +8,7 @@ from typing import Any, Final
 from channels_app.models import Channel
 from notifications_app.admin.compose_form import ComposeForm, parsed_vars
 from notifications_app.content import Content, SendRequest
-from notifications_app.delivery.content import Messages
+from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import spoken_by
 from notifications_app.dry_run import audience_rule
 from notifications_app.placeholders import DEVICE_NAMES, NotATemplate, parsed

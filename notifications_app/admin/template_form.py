@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rest_framework.exceptions import ValidationError
-
-from notifications_app.admin.compose_form import ComposeForm, check_texts, content_body
+from notifications_app.admin.compose_form import ComposeForm, content_body, validated
 from notifications_app.content import EMPTY, Content
 from notifications_app.models import Urgency
 from notifications_app.send_schema import DEFAULT_TTL, TemplateContent
-from pushsvc.common.errors import Fault, Invalid
-from pushsvc.common.http.drf import faults_of
+from pushsvc.common.errors import Fault
 
 # The form's values of fields that were not filled in.
 _LEFT_ALONE: Final[Mapping[str, Any]] = {
@@ -38,11 +35,5 @@ def read_template(form: ComposeForm) -> dict[str, Any]:
     # `on_missing` counts also if the send says that it is personal.
     given = {"on_missing": form.on_missing} | content_body(form, faults)
     content = {name: value for name, value in given.items() if value != _LEFT_ALONE.get(name)}
-    check_texts(content, faults)
-    try:
-        TemplateContent.checked(content)
-    except ValidationError as error:
-        raise Invalid([*faults, *faults_of(error)]) from error
-    if faults:
-        raise Invalid(faults)
+    validated(content, faults, TemplateContent.checked)
     return content

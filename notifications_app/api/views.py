@@ -22,6 +22,7 @@ from channels_app.selectors import ChannelNotFound
 from notifications_app import selectors
 from notifications_app.api import examples
 from notifications_app.api.idempotency_header import IDEMPOTENCY_PARAMETER, idempotency_key
+from notifications_app.api.send_document import EditInput, SendInput
 from notifications_app.api.serializers import (
     CancelOutput,
     DryRunOutput,
@@ -48,7 +49,6 @@ from notifications_app.errors import (
     TemplateNotFound,
 )
 from notifications_app.reporting.details import details_of
-from notifications_app.send_schema import EditInput, SendInput
 from notifications_app.sending import send
 from notifications_app.services import Acceptance, notification_cancel
 from notifications_app.states import NotificationStatus

@@ -64,7 +64,7 @@ class Notification(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Who refuses it does not get the notification. Empty: nobody can refuse it.",
+        help_text="Devices that refuse it do not get the notification. Empty: none can refuse it.",
     )
     only_subscription_id = models.UUIDField(
         null=True,
@@ -104,7 +104,9 @@ class Notification(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     # Not a PositiveIntegerField, whose check would read the whole table when the column is added.
     paused_seconds = models.IntegerField(
-        default=0, db_default=0, help_text="By which earlier pauses prolong the attempts."
+        default=0,
+        db_default=0,
+        help_text="How long earlier pauses took; attempts go on for longer.",
     )
     stopped_at = models.DateTimeField(null=True, blank=True)
     recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)

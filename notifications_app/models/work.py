@@ -43,7 +43,7 @@ class Plan(models.Model):
     )
     release_at = models.DateTimeField(
         null=True,
-        help_text="Nobody is planned before. Null: a planner of an older version made the plan.",
+        help_text="No recipient is planned before. Null: a planner of an older version made it.",
     )
     deadline_at = models.DateTimeField(
         null=True,
@@ -57,7 +57,8 @@ class Plan(models.Model):
     )
     cursor = models.UUIDField(null=True, help_text="The last subscription id that was planned.")
     rule: Any = models.JSONField(
-        null=True, help_text="The segment's rule as it was at the start; null: the whole channel."
+        null=True,
+        help_text="The rule of the segment or the send, as it was at the start. Null: no rule.",
     )
     only_subscription_id = models.UUIDField(
         null=True, help_text="Of a test; null: all that the rule reaches."
@@ -148,7 +149,7 @@ class Batch(models.Model):
         default=0, db_default=0, help_text="Fencing number of the lease."
     )
     holder = models.UUIDField(
-        null=True, help_text="The process that claimed it last: `process_id` of redis_client."
+        null=True, help_text="The process that claimed it last: `process_id` of presence."
     )
     # The column keeps its old name, so that processes of the previous version run during an update.
     lease_losses = models.PositiveSmallIntegerField(

@@ -57,8 +57,8 @@ class Caller:
         self._leased_until = leased_until
 
     def counting(self) -> Callable[[], None]:
-        """What adds the calls to the metrics, to be called when they have ended. Not done for each
-        call, because it takes longer than noting one. The bytes are read at once, because later
+        """Returns a function that adds the calls to the metrics. Call it when they have ended. Each
+        call is only noted, because adding takes longer. The bytes are read at once, because later
         calls of the process add to the same sum."""
         size = self._client.sent_bytes - self._sent_before
         self._sent_before += size

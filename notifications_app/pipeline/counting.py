@@ -23,7 +23,7 @@ from pushsvc.common import metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.trail import trail_of
-from subscriptions_app.services import GoneSubscription, subscriptions_expire
+from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -62,13 +62,14 @@ def count(
     gone: Sequence[GoneSubscription] = (),
     proven: Sequence[UUID] = (),
 ) -> Set[int]:
-    """Adds the changes to every count, and renews leases. All batches must be of one channel and
-    platform. Returns ids of the batches that the changes ended."""
+    """Adds the changes to every count, renews leases, expires or proves the subscriptions, and ends
+    the notifications that have no recipients left. All batches must be of one channel and platform.
+    Returns ids of the batches that the changes ended."""
     channel_id, platform = changes[0].batch.channel_id, Platform(changes[0].batch.platform)
     _count_batches(changes)
     _count_notifications([each for each in changes if each.ended or each.is_last])
     if gone or proven:
-        subscriptions_expire(channel_id=channel_id, gone=gone, proven=proven)
+        subscriptions_expire_or_prove(channel_id=channel_id, gone=gone, proven=proven)
     last = [each.batch for each in changes if each.is_last]
     sent = finish_complete({batch.notification_id for batch in last})
     totals = {

@@ -205,10 +205,10 @@ class _Pass:
     def _hand_back(self, *, finished_pass: bool, wait: float) -> None:
         """Parks the batches if the credentials were refused; hands them back otherwise. If new
         credentials were stored meanwhile, the next tick makes parked batches ready."""
-        if self._recorder.is_refused:
+        if self._recorder.are_credentials_refused:
             self._held.park()
             return
-        self._held.split(self._recorder.refused_batches).hand_back_failed(careful=True)
+        self._held.split(self._recorder.with_refused_rows).hand_back_failed(careful=True)
         self._held.hand_back(finished_pass=finished_pass, wait=wait)
 
     def _call_one_by_one(self, recipients: Sequence[Recipient]) -> bool:

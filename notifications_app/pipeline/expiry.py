@@ -19,7 +19,7 @@ from notifications_app.querysets import PlanQuerySet
 from notifications_app.states import STATES, DeliveryStatus, PlanStatus
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import unchanged_since
-from subscriptions_app.services import GoneSubscription, subscriptions_expire
+from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -51,7 +51,7 @@ def decide_next() -> bool:
             held: list[GoneSubscription] = []
         else:
             held = _held(plan, plan.started_at)
-            subscriptions_expire(channel_id=plan.channel_id, gone=held)
+            subscriptions_expire_or_prove(channel_id=plan.channel_id, gone=held)
         if len(held) < _STEP:
             _parts(plan.notification_id, plan.platform).become(PlanStatus.DONE)
         return True

@@ -70,13 +70,14 @@ class Lease:
 @dataclass(frozen=True)
 class Renewal:
     """The result of a write that renews leases: ids of batches that it ended (`done`), that this
-    worker no longer has (`lost`), and with rows that the database refuses to change (`refused`).
+    worker no longer has (`lost`), and with rows that the database refuses to change
+    (`with_refused_rows`).
     `is_halted`: a notification is paused or stopped. `is_written`: the database accepted something;
     if not, no lease was renewed either."""
 
     done: Set[int] = frozenset()
     lost: Set[int] = frozenset()
-    refused: Set[int] = frozenset()
+    with_refused_rows: Set[int] = frozenset()
     is_halted: bool = False
     is_written: bool = False
 

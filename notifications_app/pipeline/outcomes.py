@@ -1,6 +1,7 @@
 """The only writer of transitions.
 
-`record` is one transaction and safe to repeat, because it counts only rows that its UPDATE changed.
+`record` is one transaction, or several if the database refuses rows. It is safe to repeat, because
+it counts only rows that its UPDATE changed.
 It locks batches, then deliveries; `counting` locks the rest, in the order of docs/architecture.md.
 """
 
@@ -42,7 +43,8 @@ def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewa
     Writes nothing for a batch that this worker no longer has, and everything for the others. Raises
     LeaseLost if it has no batch any more. If the database refuses a transition (a text that it
     cannot store, a constraint), the recipient is written as `internal_error`, and the others are
-    written as they are. If it refuses that too, the batch is in the renewal's `refused`.
+    written as they are. If it refuses that too, the batch is in the renewal's
+    `with_refused_rows`.
     """
     flush = _Flush(leases)
     unwritable = sql.write_apart(transitions, flush.write)
@@ -63,7 +65,7 @@ def record(leases: Sequence[Lease], transitions: Sequence[Transition]) -> Renewa
         return flush.renewal
     _log_refused([(transition.subscription_id, error) for transition, error in refused])
     batch_ids = {transition.delivery.batch_id for transition, _ in refused}
-    return replace(flush.renewal, refused=batch_ids)
+    return replace(flush.renewal, with_refused_rows=batch_ids)
 
 
 class _Flush:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from notifications_app.delivery.content import Messages, Unsendable
+from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.delivery.registry import Credentials, VapidKeys
 from notifications_app.delivery.types import Message, Target
 from notifications_app.models import Delivery, Notification, Plan

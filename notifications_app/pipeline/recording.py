@@ -43,8 +43,8 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
 
 class Recorder:
     """Records the outcomes of one pass. `service_waits`: for how many seconds a breaker of the push
-    service is open. `is_refused`: the credentials were refused. `refused_batches`: ids of batches
-    with rows that the database refuses to change."""
+    service is open. `with_refused_rows`: ids of batches with rows that the database
+    refuses to change."""
 
     def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held
@@ -52,13 +52,13 @@ class Recorder:
         self._work = work
         self._probed: list[tuple[Recipient, Outcome]] | None = None
         self.service_waits = 0.0
-        self.is_refused = False
-        self.refused_batches: set[int] = set()
+        self.are_credentials_refused = False
+        self.with_refused_rows: set[int] = set()
 
     @property
     def must_stop(self) -> bool:
         """Whether no further call is to be made."""
-        return self.is_refused or self.service_waits > 0 or self._held.must_stop
+        return self.are_credentials_refused or self.service_waits > 0 or self._held.must_stop
 
     def callable_recipients(self) -> list[Recipient]:
         """Returns the recipients to call. Bounces all others: withdrawn, out of time, with too many
@@ -83,7 +83,7 @@ class Recorder:
                 lambda: outcomes.begin_alone(self._lease, recipient.delivery.subscription_id)
             )
         except RowsRefused:
-            self.refused_batches.add(self._lease.batch_id)
+            self.with_refused_rows.add(self._lease.batch_id)
             return False
         return True
 
@@ -106,7 +106,7 @@ class Recorder:
                 self._write([])
             return
         for _, outcome in answers:
-            if isinstance(outcome, Misconfigured) and not self.is_refused:
+            if isinstance(outcome, Misconfigured) and not self.are_credentials_refused:
                 self._pause(outcome)
         now = self._lease.now()
         self._write([self._transition(*answer, now) for answer in answers])
@@ -143,12 +143,12 @@ class Recorder:
     def _write(self, changes: Sequence[Transition]) -> None:
         with spans.span("flush", trail.current(), outcomes=len(changes)):
             renewal = self._held.write_and_renew(lambda leases: outcomes.record(leases, changes))
-        self.refused_batches |= renewal.refused
+        self.with_refused_rows |= renewal.with_refused_rows
         if changes:
             logger.info("outcomes.recorded", **_counts(changes))
 
     def _pause(self, refusal: Misconfigured) -> None:
-        self.is_refused = True
+        self.are_credentials_refused = True
         version = self._work.credential_version
         self._held.persistently(lambda: pause(self._lease, version, refusal))
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import structlog
 
 from channels_app.selectors import DecryptedCredentials, credential_for, vapid_private_keys
-from notifications_app.delivery.content import Messages
+from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import (
     Credentials,
     VapidKey,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, assert_never
 from uuid import UUID
 
-from notifications_app.delivery.content import NOT_PERSONALIZABLE, PAYLOAD_TOO_LARGE
+from notifications_app.delivery.messages import NOT_PERSONALIZABLE, PAYLOAD_TOO_LARGE
 from notifications_app.delivery.types import (
     Accepted,
     Deferred,

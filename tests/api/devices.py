@@ -2,7 +2,7 @@
 
 from channels_app.selectors import channel_totals
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import GoneSubscription, subscriptions_expire
+from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
 
 HERE = "https://fcm.googleapis.com/fcm/send/here"
 THERE = "https://updates.push.services.mozilla.com/wpush/v2/there"
@@ -22,4 +22,4 @@ def subscribers(owner):
 
 def expire(subscription):
     gone = GoneSubscription(subscription.id, subscription.registered_at, "endpoint_gone")
-    assert subscriptions_expire(channel_id=subscription.channel_id, gone=[gone]) == 1
+    assert subscriptions_expire_or_prove(channel_id=subscription.channel_id, gone=[gone]) == 1

@@ -14,7 +14,7 @@ from notifications_app import retention
 from subscriptions_app.services import (
     GoneSubscription,
     subscription_unsubscribe,
-    subscriptions_expire,
+    subscriptions_expire_or_prove,
 )
 from tests import factories
 from tests.factories import make_channel
@@ -79,7 +79,7 @@ def test_a_device_that_a_push_service_calls_gone_is_lost_in_that_hour(channel):
     gone = [register(channel, number) for number in range(3)]
     as_of = timezone.now() + timedelta(minutes=1)
     for _ in range(2):  # the second finds nothing
-        subscriptions_expire(
+        subscriptions_expire_or_prove(
             channel_id=channel.id, gone=[GoneSubscription(each.id, as_of, "gone") for each in gone]
         )
 

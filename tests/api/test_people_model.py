@@ -16,7 +16,7 @@ from subscriptions_app.services import (
     GoneSubscription,
     subscription_forget,
     subscription_unsubscribe,
-    subscriptions_expire,
+    subscriptions_expire_or_prove,
 )
 from tests.api.devices import HERE
 from tests.factories import browser_keys, make_channel
@@ -110,7 +110,7 @@ class People(RuleBasedStateMachine):
         row = Subscription.objects.filter(pk=device.id).first()
         if row is not None:
             gone = GoneSubscription(row.id, row.registered_at, "endpoint_gone")
-            subscriptions_expire(channel_id=self.channel.id, gone=[gone])
+            subscriptions_expire_or_prove(channel_id=self.channel.id, gone=[gone])
         device.is_active = False
 
     @rule(number=DEVICES)

@@ -15,7 +15,7 @@ from subscriptions_app.people.persons import LEFT_DAYS, TRUSTED_LEFT_DAYS, peopl
 from subscriptions_app.services import (
     GoneSubscription,
     subscription_unsubscribe,
-    subscriptions_expire,
+    subscriptions_expire_or_prove,
 )
 from tests.api.devices import HERE
 from tests.factories import add_subscriptions, browser_keys, make_channel, register
@@ -62,7 +62,7 @@ def test_counts_stay_exact_while_everything_happens_at_once(channel):
                 devices_link(channel=channel, links={row.id: person for row in rows})
             case 4:
                 gone = [GoneSubscription(row.id, row.registered_at, "gone") for row in rows[1:]]
-                subscriptions_expire(channel_id=channel.id, gone=gone)
+                subscriptions_expire_or_prove(channel_id=channel.id, gone=gone)
             case _:
                 devices_link(channel=channel, links={row.id: None for row in reversed(rows)})
 

@@ -16,7 +16,7 @@ from subscriptions_app.services import (
     GoneSubscription,
     expired_purge,
     subscription_unsubscribe,
-    subscriptions_expire,
+    subscriptions_expire_or_prove,
 )
 from tests import factories, segments
 from tests.factories import make_channel
@@ -40,7 +40,7 @@ def gone(subscription, *, later=timedelta(0)):
 
 
 def expire(channel, *subscriptions):
-    return subscriptions_expire(channel_id=channel.id, gone=subscriptions)
+    return subscriptions_expire_or_prove(channel_id=channel.id, gone=subscriptions)
 
 
 def subscribers(channel):
@@ -175,7 +175,9 @@ def test_rows_are_looked_up_by_id_while_statistics_are_old(channel, what):
         "proven": {"gone": [], "proven": [row.id for row in rows]},
     }[what]
 
-    (plan,) = segments.plans_of(lambda: subscriptions_expire(channel_id=channel.id, **given))
+    (plan,) = segments.plans_of(
+        lambda: subscriptions_expire_or_prove(channel_id=channel.id, **given)
+    )
 
     assert "_pkey" in plan
     assert "_channel_id_" not in plan

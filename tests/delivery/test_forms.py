@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from notifications_app.content import Content
 from notifications_app.delivery.apns import payload as apns
-from notifications_app.delivery.content import Messages
 from notifications_app.delivery.fcm import payload as fcm
 from notifications_app.delivery.fcm.message import request_body
+from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.types import Message, Target
 from notifications_app.delivery.webpush import payload as webpush
 from notifications_app.personal import values_of

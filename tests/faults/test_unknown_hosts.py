@@ -118,5 +118,6 @@ def _assert_not_hammered(pairs, ended):
         times = [receipt.at for receipt in device.receipts]
         assert len(times) == ended[subscription_id][2]
         assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
-        read = [receipt for receipt in device.receipts if not receipt.unread]
+        # A call without an answer is repeated after seconds, which a busy machine may have taken.
+        read = [each for each in device.receipts if each.complete and not each.unread]
         assert len(read) <= 1 or device.behaviour.mode == "throttled"

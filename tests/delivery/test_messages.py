@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications_app.content import Content
-from notifications_app.delivery.content import Messages, Unsendable
+from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.personal import values_of
 from pushsvc.common.languages import is_language, lookup_order
 from pushsvc.common.platforms import Platform
