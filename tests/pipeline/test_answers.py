@@ -346,7 +346,7 @@ def test_an_outcome_that_cannot_be_written_is_reported_and_does_not_loop(
 
     renewal = outcomes.record([lease], [transition(notification, rows[0], Accepted())])
 
-    assert renewal == Renewal(refused={lease.batch_id}, is_written=False)
+    assert renewal == Renewal(with_refused_rows={lease.batch_id}, is_written=False)
     assert support.counts(notification) == ("processing", 1, 0, 0)
 
 

@@ -368,7 +368,7 @@ def test_a_row_that_the_database_refuses_makes_only_its_own_batch_careful(
         rows = [each for each in transitions if each.delivery.batch_id != refused.pk]
         renewal = record(leases, rows)
         is_refused = len(rows) < len(transitions)
-        return replace(renewal, refused={refused.pk}) if is_refused else renewal
+        return replace(renewal, with_refused_rows={refused.pk}) if is_refused else renewal
 
     with monkeypatch.context() as refusing:
         refusing.setattr(outcomes, "record", refuse)
