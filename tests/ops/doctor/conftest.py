@@ -1,9 +1,14 @@
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.local.embedded import start
 from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
+from tests.ops.doctor.installation import Installation
 
 
 @pytest.fixture
@@ -21,3 +26,17 @@ def healthy(settings):
     settings.SECURE_HSTS_SECONDS = 3600
     settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
     return make_channel()
+
+
+@pytest.fixture(scope="module")
+def installation():
+    """Of the module, whose tests break it and mend it again."""
+    with tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder:
+        servers = start(Path(folder) / "home", durable=False)
+        try:
+            made = Installation(servers.environment)
+            migrated = made.run("migrate", "--no-input")
+            assert migrated.returncode == 0, migrated.stderr
+            yield made
+        finally:
+            servers.stop()

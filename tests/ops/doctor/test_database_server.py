@@ -1,7 +1,5 @@
-"""`manage.py doctor` on servers of its own, which these tests break: settings of roles and of the
-server, locks, a standby that is missing, a Redis that takes no writes.
-
-It runs as a process, as an operator starts it."""
+"""`manage.py doctor` on a PostgreSQL of its own, which these tests break: settings of roles, disks,
+locks, a standby that is missing, a name server that says nothing."""
 
 import json
 import os
@@ -15,76 +13,13 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
-import psutil
 import psycopg
 import pytest
-import redis
-from cryptography.fernet import Fernet
 
-from pushsvc.local.embedded import start
-from tests.faults.engines.servers import REDIS_6
+from tests.ops.doctor.installation import the
 from tests.ops.helpers import CHECKOUT, eventually
 
 MOUNT, UMOUNT = shutil.which("mount"), shutil.which("umount")
-SECRETS = {
-    "SECRET_KEY": "k" * 50,
-    "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
-    "PUBLIC_BASE_URL": "https://push.example.com",
-    "ALLOWED_HOSTS": "push.example.com",
-    "VAPID_SUBJECT": "mailto:root@example.org",
-    "TRUSTED_PROXIES": "1",
-}
-
-
-class Installation:
-    """A migrated database and a Redis. `sql` and `redis` are the operator's own connections."""
-
-    def __init__(self, addresses):
-        self.environment = os.environ | SECRETS | addresses
-        self.environment.pop("CELERY_BROKER_URL", None)
-        self.url = addresses["DATABASE_URL"]
-        self.redis = redis.Redis.from_url(addresses["REDIS_URL"], decode_responses=True)
-
-    def run(self, *arguments, **environment):
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=CHECKOUT,
-            env=self.environment | environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def connect(self, name="operator", **arguments):
-        return psycopg.connect(self.url, application_name=name, autocommit=True, **arguments)
-
-    def sql(self, *statements):
-        with self.connect() as connection:
-            for statement in statements:
-                connection.execute(statement)
-
-    def doctor(self, **environment):
-        """{title: (tone, remedy)} of what is not good, and the exit status."""
-        ended = self.run("doctor", "--json", **environment)
-        assert ended.stdout, ended.stderr
-        return {
-            each["title"]: (each["tone"], each["remedy"])
-            for each in json.loads(ended.stdout)["findings"]
-            if each["tone"] in {"warn", "bad"}
-        }, ended.returncode
-
-
-@pytest.fixture(scope="module")
-def installation():
-    with tempfile.TemporaryDirectory(prefix="pushsvc-ops-") as folder:
-        servers = start(Path(folder) / "home", durable=False)
-        try:
-            made = Installation(servers.environment)
-            migrated = made.run("migrate", "--no-input")
-            assert migrated.returncode == 0, migrated.stderr
-            yield made
-        finally:
-            servers.stop()
 
 
 def as_role(installation, name):
@@ -99,11 +34,6 @@ def role(installation):
     installation.sql("CREATE ROLE app LOGIN PASSWORD 'app'", "GRANT pg_read_all_data TO app")
     yield as_role(installation, "app")
     installation.sql("DROP OWNED BY app", "DROP ROLE app")
-
-
-def the(found, words):
-    ((title, finding),) = [each for each in found.items() if words in each[0]]
-    return title, *finding
 
 
 def test_a_role_that_may_not_write_is_named(installation, role):
@@ -244,129 +174,6 @@ def test_commits_that_wait_for_a_missing_standby_are_named(installation):
     _, tone, remedy = the(found, "1 commits wait for a standby")
     assert (tone, status) == ("bad", 1)
     assert "synchronous_standby_names" in remedy
-
-
-def _is_a_replica(client):
-    client.replicaof("127.0.0.1", "1")
-
-
-def _is_full(client):
-    client.config_set("maxmemory", 1)
-
-
-def _cannot_save(client):
-    """Nobody may write files to /proc."""
-    client.config_set("dir", "/proc")
-    client.config_set("save", "3600 1")
-    client.bgsave()
-    eventually(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
-
-
-@pytest.fixture
-def restored(installation):
-    """The Redis, which is as it was after the test."""
-    before = {name: installation.redis.config_get(name)[name] for name in ("dir", "requirepass")}
-    yield installation.redis
-    installation.redis.replicaof("NO", "ONE")
-    for name, value in ({"maxmemory": 0, "save": ""} | before).items():
-        installation.redis.config_set(name, value)
-    installation.redis.flushall()
-
-
-@pytest.mark.parametrize(
-    ("break_it", "way"),
-    [
-        (_is_a_replica, "Name the primary"),
-        (_is_full, "Raise maxmemory"),
-        (_cannot_save, "turn saving off"),
-    ],
-)
-def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restored, break_it, way):
-    break_it(restored)
-
-    found, status = installation.doctor()
-
-    _, tone, remedy = the(found, "Redis accepts no writes")
-    assert (tone, status) == ("bad", 1)
-    assert way in remedy
-
-
-def test_a_redis_that_asks_for_a_password_is_named(installation, restored):
-    restored.config_set("requirepass", "open sesame")
-
-    found, status = installation.doctor()
-
-    _, tone, remedy = the(found, "Redis refuses the password")
-    assert (tone, status) == ("bad", 1)
-    assert "REDIS_URL" in remedy
-
-
-def test_a_redis_that_does_not_tell_who_is_connected_is_named(installation, restored):
-    rules = ("on", ">secret", "~*", "&*", "+@all", "-client")
-    restored.execute_command("ACL", "SETUSER", "shop", *rules)
-    url = urlsplit(installation.environment["REDIS_URL"])
-    ours = url._replace(netloc=f"shop:secret@{url.hostname}:{url.port}").geturl()
-    found, _ = installation.doctor(REDIS_URL=ours)
-    restored.execute_command("ACL", "DELUSER", "shop")
-
-    _, tone, remedy = the(found, "Redis does not tell who is connected")
-    assert tone == "warn"
-    assert "CLIENT SETNAME and CLIENT LIST" in remedy
-
-
-def own_addresses():
-    """IPv4 addresses of this machine at which others reach it."""
-    found = (each for all_ in psutil.net_if_addrs().values() for each in all_)
-    ours = [each.address for each in found if each.family == socket.AF_INET]
-    return [address for address in ours if not address.startswith("127.")]
-
-
-@pytest.mark.skipif(not own_addresses(), reason="this machine has no address but the loopback")
-def test_a_redis_that_serves_only_its_own_machine_is_named(installation, tmp_path):
-    with socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
-    server = subprocess.Popen([REDIS_6, "--port", str(port), "--save", ""], cwd=tmp_path)
-    try:
-        local = redis.Redis(port=port)
-        eventually(lambda: _answers(local))
-        url = f"redis://{own_addresses()[0]}:{port}/0"
-
-        ended = installation.run("doctor", "--json", REDIS_URL=url)
-
-        found = json.loads(ended.stdout)["findings"]
-        (remedy,) = [each["remedy"] for each in found if "only its own machine" in each["title"]]
-        assert "protected-mode" in remedy
-        assert max(len(each["remedy"]) for each in found) < 600
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _answers(client):
-    with suppress(redis.ConnectionError):
-        return client.ping()
-
-
-def test_a_broker_of_its_own_that_takes_no_writes_is_named(installation, restored):
-    """Beside a Redis that takes them. Both are one here, and differ by the number of a database,
-    so the finding is there twice."""
-    _is_a_replica(restored)
-    url = installation.environment["REDIS_URL"].removesuffix("/0") + "/1"
-
-    ended = installation.run("doctor", "--json", CELERY_BROKER_URL=url)
-
-    found = json.loads(ended.stdout)["findings"]
-    named = [each["subject"] for each in found if each["title"] == "Redis accepts no writes"]
-    assert named == ["redis", "broker"]
-
-
-def test_a_queue_that_fills_up_is_named(installation, restored):
-    restored.rpush("tick", *["of another program"] * 201)
-
-    found, _ = installation.doctor()
-
-    _, _, remedy = the(found, "The queue tick holds 201 messages")
-    assert "of its own" in remedy
 
 
 UNSHARE = shutil.which("unshare")
