@@ -93,9 +93,15 @@ def _named(execute: Any, statement: str, parameters: Any, *rest: Any) -> Any:
     if "%(notifications)s" in statement:
         for each in _CONDITIONS:
             table = "delivery." if each.startswith("delivery.") else ""
-            named = f"{table}notification_id = ANY(%(notifications)s::uuid[]) AND {each}"
+            named = f"{table}notification_id = ANY(%(named)s::uuid[]) AND {each}"
             statement = statement.replace(f"WHERE {each}", f"WHERE {named}")
+        parameters = {**parameters, "named": _each_once(parameters["notifications"])}
     return execute(statement, parameters, *rest)
+
+
+def _each_once(ids: Any) -> list[str]:
+    """Ids of notifications, from the list or the text of an array that names one for each row."""
+    return sorted(set(ids.strip("{}").split(",") if isinstance(ids, str) else map(str, ids)))
 
 
 def _work(channel: "Channel") -> dict[str, Cost]:
