@@ -32,7 +32,7 @@ class IosOrNone(IosContent):
 
 
 class _Changes(SendFields):
-    """Content that may be null. The whole that it changes is validated."""
+    """Fields of which some may be null, which then take their default or that of the template."""
 
     body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
     # Separate classes, because elsewhere they may not be null.

@@ -71,9 +71,8 @@ class Lease:
 class Renewal:
     """The result of a write that renews leases: ids of batches that it ended (`done`), that this
     worker no longer has (`lost`), and with rows that the database refuses to change
-    (`with_refused_rows`).
-    `is_halted`: a notification is paused or stopped. `is_written`: the database accepted something;
-    if not, no lease was renewed either."""
+    (`with_refused_rows`). `is_halted`: a notification is paused or stopped. `is_written`: the
+    database accepted something; if not, no lease was renewed either."""
 
     done: Set[int] = frozenset()
     lost: Set[int] = frozenset()

@@ -1,8 +1,8 @@
 """The only writer of transitions.
 
 `record` is one transaction, or several if the database refuses rows. It is safe to repeat, because
-it counts only rows that its UPDATE changed.
-It locks batches, then deliveries; `counting` locks the rest, in the order of docs/architecture.md.
+it counts only rows that its UPDATE changed. It locks batches, then deliveries; `counting` locks the
+rest, in the order of docs/architecture.md.
 """
 
 import time

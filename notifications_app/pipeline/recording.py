@@ -43,8 +43,8 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
 
 class Recorder:
     """Records the outcomes of one pass. `service_waits`: for how many seconds a breaker of the push
-    service is open. `with_refused_rows`: ids of batches with rows that the database
-    refuses to change."""
+    service is open. `are_credentials_refused`: those of the platform. `with_refused_rows`: ids of
+    batches with rows that the database refuses to change."""
 
     def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held

@@ -51,8 +51,8 @@ def _redis() -> Iterator[Finding]:
 
 
 def _lost_workers() -> Iterator[Finding]:
-    """Whether pushsvc learns from Redis that a worker was killed or its machine vanished. None if
-    Redis does not answer, or does not show its setting."""
+    """Whether pushsvc learns from Redis that a worker was killed or its machine vanished. Yields
+    nothing if Redis does not answer, or does not show its setting."""
     with suppress(redis.RedisError):
         if not presence.tells_connections():
             remedy = (
