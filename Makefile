@@ -66,7 +66,7 @@ sbom: .venv/audit.stamp .venv/base.stamp ## write sbom.cdx.json, the bill of mat
 	@.venv/audit/bin/python -W ignore::UserWarning -m cyclonedx_py environment --pyproject pyproject.toml --output-reproducible \
 		--output-file sbom.cdx.json .venv/base/bin/python
 
-soak: .venv/dev.stamp ## break everything at random moments, for long (ARGS="--seed 7 --count 100")
+soak: .venv/dev.stamp ## break everything at random moments for more than an hour (ARGS="--seed 7 --minutes 10")
 	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
 
 fuzz: .venv/dev.stamp ## make 100,000 requests that the OpenAPI document allows (ARGS="--cases 20000 --seed 7")

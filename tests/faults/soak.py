@@ -1,11 +1,13 @@
-"""`make soak`: the fault suite with five times the devices, full waits and many random faults.
+"""`make soak`: the fault suite with five times the devices, full waits and an hour of random
+faults.
 
-    make soak ARGS="--seed 7 --count 100"
-    make soak ARGS="--seed 7 --count 40 -k random"
+    make soak ARGS="--seed 7"
+    make soak ARGS="--seed 7 --minutes 10 -k random"
 
-`--count` is the number of random faults, made one after another. The same seed makes the same
-choices; the moment at which a fault meets the processes depends on the machine. Other arguments are
-pytest's. With `--scale` times the devices, waits are `--scale` times as long.
+For `--minutes` one random fault is made after another, fifty with each channel; the other tests
+take their time besides. The same seed makes the same choices; the moment at which a fault meets the
+processes depends on the machine. Other arguments are pytest's. With `--scale` times the devices,
+waits are `--scale` times as long.
 """
 
 import argparse
@@ -17,14 +19,14 @@ import sys
 def main():
     parser = argparse.ArgumentParser(description=__doc__, prog="make soak")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--minutes", type=int, default=60, help="minutes of random faults")
     parser.add_argument(
         "--scale", type=int, default=5, help="devices, as a multiple of `make test`"
     )
     arguments, of_pytest = parser.parse_known_args()
     print(f"seed {arguments.seed}", flush=True)  # noqa: T201 (a command's output)
     os.environ["FAULTS_SEED"] = str(arguments.seed)
-    os.environ["FAULTS_ROUNDS"] = str(arguments.count)
+    os.environ["FAULTS_MINUTES"] = str(arguments.minutes)
     os.environ["FAULTS_SCALE"] = str(arguments.scale)
     os.environ["FAULTS_LONG"] = "yes"
     command = [

@@ -118,7 +118,7 @@ def test_pauses_stops_edits_kills_and_new_credentials_in_any_order_leave_everyth
 ):
     slow_audience(channel, many(150))
     notifications, told = [], Told()
-    for number in range(1, 1 + int(os.environ.get("FAULTS_ROUNDS", "3"))):
+    for number in range(1, 1 + (50 if os.environ.get("FAULTS_LONG") else 3)):
         before = requests(channel)
         notifications.append(channel.send(*PLATFORMS))
         await_part(channel, system.random.uniform(0.0, 0.3), since=before + 1)
