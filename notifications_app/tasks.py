@@ -97,7 +97,6 @@ def check_ios_credentials() -> None:
 @shared_task
 def tick() -> None:
     """Runs every second: does work that became due, or that a lost wakeup or a dead worker left."""
-    worker.note_tick()
     _attempt(batches.shorten_dead)
     _attempt(batches.free_lost)
     _attempt(batches.unpark)
@@ -107,6 +106,7 @@ def tick() -> None:
     _attempt(_decide_expiries)
     _attempt(_have_credentials_checked)
     _wake_workers()
+    worker.note_tick()  # last, so that ticks that wait or end with an error do not count
 
 
 def _bounce_overdue() -> None:

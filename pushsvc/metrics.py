@@ -84,10 +84,10 @@ class InstallationCollector(Collector):
         yield from _notifications()
         yield from _batches()
         yield from _totals()
-        yield from _connections()
+        yield from _database()
         alive = worker.liveness(worker.QUEUES)
         yield GaugeMetricFamily(
-            "pushsvc_redis_up", "Whether Redis answered this scrape.", value=alive is not None
+            "pushsvc_redis_up", "Whether Redis answers and accepts writes.", value=alive is not None
         )
         yield from _workers(alive)
         yield from _breakers()
@@ -148,13 +148,18 @@ def _totals() -> Iterator[Metric]:
     yield subscribers
 
 
-def _connections() -> Iterator[Metric]:
-    ((used, most),) = sql.rows(_CONNECTIONS, {})
+def _database() -> Iterator[Metric]:
+    ((used, most, is_writable),) = sql.rows(_DATABASE, {})
     yield GaugeMetricFamily(
         "pushsvc_database_connections", "Connections to PostgreSQL, of all programs.", value=used
     )
     yield GaugeMetricFamily(
         "pushsvc_database_connections_max", "Connections that PostgreSQL allows.", value=most
+    )
+    yield GaugeMetricFamily(
+        "pushsvc_database_writable",
+        "Whether PostgreSQL accepts writes, and no commit has waited for a standby for 10 seconds.",
+        value=is_writable,
     )
 
 
@@ -165,7 +170,7 @@ def _workers(alive: worker.Liveness | None) -> Iterator[Metric]:
         labels=["queue"],
     )
     ticks = GaugeMetricFamily(
-        "pushsvc_tick_seen", "Whether a tick ran in the last 15 seconds.", labels=[]
+        "pushsvc_tick_seen", "Whether a tick ended in the last 15 seconds.", labels=[]
     )
     if alive is not None:
         for queue, count in alive.processes.items():
@@ -262,7 +267,11 @@ def _buckets(
 
 # Connections of all databases and roles, because they share the limit. For connections of other
 # roles, a role without special rights does not see the type.
-_CONNECTIONS: Final = """
-SELECT count(*), current_setting('max_connections')::int FROM pg_stat_activity
+_DATABASE: Final = """
+SELECT count(*), current_setting('max_connections')::int,
+  current_setting('transaction_read_only') = 'off' AND count(*) FILTER (
+    WHERE datname = current_database() AND wait_event = 'SyncRep'
+      AND query_start < clock_timestamp() - interval '10 seconds') = 0
+FROM pg_stat_activity
 WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
 """

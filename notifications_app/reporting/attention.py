@@ -27,6 +27,7 @@ from notifications_app.pipeline import breakers
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.reporting.jumps import jumps
+from notifications_app.reporting.unreached import unreached
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
 from pushsvc.common.console.figures import duration
@@ -46,6 +47,11 @@ VERY_LATE_BATCH: Final = timedelta(minutes=10)
 
 _TEXT_SHOWN: Final = 60  # characters
 
+_IF_IT_RUNS: Final = (
+    "If it runs, its REDIS_URL names another Redis, or another database of it, than that of this "
+    "process."
+)
+
 _PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 
 
@@ -58,6 +64,7 @@ def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
         *_credentials_missing(channels),
         *_late_starts(channels, now),
         *_queues(channels, now),
+        *unreached(channels, now),
         *_breaking(channels),
         *islice(jumps(channels, now), MOST_OF_A_KIND),
         *_nearly_full(channels),
@@ -74,9 +81,10 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
     if alive is None:
         detail = (
             "It is unknown which workers are running. Sends are stored, and rate limits allow "
-            "everything. If the broker is the same Redis, nothing is sent until it is back."
+            "everything. If the broker is the same Redis, nothing is sent until it is back. The "
+            "doctor says what is wrong with it."
         )
-        yield Concern(Kind.REDIS_AWAY, "bad", "Redis is away", detail)
+        yield Concern(Kind.REDIS_AWAY, "bad", "Redis is away, or accepts no writes", detail)
         return
     for queue in used:
         if not alive.processes[queue]:
@@ -84,16 +92,16 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
     if not (alive.processes["plan"] and alive.processes["tick"]):
         detail = (
             "No process plans notifications, so new and scheduled ones wait. "
-            "Start worker-plan. Nothing is lost."
+            f"Start worker-plan. Nothing is lost. {_IF_IT_RUNS}"
         )
         yield Concern(Kind.WORKERS_MISSING, "bad", "The planner is not running", detail)
     elif not alive.has_ticked:
         detail = (
-            "There was no tick for 15 seconds, so schedules and retries are late. "
-            "Start beat. If it runs, ticks wait for the database or the broker: the doctor says "
-            "for what. Nothing is lost."
+            "Schedules and retries are late. Start beat. If it runs, the processes of worker-plan "
+            "hang, or ticks wait for the database or the broker: the doctor says for what. Nothing "
+            "is lost."
         )
-        yield Concern(Kind.BEAT_MISSING, "bad", "The scheduler (beat) is not running", detail)
+        yield Concern(Kind.BEAT_MISSING, "bad", "No tick ended in the last 15 seconds", detail)
     yield from _failing_services(used, channels)
 
 
@@ -101,7 +109,7 @@ def _worker_missing(platform: Platform) -> Concern:
     name = PLATFORM_NAMES[platform]
     detail = (
         f"Recipients on {name} wait, and bounce when their time to live ends. "
-        f"Start worker-{platform}."
+        f"Start worker-{platform}. {_IF_IT_RUNS}"
     )
     title = f"No worker for {name} is running"
     return Concern(Kind.WORKERS_MISSING, "bad", title, detail, platform=platform)
@@ -270,7 +278,7 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
             f"{queue['recipients']:,} recipients wait on {PLATFORM_NAMES[platform]}",
             f"Batches that are due and not yet claimed: {queue['batches']:,}, the oldest for "
             f"{duration(wait.total_seconds())}. If this continues, start more worker-{platform} "
-            "processes, or check whether the push service is slow.",
+            "processes, or check whether they hang, or the push service is slow.",
             since=queue["oldest"],
             platform=platform,
         )

@@ -15,6 +15,7 @@ class Kind(StrEnum):
     BOUNCES = "bounces"
     NEARLY_FULL = "nearly_full"
     QUEUE = "queue"
+    UNREACHED = "unreached"
     LATE_START = "late_start"
     BREAKING = "breaking"
     SERVICE_FAILING = "service_failing"

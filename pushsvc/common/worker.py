@@ -43,14 +43,15 @@ _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
 _TICKED = "pushsvc:ticked"
+_WRITABLE = "pushsvc:writable"
 # By Redis's clock, because clocks of hosts may differ.
 _ANNOUNCE = "redis.call('HSET', KEYS[1], ARGV[1], redis.call('TIME')[1] .. ':' .. ARGV[2])"
 _READ_NODES = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
 
 
 class Liveness(NamedTuple):
-    """`processes`: how many served each queue in the last 15 s. `has_ticked`: whether a tick ran in
-    the last 15 s."""
+    """`processes`: how many served each queue in the last 15 s. `has_ticked`: whether a tick ended
+    in the last 15 s."""
 
     processes: dict[str, int]
     has_ticked: bool
@@ -174,7 +175,7 @@ def live_processes(queue: str) -> int:
 
 
 def note_tick() -> None:
-    """Writes to Redis that a tick ran."""
+    """Writes to Redis that a tick ended."""
     try:
         redis_client().set(_TICKED, 1, px=int(1000 * _ALIVE_SECONDS))
     except redis.RedisError:
@@ -182,8 +183,10 @@ def note_tick() -> None:
 
 
 def liveness(queues: Sequence[str]) -> Liveness | None:
-    """Which workers reported, and whether beat ran, in the last 15 s. None while Redis is away."""
+    """Which workers reported, and whether a tick ended, in the last 15 s. None while Redis is away
+    or accepts no writes, because heartbeats do not arrive then."""
     try:
+        redis_client().set(_WRITABLE, 1, px=1000)
         has_ticked = bool(redis_client().exists(_TICKED))
         return Liveness({queue: _live(_nodes(queue)) for queue in queues}, has_ticked)
     except redis.RedisError:

@@ -34,7 +34,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, sql
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.metrics import _connections
+from pushsvc.metrics import _database
 from tests.pipeline.support import WANTED_AT
 from tests.pipeline.test_transitions import judged, recipient
 from tests.scrape import scrape
@@ -253,6 +253,19 @@ def test_what_redis_knows_is_missing_while_it_is_away():
     assert found["pushsvc_batches"]["web", "ready"] == 0
     assert found["pushsvc_database_connections"][()] >= 1
     assert found["pushsvc_database_connections_max"][()] > 1
+    assert found["pushsvc_database_writable"][()] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_accepts_no_writes_is_reported():
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+        try:
+            found = scrape()
+        finally:
+            cursor.execute("SET default_transaction_read_only = off")
+
+    assert found["pushsvc_database_writable"][()] == 0
 
 
 @pytest.mark.django_db
@@ -263,7 +276,7 @@ def test_connections_of_other_roles_are_counted():
     sql.execute("CREATE ROLE ordinary_reader", {})
     with psycopg.connect(**arguments):
         sql.execute("SET LOCAL ROLE ordinary_reader", {})
-        used, _ = (metric.samples[0].value for metric in _connections())
+        used, *_ = (metric.samples[0].value for metric in _database())
         sql.execute("RESET ROLE", {})
 
     assert used >= 2

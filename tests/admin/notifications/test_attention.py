@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 import redis
+from django.db import OperationalError, connection, transaction
 from django.urls import reverse
 from django.utils import timezone
 
@@ -12,7 +13,7 @@ from channels_app.counters import counter_add
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.services import api_key_issue
 from notifications_app import tasks
-from notifications_app.models import OutcomeMinute
+from notifications_app.models import Delivery, OutcomeMinute, Plan
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Kind
@@ -246,7 +247,7 @@ def test_a_channel_that_is_nearly_full_is_a_concern(alice, bob, stored, tones):
     assert all(f"{stored:,} of at most 1,000" in each.title for each in told)
 
 
-def test_beat_is_called_missing_until_a_tick_arrives(alice):
+def test_beat_is_called_missing_until_a_tick_ends(alice):
     everything_lives()
     redis_client().delete("pushsvc:ticked")
     assert len(found(alice, Kind.BEAT_MISSING)) == 1
@@ -254,6 +255,82 @@ def test_beat_is_called_missing_until_a_tick_arrives(alice):
     tasks.tick()
 
     assert found(alice, Kind.BEAT_MISSING) == []
+
+
+def test_a_tick_that_the_database_ended_does_not_count(alice, monkeypatch):
+    everything_lives()
+    redis_client().delete("pushsvc:ticked")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 1")
+        monkeypatch.setattr(tasks.batches, "unpark", lambda: cursor.execute("SELECT pg_sleep(1)"))
+
+        with pytest.raises(OperationalError), transaction.atomic():
+            tasks.tick()
+        cursor.execute("SET LOCAL statement_timeout = 0")
+
+    assert len(found(alice, Kind.BEAT_MISSING)) == 1
+
+
+@pytest.fixture
+def failing(alice):
+    """A notification of yesterday with one batch, whose recipient has another attempt to come."""
+
+    def fail(code="connection_failed", **batch):
+        values = {"due_at": timezone.now() + timedelta(minutes=1), "attempt": 3}
+        counts = {"recipient_count": 1, "push_service": "mozilla"}
+        notification = running(alice.channel, batches=[values | counts | batch])
+        Delivery.objects.create(
+            notification_id=notification.pk,
+            subscription_id=uuid7(),
+            batch_id=notification.batches.get().pk,
+            attempts=3,
+            code=code,
+            detail="ConnectionRefusedError" if code else "",
+        )
+        return notification
+
+    return fail
+
+
+def test_calls_that_all_fail_are_a_concern_though_no_breaker_is_open(alice, bob, failing):
+    everything_lives()
+    failing()
+    failing()
+
+    (concern,) = found(alice, Kind.UNREACHED)
+
+    assert concern.title == "Calls for 2 recipients on Web fail"
+    assert concern.quote == "connection_failed: ConnectionRefusedError"
+    assert concern.tone == "bad"
+    assert found(bob, Kind.UNREACHED) == []
+
+
+def test_calls_that_failed_for_ten_minutes_at_most_are_a_warning(alice, failing):
+    Plan.objects.filter(notification=failing()).update(due_at=timezone.now() - timedelta(minutes=5))
+
+    assert [each.tone for each in found(alice, Kind.UNREACHED)] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"push_service": "other"},
+        {"recipient_count": 2, "delivered_count": 1},
+        {"attempt": 0},
+        {"code": ""},
+    ],
+    ids=["a host that anybody may name", "reached somebody", "not called", "no call failed"],
+)
+def test_other_batches_that_wait_are_no_concern(alice, failing, batch):
+    failing(**batch)
+
+    assert found(alice, Kind.UNREACHED) == []
+
+
+def test_calls_are_no_concern_in_their_first_minute(alice, failing):
+    Plan.objects.filter(notification=failing()).update(due_at=timezone.now())
+
+    assert found(alice, Kind.UNREACHED) == []
 
 
 def test_a_failing_push_service_is_a_concern(alice):

@@ -58,6 +58,9 @@ def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restore
     _, tone, remedy = the(found, "Redis accepts no writes")
     assert (tone, status) == ("bad", 1)
     assert way in remedy
+    # Heartbeats do not arrive, so nothing is said about the workers.
+    the(found, "Redis is away, or accepts no writes")
+    assert [title for title in found if "not running" in title] == []
 
 
 def test_a_redis_that_asks_for_a_password_is_named(installation, restored):

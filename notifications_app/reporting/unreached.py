@@ -1,0 +1,70 @@
+"""Finds recipients whose calls all fail, which no breaker shows if there are few."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Count, Min, QuerySet, Sum
+
+from channels_app.models import Channel
+from notifications_app.delivery.registry import services_with_breaker
+from notifications_app.models import RECIPIENTS_LEFT, Batch, Delivery
+from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.states import BatchStatus, DeliveryStatus
+from pushsvc.common.console.figures import duration
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+
+UNREACHED: Final = timedelta(seconds=60)
+LONG_UNREACHED: Final = timedelta(minutes=10)
+
+
+def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    """Platforms with batches that were called and reached nobody, for over a minute.
+
+    Push services without a breaker do not count: anybody can subscribe with a host that never
+    answers.
+    """
+    services = [
+        service
+        for platform in Platform
+        for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
+    ]
+    failing = Batch.objects.unhalted().filter(
+        channel__in=channels,
+        push_service__in=services,
+        status=BatchStatus.READY,
+        due_at__gt=now,
+        attempt__gt=0,
+        delivered_count=0,
+        bounced_count=0,
+        plan__due_at__lt=now - UNREACHED,
+    )
+    groups = failing.values("platform").annotate(
+        recipients=Sum(RECIPIENTS_LEFT), batches=Count("pk"), since=Min("plan__due_at")
+    )
+    for group in groups.order_by("since"):
+        platform = group["platform"]
+        answer = _last_answer(failing.filter(platform=platform))
+        if answer:
+            wait = now - group["since"]
+            yield Concern(
+                Kind.UNREACHED,
+                "bad" if wait > LONG_UNREACHED else "warn",
+                f"Calls for {group['recipients']:,} recipients on {PLATFORM_NAMES[platform]} fail",
+                f"No recipient of these {group['batches']:,} batches was reached, the oldest for "
+                f"{duration(wait.total_seconds())}. Either the push service fails, or the workers "
+                "cannot reach it: check their DNS, firewall, proxy and clocks. Recipients bounce "
+                "an hour after their first attempt.",
+                quote=answer,
+                since=group["since"],
+                platform=platform,
+            )
+
+
+def _last_answer(batches: QuerySet[Batch]) -> str:
+    """Code and detail of a recipient of the oldest batch; "" if no call failed."""
+    oldest = batches.order_by("plan__due_at", "pk").values("pk")[:1]
+    waiting = Delivery.objects.filter(batch_id__in=oldest, status=DeliveryStatus.WAITING)
+    called = waiting.exclude(code="").values_list("code", "detail")
+    return next((f"{code}: {detail}".rstrip(": ") for code, detail in called[:1]), "")
