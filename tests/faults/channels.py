@@ -131,7 +131,8 @@ class Channel:
     # Notifications
 
     def send(self, *platforms, **fields):
-        """Sends with an idempotency key, and repeats the request until it is answered."""
+        """Sends with an idempotency key, and repeats the request until it is accepted. In `make
+        soak`, a fast machine sends more than the key may."""
         body = {"target_platforms": list(platforms) or ["web"], **fields}
         key = str(uuid7())
         end = time.monotonic() + patience(_TOO_LONG)
@@ -139,7 +140,7 @@ class Channel:
             reply = self.ask(key, **body)
             if reply is not None and reply.status == 202:
                 return UUID(reply.body["notification_id"])
-            assert reply is None or reply.status in (409, 503), reply
+            assert reply is None or reply.status in (409, 429, 503), reply
             assert time.monotonic() < end, "nobody takes the notification"
             time.sleep(0.1)
 
