@@ -6,9 +6,11 @@ messages may be lost, delivered twice or late, results are ignored, and unread m
 
 import os
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
+import kombu
 from celery import Celery, Task
+from celery.app.amqp import AMQP
 from celery.signals import import_modules, setup_logging, task_prerun
 from django.db import close_old_connections
 from kombu.transport.redis import QoS
@@ -20,7 +22,21 @@ from pushsvc.common.worker import Announce
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 
+class _Connection(kombu.Connection):
+    @override
+    def ensure_connection(self, *args: Any, **kwargs: Any) -> Self:
+        """Tries every two seconds. kombu waits two seconds longer each time, up to 30, so workers
+        would notice late that a broker is back. Celery has no setting for this."""
+        return super().ensure_connection(*args, **{"interval_max": 2, **kwargs})
+
+
+class _Amqp(AMQP):
+    Connection = _Connection
+
+
 class _Celery(Celery):
+    amqp_cls = f"{__name__}:{_Amqp.__name__}"
+
     @override
     @cached_property
     def Beat(self) -> Any:

@@ -287,6 +287,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "health_check_interval": 25,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # tries every two seconds, for as long as it takes
 # How many tasks share a database connection. Practically unlimited, because a new session reads the
 # catalog again, which takes longer than planning a small send.
 CELERY_DB_REUSE_MAX = 2**31
