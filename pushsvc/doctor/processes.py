@@ -11,7 +11,8 @@ from pushsvc.doctor.finding import Finding, Tone
 
 _SAME_SETTINGS: Final = (
     "Give all processes the same settings, and restart them. If they belong to another "
-    "installation, give that one a database of Redis of its own."
+    "installation, give that one a database of Redis of its own. A process that has ended counts "
+    "for 15 seconds."
 )
 _DIFFERENCES: Final = {
     "secret_keys": (
@@ -28,7 +29,8 @@ _DIFFERENCES: Final = {
     "code": (
         Tone.WARN,
         "run other code than this",
-        "During an upgrade that is right. Otherwise put the same version there, and restart them.",
+        "During an upgrade, and for 15 seconds after it, that is right. Otherwise put the same "
+        "version there, and restart them.",
     ),
 }
 
