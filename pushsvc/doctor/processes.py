@@ -14,6 +14,10 @@ _SAME_SETTINGS: Final = (
     "installation, give that one a database of Redis of its own. A process that has ended counts "
     "for 15 seconds."
 )
+_START_WEB: Final = (
+    "Clients and staff cannot reach the service; workers go on. Start web. If it runs, its "
+    "REDIS_URL names another Redis, or another database of it, than that of this process."
+)
 _DIFFERENCES: Final = {
     "secret_keys": (
         Tone.BAD,
@@ -37,6 +41,9 @@ _DIFFERENCES: Final = {
 
 def examine() -> Iterator[Finding]:
     """Yields findings about other processes; none while Redis is away."""
+    reported = metric_reports.read()
+    if reported and not reported.processes["web"]:
+        yield Finding("processes", Tone.BAD, "No web process is running", _START_WEB)
     own = sameness.own()._asdict()
     others = Counter(metric_reports.reporting())
     for name, (tone, what, remedy) in _DIFFERENCES.items():

@@ -25,6 +25,7 @@ def healthy(settings):
     settings.CSRF_COOKIE_SECURE = True
     settings.SECURE_HSTS_SECONDS = 3600
     settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
+    metric_reports.Reporter("web", take=dict).report()
     return make_channel()
 
 

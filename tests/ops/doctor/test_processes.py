@@ -8,6 +8,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from pushsvc.common import sameness
+from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
 from tests.ops.doctor.findings import faults
@@ -19,11 +20,11 @@ pytestmark = pytest.mark.django_db
 def reporting(settings):
     """Lets a process report that has these settings in place of the doctor's."""
 
-    def report_with(**others):
+    def report_with(kind="worker", **others):
         own = {name: getattr(settings, name) for name in others}
         for name, value in others.items():
             setattr(settings, name, value)
-        Reporter("worker", take=dict).report()
+        Reporter(kind, take=dict).report()
         for name, value in own.items():
             setattr(settings, name, value)
 
@@ -49,11 +50,23 @@ def test_processes_with_other_keys_are_named_with_their_machine(healthy, reporti
     assert "same settings" in remedy
 
 
+def test_a_web_process_that_no_longer_reports_is_missed(healthy):
+    assert faults() == {}
+
+    redis_client().delete(metric_reports._PROCESSES)
+
+    ((title, remedy),) = faults().items()
+    assert title == "No web process is running"
+    assert "Start web" in remedy
+
+
 def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, reporting, settings):
     former = secrets.token_urlsafe(48)
     settings.SECRET_KEY_FALLBACKS = [former]
     settings.CREDENTIAL_KEYS = (*settings.CREDENTIAL_KEYS, Fernet.generate_key().decode())
+    redis_client().delete(metric_reports._PROCESSES)
     reporting(
+        "web",
         SECRET_KEY=former,
         SECRET_KEY_FALLBACKS=[settings.SECRET_KEY],
         CREDENTIAL_KEYS=settings.CREDENTIAL_KEYS[::-1],
