@@ -15,6 +15,7 @@ from pushsvc.doctor import (
     work,
 )
 from pushsvc.doctor.finding import Finding, Tone, is_healthy
+from pushsvc.doctor.statements import first_line
 
 __all__ = ["Finding", "Tone", "examine", "is_healthy"]
 
@@ -54,4 +55,4 @@ def _guarded(part: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
         yield from part()
     except django.db.Error as error:
         title = "The work that goes on could not be read"
-        yield Finding("work", Tone.WARN, title, database.first_line(error))
+        yield Finding("work", Tone.WARN, title, first_line(error))

@@ -5,16 +5,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from django.db import transaction
-
 from channels_app.models import ProviderCredential
 from channels_app.services import secrets_unreadable
 from notifications_app.credential_check import credentials_check
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
-from pushsvc.doctor.database import limit_statements
 from pushsvc.doctor.finding import Finding, Tone
+from pushsvc.doctor.statements import limited
 
 _SUBJECT: Final = "credentials"
 _MISSING: Final = "A key is missing from CREDENTIAL_KEYS. Put it back, or store them again."
@@ -22,8 +20,7 @@ _MISSING: Final = "A key is missing from CREDENTIAL_KEYS. Put it back, or store 
 
 def secrets() -> Iterator[Finding]:
     """Decrypts the stored secrets. VAPID keys and identity keys have no provider to ask."""
-    with transaction.atomic():
-        limit_statements()
+    with limited():
         unreadable = secrets_unreadable()
     if unreadable:
         title = f"{unreadable} stored secrets cannot be decrypted"

@@ -1,17 +1,18 @@
-"""PostgreSQL: version, settings, schema, clock, and what delays statements or fills the disk."""
+"""PostgreSQL: version, settings, clock, and what delays statements or fills the disk."""
 
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.db import Error, OperationalError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
 from pushsvc.common.console.figures import duration, grouped
+from pushsvc.doctor import schema
 from pushsvc.doctor.finding import Finding, Tone
+from pushsvc.doctor.statements import first_line, limited, query
 
 UNREACHABLE: Final = "PostgreSQL cannot be reached"
 OLD_TRANSACTION: Final = timedelta(minutes=5)
@@ -23,7 +24,6 @@ SLOW_CLOCK_SECONDS: Final = 2.0
 WRONG_CLOCK_SECONDS: Final = 60.0  # beyond this, Google and Apple refuse tokens
 _SUBJECT: Final = "database"
 _VERSIONS: Final = range(15, 19)
-_STATEMENT_SECONDS: Final = 3
 _SHORTEST_SECONDS: Final = 5  # for limits of statements that the role or the server sets
 _LIMITS: Final = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
 _THREADS: Final = 18  # of a web process that sends no mail; each may hold a connection
@@ -46,7 +46,7 @@ def examine() -> Iterator[Finding]:
         remedy = f"{first_line(error)} {_way_to_connect(str(error))}"
         yield Finding(_SUBJECT, Tone.BAD, UNREACHABLE, remedy)
         return
-    for part in (*_SETTINGS, _migrations, _indexes, _clock, *_STATISTICS):
+    for part in (*_SETTINGS, schema.migrations, schema.indexes, _clock, *_STATISTICS):
         yield from _examined(part)
 
 
@@ -66,24 +66,15 @@ def _way_to_connect(said: str) -> str:
 def _examined(part: Callable[[], Iterator[Finding]]) -> list[Finding]:
     """Runs a part in its own transaction, so that a failed statement ends only this part."""
     try:
-        with transaction.atomic():
-            limit_statements()
-            found = list(part())
-            transaction.set_rollback(True)  # because a commit could wait for a standby
-            return found
+        with limited():
+            return list(part())
     except Error as error:
         title = f"{part.__name__.strip('_').replace('_', ' ').capitalize()} could not be read"
         return [Finding(_SUBJECT, Tone.WARN, title, first_line(error))]
 
 
-def limit_statements() -> None:
-    """Limits the statements of this transaction, so that a wait for a lock does not delay the
-    report."""
-    _query(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
-
-
 def _version() -> Iterator[Finding]:
-    ((number, text),) = _query(
+    ((number, text),) = query(
         "SELECT current_setting('server_version_num')::int / 10000,"
         " current_setting('server_version')"
     )
@@ -95,7 +86,7 @@ def _version() -> Iterator[Finding]:
 
 
 def _harmful_settings() -> Iterator[Finding]:
-    off = _query(
+    off = query(
         "SELECT name FROM pg_settings WHERE setting = 'off' AND name = ANY(%s) ORDER BY name",
         [list(_HARMFUL)],
     )
@@ -105,7 +96,7 @@ def _harmful_settings() -> Iterator[Finding]:
 
 
 def _read_only() -> Iterator[Finding]:
-    ((is_standby, is_read_only),) = _query(
+    ((is_standby, is_read_only),) = query(
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::bool"
     )
     if is_standby:
@@ -128,7 +119,7 @@ def _disk() -> Iterator[Finding]:
     this, and small writes fit into existing pages."""
     try:
         with transaction.atomic():
-            _query("CREATE TEMPORARY TABLE doctor_room AS SELECT generate_series(1, 30000)")
+            query("CREATE TEMPORARY TABLE doctor_room AS SELECT generate_series(1, 30000)")
             transaction.set_rollback(True)
     except OperationalError as error:
         if isinstance(error.__cause__, DiskFull):
@@ -142,7 +133,7 @@ def _disk() -> Iterator[Finding]:
 
 
 def _encoding() -> Iterator[Finding]:
-    ((encoding,),) = _query("SELECT current_setting('server_encoding')")
+    ((encoding,),) = query("SELECT current_setting('server_encoding')")
     if encoding != "UTF8":
         remedy = (
             "Texts with letters beyond ASCII fail. Make another one with ENCODING 'UTF8' and "
@@ -153,7 +144,7 @@ def _encoding() -> Iterator[Finding]:
 
 def _limits() -> Iterator[Finding]:
     """The limits of a new session; `reset_val` does not show our own SET LOCAL."""
-    short = _query(
+    short = query(
         "SELECT name, reset_val || unit FROM pg_settings WHERE name = ANY(%s)"
         " AND reset_val::bigint BETWEEN 1 AND %s ORDER BY name",
         [list(_LIMITS), 1000 * _SHORTEST_SECONDS - 1],
@@ -166,33 +157,11 @@ def _limits() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.WARN, f"The limit {name} is only {value}", remedy)
 
 
-def _migrations() -> Iterator[Finding]:
-    executor = MigrationExecutor(connection)
-    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if missing:
-        first = missing[0][0]
-        remedy = f"The first is {first}. Run manage.py migrate --no-input."
-        yield Finding(_SUBJECT, Tone.BAD, f"{len(missing)} migrations are not applied", remedy)
-
-
-def _indexes() -> Iterator[Finding]:
-    invalid = _query(
-        "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
-        " AND indexrelid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)"
-    )
-    for (name,) in invalid:
-        remedy = (
-            "Its build was cut off. Writes update it and no query uses it. Run DROP INDEX "
-            f"CONCURRENTLY {name}, then manage.py migrate --no-input."
-        )
-        yield Finding(_SUBJECT, Tone.BAD, f"The index {name} is invalid", remedy)
-
-
 def _clock() -> Iterator[Finding]:
     """Compares the database's clock, which decides when notifications start, with this machine's,
     which is in tokens."""
     before = time.time()
-    ((theirs,),) = _query("SELECT extract(epoch FROM clock_timestamp())::float8")
+    ((theirs,),) = query("SELECT extract(epoch FROM clock_timestamp())::float8")
     difference = float(theirs) - (before + time.time()) / 2
     if abs(difference) > SLOW_CLOCK_SECONDS:
         tone = Tone.BAD if abs(difference) > WRONG_CLOCK_SECONDS else Tone.WARN
@@ -203,12 +172,12 @@ def _clock() -> Iterator[Finding]:
 def _connections() -> Iterator[Finding]:
     """Counts used connections, and those that this process's settings allow; other machines need
     more. A pooler opens fewer connections to PostgreSQL than its clients open."""
-    ((most, used),) = _query(
+    ((most, used),) = query(
         "SELECT current_setting('max_connections')::int, (SELECT count(*) FROM pg_stat_activity"
         " WHERE backend_type = 'client backend')"
     )
     if used > (1 - FEW_CONNECTIONS) * most:
-        ((role, number),) = _query(
+        ((role, number),) = query(
             "SELECT usename, count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
             " GROUP BY usename ORDER BY count(*) DESC LIMIT 1"
         )
@@ -226,14 +195,14 @@ def _connections() -> Iterator[Finding]:
 def _is_pooled() -> bool:
     """Whether PgBouncer is used. It gives its client another number than PostgreSQL's process
     id."""
-    ((pid,),) = _query("SELECT pg_backend_pid()")
+    ((pid,),) = query("SELECT pg_backend_pid()")
     return bool(pid != connection.connection.info.backend_pid)
 
 
 def _blocked() -> Iterator[Finding]:
     """Finds processes that hold a lock for which others wait, and that wait for none themselves. A
     prepared transaction has no process, and counts as pid 0."""
-    found = _query(
+    found = query(
         "SELECT blocker.pid, coalesce(nullif(holder.application_name, ''), holder.usename, ''),"
         " count(*), max(extract(epoch FROM clock_timestamp() - waiting.query_start))::float8"
         " FROM pg_stat_activity AS waiting"
@@ -261,7 +230,7 @@ def _blocked() -> Iterator[Finding]:
 
 
 def _standby_missing() -> Iterator[Finding]:
-    ((number, age),) = _query(
+    ((number, age),) = query(
         "SELECT count(*), max(extract(epoch FROM clock_timestamp() - query_start))::float8"
         " FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'"
         " AND query_start < clock_timestamp() - %s",
@@ -280,7 +249,7 @@ def _standby_missing() -> Iterator[Finding]:
 def _replication_slots() -> Iterator[Finding]:
     """Finds unused replication slots. They keep WAL until the disk is full, or up to
     max_slot_wal_keep_size."""
-    idle = _query(
+    idle = query(
         "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint AS kept"
         " FROM pg_replication_slots WHERE NOT active AND NOT pg_is_in_recovery()"
         " AND pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) > %s ORDER BY kept DESC LIMIT 5",
@@ -296,7 +265,7 @@ def _replication_slots() -> Iterator[Finding]:
 
 
 def _row_age() -> Iterator[Finding]:
-    ((age,),) = _query(
+    ((age,),) = query(
         "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()"
     )
     if age > OLD_ROWS:
@@ -309,7 +278,7 @@ def _row_age() -> Iterator[Finding]:
 
 
 def _old_transactions() -> Iterator[Finding]:
-    oldest = _query(
+    oldest = query(
         "SELECT pid, coalesce(nullif(application_name, ''), usename, ''),"
         " extract(epoch FROM clock_timestamp() - xact_start)::float8 FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -327,7 +296,7 @@ def _old_transactions() -> Iterator[Finding]:
 
 
 def _dead_rows() -> Iterator[Finding]:
-    tables = _query(
+    tables = query(
         "SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables"
         " WHERE n_dead_tup > %s AND n_dead_tup > n_live_tup / 2 ORDER BY n_dead_tup DESC LIMIT 5",
         [_MANY_DEAD],
@@ -351,13 +320,3 @@ _STATISTICS: Final = (
     _replication_slots,
     _row_age,
 )
-
-
-def _query(statement: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return cursor.fetchall() if cursor.description else []
-
-
-def first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0].rstrip(".") + "."

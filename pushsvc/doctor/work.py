@@ -5,29 +5,25 @@ For all channels, with the texts of the console's dashboard."""
 from collections.abc import Iterator
 from typing import Final
 
-from django.db import transaction
-
 from channels_app.models import Channel
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Concern
 from pushsvc.common.store import sql
-from pushsvc.doctor.database import limit_statements
 from pushsvc.doctor.finding import Finding, Tone
+from pushsvc.doctor.statements import limited
 
 _SUBJECT: Final = "work"
 
 
 def examine() -> Iterator[Finding]:
     channels = Channel.objects.all()
-    with transaction.atomic():  # its own, so that a failed statement ends nothing else
-        limit_statements()
+    with limited():
         found = concerns(channels, now=sql.now())
+        number = channels.count()
     for concern in found:
         yield Finding(_SUBJECT, Tone(concern.tone), _title(concern), _remedy(concern))
     if not found:
-        yield Finding(
-            _SUBJECT, Tone.OK, f"Nothing is late or failing ({channels.count()} channels)"
-        )
+        yield Finding(_SUBJECT, Tone.OK, f"Nothing is late or failing ({number} channels)")
 
 
 def _title(concern: Concern) -> str:
