@@ -28,20 +28,17 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
     stored. `url`: the installation's public address, which is called from here.
     """
     yield from deployment.examine()
-    is_reachable = True
-    for finding in database.examine():
-        is_reachable = is_reachable and finding.title != database.UNREACHABLE
-        yield finding
+    is_readable = yield from database.examine()
     yield from servers.examine()
     yield from processes.examine()
     yield from mail.examine()
-    yield from _with_database(is_reachable, call_providers)
+    yield from _with_database(is_readable, call_providers)
     if url:
         yield from public_url.examine(url)
 
 
-def _with_database(is_reachable: bool, call_providers: bool) -> Iterator[Finding]:
-    if not is_reachable:
+def _with_database(is_readable: bool, call_providers: bool) -> Iterator[Finding]:
+    if not is_readable:
         return
     yield from _guarded(work.examine)
     yield from _guarded(credentials.secrets)

@@ -1,7 +1,7 @@
 """PostgreSQL: version, settings, clock, and what delays statements or fills the disk."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -14,7 +14,6 @@ from pushsvc.doctor import schema
 from pushsvc.doctor.finding import Finding, Tone
 from pushsvc.doctor.statements import first_line, limited, query
 
-UNREACHABLE: Final = "PostgreSQL cannot be reached"
 OLD_TRANSACTION: Final = timedelta(minutes=5)
 LONG_WAIT: Final = timedelta(seconds=5)  # for a lock or a standby; usually milliseconds
 MUCH_WAL: Final = 10 * 1024**3  # bytes that a replication slot keeps
@@ -38,16 +37,27 @@ _HARMFUL: Final = {
 }
 
 
-def examine() -> Iterator[Finding]:
-    """Yields only the finding UNREACHABLE if there is no database."""
+def examine() -> Generator[Finding, None, bool]:
+    """Returns whether the tables can be read. If there is no database, this is the only finding."""
     try:
         connection.ensure_connection()
     except Error as error:
         remedy = f"{first_line(error)} {_way_to_connect(str(error))}"
-        yield Finding(_SUBJECT, Tone.BAD, UNREACHABLE, remedy)
-        return
-    for part in (*_SETTINGS, schema.migrations, schema.indexes, _clock, *_STATISTICS):
+        yield Finding(_SUBJECT, Tone.BAD, "PostgreSQL cannot be reached", remedy)
+        return False
+    is_readable = _is_readable()
+    tables = (schema.migrations,) if is_readable else ()
+    for part in (*_SETTINGS, schema.rights, *tables, schema.indexes, _clock, *_STATISTICS):
         yield from _examined(part)
+    return is_readable
+
+
+def _is_readable() -> bool:
+    try:
+        with limited():
+            return schema.is_readable()
+    except Error:
+        return True  # so that the parts say what is wrong
 
 
 def _way_to_connect(said: str) -> str:

@@ -212,3 +212,43 @@ def test_a_name_server_that_does_not_answer_is_asked_once_for_each_name(installa
     assert "name resolution" in found["PostgreSQL cannot be reached"]
     assert asked
     assert len(asked) == len(set(asked))
+
+
+@pytest.fixture
+def worker_role(installation, role):
+    """A role with all rights that pushsvc needs."""
+    every = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
+    installation.sql("REVOKE pg_read_all_data FROM app", f"GRANT {every} TO app")
+    return role
+
+
+def test_a_role_with_all_rights_is_no_finding(installation, worker_role):
+    found, _ = installation.doctor(DATABASE_URL=worker_role)
+
+    assert not [title for title in found if "rights" in title or "read" in title]
+
+
+def test_rights_that_are_missing_for_writes_are_named(installation, worker_role):
+    """Without them each send gets 500, while all reads succeed."""
+    installation.sql("REVOKE INSERT, UPDATE ON notifications_app_notification FROM app")
+
+    found, status = installation.doctor(DATABASE_URL=worker_role)
+
+    _, tone, remedy = the(found, "The role app lacks rights on 1 table")
+    assert (tone, status) == ("bad", 1)
+    assert "notifications_app_notification (INSERT, UPDATE)" in remedy
+    assert "--no-owner --role=app" in remedy
+
+
+def test_tables_of_another_owner_are_one_finding(installation, worker_role):
+    """A dump was restored by another role. Nothing else is said, because nothing can be read."""
+    installation.sql("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM app")
+
+    found, status = installation.doctor(DATABASE_URL=worker_role)
+
+    _, tone, remedy = the(found, "The role app lacks rights on ")
+    assert (tone, status) == ("bad", 1)
+    assert "and more" in remedy
+    assert "OWNER TO app" in remedy
+    assert not [title for title in found if "could not be read" in title]
+    assert not [title for title in found if "migrations" in title]
