@@ -15,7 +15,7 @@ from pushsvc.doctor import (
     work,
 )
 from pushsvc.doctor.finding import Finding, Tone, is_healthy
-from pushsvc.doctor.statements import first_line
+from pushsvc.doctor.statements import Silent, first_line
 
 __all__ = ["Finding", "Tone", "examine", "is_healthy"]
 
@@ -40,10 +40,14 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
 def _with_database(is_readable: bool, call_providers: bool) -> Iterator[Finding]:
     if not is_readable:
         return
-    yield from _guarded(work.examine)
-    yield from _guarded(credentials.secrets)
+    parts = [work.examine, credentials.secrets]
     if call_providers:
-        yield from _guarded(credentials.examine)
+        parts.append(credentials.examine)
+    try:
+        for part in parts:
+            yield from _guarded(part)
+    except Silent:
+        yield database.silence()
 
 
 def _guarded(part: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 from pushsvc.common.console.figures import duration, grouped
 from pushsvc.doctor import schema
 from pushsvc.doctor.finding import Finding, Tone
-from pushsvc.doctor.statements import first_line, limited, query
+from pushsvc.doctor.statements import SILENCE_SECONDS, Silent, first_line, limited, query, watched
 
 OLD_TRANSACTION: Final = timedelta(minutes=5)
 LONG_WAIT: Final = timedelta(seconds=5)  # for a lock or a standby; usually milliseconds
@@ -40,7 +40,27 @@ _HARMFUL: Final = {
 def examine() -> Generator[Finding, None, bool]:
     """Returns whether the tables can be read. If there is no database, this is the only finding."""
     try:
-        connection.ensure_connection()
+        return (yield from _of_connection())
+    except Silent:
+        yield silence()
+        return False
+
+
+def silence() -> Finding:
+    remedy = (
+        f"Nothing came for {SILENCE_SECONDS:.0f} s, and requests and batches wait, too. "
+        "Look whether its processes are stopped (SIGSTOP, a frozen container or machine) or wait "
+        "for their disk, and whether a pooler or a firewall on the way drops packets. Restart it, "
+        "or let a standby take over."
+    )
+    title = "PostgreSQL accepts connections and does not answer"
+    return Finding(_SUBJECT, Tone.BAD, title, remedy)
+
+
+def _of_connection() -> Generator[Finding, None, bool]:
+    try:
+        with watched():
+            connection.ensure_connection()
     except Error as error:
         remedy = f"{first_line(error)} {_way_to_connect(str(error))}"
         yield Finding(_SUBJECT, Tone.BAD, "PostgreSQL cannot be reached", remedy)

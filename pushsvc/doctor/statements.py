@@ -1,22 +1,93 @@
 """Statements of the doctor: in transactions that change nothing, and limited in time."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from django.db import connection, transaction
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from typing_extensions import override
 
 _SECONDS: Final = 3
+SILENCE_SECONDS: Final = 5.0  # longer than any statement that PostgreSQL itself limits
+
+
+class Silent(Exception):
+    """PostgreSQL accepted a connection and stopped answering."""
 
 
 @contextmanager
 def limited() -> Iterator[None]:
     """A transaction that is rolled back, because a commit could wait for a standby. Its statements
-    are limited, so that a wait for a lock does not delay the report."""
-    with transaction.atomic():
+    are limited, so that a wait for a lock does not delay the report. Raises Silent."""
+    with watched(), transaction.atomic():
         query(f"SET LOCAL statement_timeout = '{_SECONDS}s'")
         yield
         transaction.set_rollback(True)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Raises Silent, and closes the connection, when nothing is answered for SILENCE_SECONDS. The
+    server keeps its own limits only while it runs, and the kernel acknowledges in its place."""
+    watch = _Watch(connections[DEFAULT_DB_ALIAS])  # `connection` is another one in each thread
+    try:
+        with connection.execute_wrapper(watch):
+            yield
+    except Error:
+        if not watch.has_cut:
+            raise
+    finally:
+        watch.end()
+    if watch.has_cut:
+        connection.close()
+        raise Silent
+
+
+class _Watch(threading.Thread):
+    """Waits for the end of each statement, and of the transaction. A wrapper of statements."""
+
+    def __init__(self, database: BaseDatabaseWrapper) -> None:
+        super().__init__(name="doctor-watch", daemon=True)
+        self._database, self._ended = database, threading.Event()
+        self._answered_at = time.monotonic()
+        self.has_cut = False
+        self.start()
+
+    def __call__(self, execute: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            result = execute(*arguments)
+        except Error:
+            if self.has_cut:
+                self._database.close()  # or Django would connect again to end the transaction
+            raise
+        self._answered_at = time.monotonic()
+        return result
+
+    @override
+    def run(self) -> None:
+        while (left := self._answered_at + SILENCE_SECONDS - time.monotonic()) > 0:
+            if self._ended.wait(left):
+                return
+        if made := self._database.connection:  # libpq limits the time to connect
+            self.has_cut = True
+            _cut(made)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+def _cut(made: psycopg.Connection) -> None:
+    """Shuts the socket down, so that who waits for it gets an error. Closing it would wake nobody,
+    and a request to cancel needs an answer, too."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(made.fileno())) as shared:
+        shared.shutdown(socket.SHUT_RDWR)
 
 
 def query(statement: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:

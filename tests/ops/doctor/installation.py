@@ -30,7 +30,7 @@ class Installation:
         self.url = addresses["DATABASE_URL"]
         self.redis = redis.Redis.from_url(addresses["REDIS_URL"], decode_responses=True)
 
-    def run(self, *arguments, **environment):
+    def run(self, *arguments, timeout=None, **environment):
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=CHECKOUT,
@@ -38,6 +38,7 @@ class Installation:
             capture_output=True,
             text=True,
             check=False,
+            timeout=timeout,
         )
 
     def connect(self, name="operator", **arguments):

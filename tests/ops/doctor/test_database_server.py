@@ -3,14 +3,16 @@ locks, a standby that is missing, a name server that says nothing."""
 
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from urllib.parse import urlsplit
 
 import psycopg
@@ -174,6 +176,48 @@ def test_commits_that_wait_for_a_missing_standby_are_named(installation):
     _, tone, remedy = the(found, "1 commits wait for a standby")
     assert (tone, status) == ("bad", 1)
     assert "synchronous_standby_names" in remedy
+
+
+@contextmanager
+def silent_from(url, word):
+    """DATABASE_URL of a relay that passes nothing on from this word of its client, and closes
+    nothing, as a kernel in front of stopped processes."""
+    server, ended = urlsplit(url), Event()
+    with ExitStack() as sockets, socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            client = sockets.enter_context(listener.accept()[0])
+            behind = sockets.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            while not ended.is_set():
+                for ready in select.select([client, behind], [], [], 0.1)[0]:
+                    data = ready.recv(100_000)
+                    if not data or word in data:
+                        return
+                    (behind if ready is client else client).sendall(data)
+
+        thread = Thread(target=serve)
+        thread.start()
+        netloc = f"{server.username}:{server.password}@127.0.0.1:{listener.getsockname()[1]}"
+        yield server._replace(netloc=netloc, query="sslmode=disable").geturl()
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("word", [b"statement_timeout", b"ROLLBACK", b"channels_app_channel"])
+def test_a_server_that_stops_answering_is_named_in_time(installation, word):
+    """PostgreSQL's own limits count only while it runs."""
+    with silent_from(installation.url, word) as url:
+        began = time.monotonic()
+        ended = installation.run("doctor", "--json", DATABASE_URL=url, timeout=30)
+        took = time.monotonic() - began
+
+    found = json.loads(ended.stdout)["findings"]
+    (finding,) = [each for each in found if "does not answer" in each["title"]]
+    assert finding["title"] == "PostgreSQL accepts connections and does not answer"
+    assert (finding["tone"], ended.returncode) == ("bad", 1)
+    assert [each for each in found if each["subject"] == "broker"]
+    assert not [each for each in found if "could not be read" in each["title"]]
+    assert took < 12
 
 
 UNSHARE = shutil.which("unshare")
