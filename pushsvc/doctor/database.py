@@ -66,8 +66,8 @@ def _of_connection() -> Generator[Finding, None, bool]:
         yield Finding(_SUBJECT, Tone.BAD, "PostgreSQL cannot be reached", remedy)
         return False
     is_readable = _is_readable()
-    tables = (schema.migrations,) if is_readable else ()
-    for part in (*_SETTINGS, schema.rights, *tables, schema.indexes, _clock, *_STATISTICS):
+    tables = (schema.migrations, schema.indexes) if is_readable else ()
+    for part in (*_SETTINGS, schema.rights, *tables, _clock, *_STATISTICS):
         yield from _examined(part)
     return is_readable
 

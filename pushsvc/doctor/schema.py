@@ -6,12 +6,16 @@ from typing import Final
 from django.apps import apps
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import ModelState
+from django.db.models import Index, UniqueConstraint
 
 from pushsvc.doctor.finding import Finding, Tone
 from pushsvc.doctor.statements import query
 
 _SUBJECT: Final = "database"
+_APPS: Final = frozenset({"channels_app", "subscriptions_app", "notifications_app"})
 _NAMED: Final = 3  # tables; the others are counted
 
 
@@ -67,13 +71,77 @@ def migrations() -> Iterator[Finding]:
 
 
 def indexes() -> Iterator[Finding]:
+    """Compares the indexes with those that the applied migrations made. Knows those that have a
+    name in the Meta of a model."""
+    expected = _Expected()
     invalid = query(
-        "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+        "SELECT indexrelid::regclass::text, relname FROM pg_index"
+        " JOIN pg_class ON pg_class.oid = indexrelid WHERE NOT indisvalid"
         " AND indexrelid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)"
     )
-    for (name,) in invalid:
-        remedy = (
-            "Its build was cut off. Writes update it and no query uses it. Run DROP INDEX "
-            f"CONCURRENTLY {name}, then manage.py migrate --no-input."
+    for name, plain_name in invalid:
+        # A dropped index of an applied migration would never come back.
+        way = (
+            f"REINDEX INDEX CONCURRENTLY {name}"
+            if plain_name in expected.names
+            else f"DROP INDEX CONCURRENTLY {name}, then manage.py migrate --no-input"
         )
+        remedy = f"Its build was cut off. Writes update it and no query uses it. Run {way}."
         yield Finding(_SUBJECT, Tone.BAD, f"The index {name} is invalid", remedy)
+    yield from _missing(expected)
+
+
+def _missing(expected: "_Expected") -> Iterator[Finding]:
+    names = list(expected.names)
+    query_names = "SELECT relname FROM pg_class WHERE relkind IN ('i', 'I') AND relname = ANY(%s)"
+    there = {name for (name,) in query(query_names, [names])}
+    for name in [name for name in names if name not in there]:
+        tone, harm = (
+            (Tone.BAD, "Duplicates are stored, or requests that rely on it get 500.")
+            if expected.is_unique(name)
+            else (Tone.WARN, "Statements that would use it read much more.")
+        )
+        remedy = f"{harm} Run {expected.statement(name)}."
+        yield Finding(_SUBJECT, tone, f"The index {name} is missing", remedy)
+
+
+class _Expected:
+    """The indexes and unique constraints of our models after the migrations that are applied.
+    `names` are theirs, in order."""
+
+    def __init__(self) -> None:
+        loader = MigrationLoader(connection)
+        newer = {app for app, _ in _newer(loader)}  # may have removed an index
+        applied = [key for key in loader.applied_migrations if key in loader.graph.nodes]
+        self._state = loader.project_state(applied)
+        self._found = {
+            each.name: (key, each)
+            for key, model in self._state.models.items()
+            if key[0] in _APPS - newer
+            for each in _of(model)
+        }
+        self.names = sorted(self._found)
+
+    def is_unique(self, name: str) -> bool:
+        return isinstance(self._found[name][1], UniqueConstraint)
+
+    def statement(self, name: str) -> str:
+        """Makes it again."""
+        (app, model_name), made = self._found[name]
+        model = self._state.apps.get_model(app, model_name)
+        editor = connection.schema_editor(collect_sql=True)
+        if isinstance(made, UniqueConstraint):
+            return str(made.create_sql(model, editor))
+        return str(made.create_sql(model, editor, concurrently=True))
+
+
+def _of(model: ModelState) -> list[Index | UniqueConstraint]:
+    constraints = model.options.get("constraints", [])
+    unique = [each for each in constraints if isinstance(each, UniqueConstraint)]
+    return [*model.options.get("indexes", []), *unique]
+
+
+def _newer(loader: MigrationLoader) -> list[tuple[str, str]]:
+    """Migrations of ours that are applied and that this code does not have."""
+    applied = set(loader.applied_migrations) - set(loader.disk_migrations)
+    return sorted(key for key in applied if key[0] in _APPS)

@@ -60,14 +60,63 @@ def test_a_table_that_is_not_there_yet_does_not_end_the_report(healthy):
     assert "providercredential" in faults()["The work that goes on could not be read"]
 
 
-def test_an_invalid_index_is_named_with_the_statement_that_drops_it(healthy):
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'batch_breaking'::regclass"
-        )
+def test_an_invalid_index_of_an_applied_migration_is_built_again(healthy):
+    """If it were dropped, no migration would make it again."""
+    _break("batch_breaking")
 
     remedy = faults()["The index batch_breaking is invalid"]
-    assert "DROP INDEX CONCURRENTLY batch_breaking" in remedy
+    assert "Run REINDEX INDEX CONCURRENTLY batch_breaking." in remedy
+
+
+def test_an_invalid_index_of_a_migration_that_was_cut_off_is_dropped(healthy):
+    _break("batch_ready_small")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM django_migrations WHERE app = 'notifications_app' AND name >= '0031'"
+        )
+
+    remedy = faults()["The index batch_ready_small is invalid"]
+    assert "DROP INDEX CONCURRENTLY batch_ready_small, then manage.py migrate" in remedy
+
+
+def test_what_is_left_of_a_rebuilding_is_dropped(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE INDEX batch_breaking_ccnew ON notifications_app_batch (id)")
+    _break("batch_breaking_ccnew")
+
+    remedy = faults()["The index batch_breaking_ccnew is invalid"]
+    assert "DROP INDEX CONCURRENTLY batch_breaking_ccnew" in remedy
+
+
+def _break(index):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [index]
+        )
+
+
+def test_a_missing_index_is_named_with_the_statement_that_makes_it(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX batch_breaking")
+        (remedy,) = faults().values()
+        statement = remedy.partition("Run ")[2].removesuffix(".")
+        assert statement.startswith('CREATE INDEX CONCURRENTLY "batch_breaking" ON ')
+
+        cursor.execute(statement.replace(" CONCURRENTLY", ""))  # impossible in a transaction
+
+    assert faults() == {}
+
+
+def test_a_missing_unique_constraint_is_bad(healthy):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE notifications_app_plan DROP CONSTRAINT plan_part_once")
+        ((title, remedy),) = faults().items()
+        assert title == "The index plan_part_once is missing"
+        assert "Duplicates" in remedy
+
+        cursor.execute(remedy.partition("Run ")[2].removesuffix("."))
+
+    assert faults() == {}
 
 
 def test_an_old_transaction_is_named_with_its_process(healthy, monkeypatch):
