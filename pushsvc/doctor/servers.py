@@ -8,6 +8,7 @@ import redis
 from django.conf import settings
 from kombu import Connection
 from kombu.exceptions import OperationalError
+from redis.exceptions import NoPermissionError
 
 from pushsvc.common.console.figures import grouped
 from pushsvc.common.store import metric_reports, presence
@@ -20,6 +21,10 @@ _FULL: Final = 0.9
 # Ticks expire after two minutes, and every other queue has about 16 wakeups at most.
 _MANY_MESSAGES: Final = 200
 _BROKER_SECONDS: Final = 2
+_RIGHTS: Final = (
+    "Give the ACL user its rights: ACL SETUSER … ~* &* +@all. Redis's log of refused commands is "
+    "ACL LOG."
+)
 _LONG_KEEPALIVE: Final = 10  # seconds; three probes take as long again
 # Redis's, then AMQP's; each transport ignores the other's.
 _TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
@@ -33,8 +38,13 @@ def examine() -> Iterator[Finding]:
 def _redis() -> Iterator[Finding]:
     try:
         facts: dict[str, Any] = redis_client().info()
+    except NoPermissionError as error:  # many operators refuse INFO; pushsvc goes on without it
+        remedy = f"{_sentence(error)}. Version, memory and policy are not examined. {_RIGHTS}"
+        yield Finding("redis", Tone.WARN, "Redis refuses INFO to its user", remedy)
+        yield from _refusal("redis", redis_client())
+        return
     except redis.RedisError as error:
-        title, way = _way_to_reach(error)
+        title, way = _way_to_reach(error, "REDIS_URL", "Redis")
         remedy = f"{_sentence(error)}. Limits let everything through until it is back. {way}"
         yield Finding("redis", Tone.BAD, title, remedy)
         return
@@ -72,16 +82,24 @@ def _lost_workers() -> Iterator[Finding]:
             yield Finding("redis", Tone.WARN, f"Redis's tcp-keepalive is {keepalive}", remedy)
 
 
-def _way_to_reach(error: redis.RedisError) -> tuple[str, str]:
-    """What is wrong, and what to do about it."""
+def _way_to_reach(error: Exception, setting: str, name: str) -> tuple[str, str]:
+    """What is wrong, and what to do about it. Kombu hands on only the text of most errors."""
+    said = str(error)
     if isinstance(error, redis.AuthenticationError):
-        return "Redis refuses the password", "Put user and password of Redis into REDIS_URL."
-    if str(error).startswith("DENIED"):
-        return "Redis serves only its own machine", (
-            "Give Redis a password (requirepass) and put it into REDIS_URL. If only your processes "
-            "reach Redis, turn its protected-mode off instead."
+        return f"{name} refuses the password", f"Put user and password of Redis into {setting}."
+    if said.startswith("DENIED"):
+        return f"{name} serves only its own machine", (
+            f"Give Redis a password (requirepass) and put it into {setting}. If only your "
+            "processes reach Redis, turn its protected-mode off instead."
         )
-    return "Redis cannot be reached", "Check REDIS_URL, and that the server is running."
+    if "no permissions" in said:
+        return f"{name} refuses a command to its user", _RIGHTS
+    if "max number of clients" in said:
+        return f"{name} has no connection left", (
+            "Stop what holds them (CLIENT LIST on a connection that is still open), or raise "
+            "maxclients, and the limit of open files with it."
+        )
+    return f"{name} cannot be reached", f"Check {setting}, and that the server is running."
 
 
 def _sentence(error: Exception) -> str:
@@ -105,6 +123,8 @@ def _way_to_write(error: redis.RedisError) -> str:
     match error:
         case redis.exceptions.ReadOnlyError():
             return f"{lost} Name the primary in REDIS_URL or CELERY_BROKER_URL, not a replica."
+        case NoPermissionError():
+            return f"{lost} {_RIGHTS}"
         case redis.exceptions.OutOfMemoryError():
             return f"{lost} Raise maxmemory, or look at who else uses it."
         case _ if str(error).startswith("MISCONF"):
@@ -129,12 +149,10 @@ def _broker() -> Iterator[Finding]:
         name = broker.as_uri()  # without its password
         try:
             broker.ensure_connection(max_retries=0, timeout=_BROKER_SECONDS)
-        except OperationalError as error:
-            remedy = (
-                f"{_sentence(error)}. Sends are stored, and go out when it is back. Check "
-                "CELERY_BROKER_URL, and that the server is running."
-            )
-            yield Finding("broker", Tone.BAD, f"The broker {name} cannot be reached", remedy)
+        except (OperationalError, redis.RedisError) as error:
+            title, way = _way_to_reach(error, "CELERY_BROKER_URL", f"The broker {name}")
+            remedy = f"{_sentence(error)}. Sends are stored, and go out when it is back. {way}"
+            yield Finding("broker", Tone.BAD, title, remedy)
         else:
             yield Finding("broker", Tone.OK, f"The broker {name} answers")
             with suppress(

@@ -73,17 +73,78 @@ def test_a_redis_that_asks_for_a_password_is_named(installation, restored):
     assert "REDIS_URL" in remedy
 
 
-def test_a_redis_that_does_not_tell_who_is_connected_is_named(installation, restored):
-    rules = ("on", ">secret", "~*", "&*", "+@all", "-client")
-    restored.execute_command("ACL", "SETUSER", "shop", *rules)
+def as_user(installation, client, *rules):
+    """REDIS_URL for a user with these rules beside the usual ones."""
+    client.execute_command("ACL", "SETUSER", "shop", "reset", "on", ">secret", *rules)
     url = urlsplit(installation.environment["REDIS_URL"])
-    ours = url._replace(netloc=f"shop:secret@{url.hostname}:{url.port}").geturl()
-    found, _ = installation.doctor(REDIS_URL=ours)
+    return url._replace(netloc=f"shop:secret@{url.hostname}:{url.port}").geturl()
+
+
+@pytest.fixture
+def no_user_afterwards(restored):
+    yield
     restored.execute_command("ACL", "DELUSER", "shop")
+
+
+@pytest.mark.usefixtures("no_user_afterwards")
+def test_a_redis_that_does_not_tell_who_is_connected_is_named(installation, restored):
+    ours = as_user(installation, restored, "~*", "&*", "+@all", "-client")
+    found, _ = installation.doctor(REDIS_URL=ours)
 
     _, tone, remedy = the(found, "Redis does not tell who is connected")
     assert tone == "warn"
     assert "CLIENT SETNAME and CLIENT LIST" in remedy
+
+
+@pytest.mark.usefixtures("no_user_afterwards")
+def test_a_user_without_info_is_no_reason_to_start_the_server(installation, restored):
+    ours = as_user(installation, restored, "~*", "&*", "+@all", "-info")
+    found, status = installation.doctor(REDIS_URL=ours)
+
+    _, tone, remedy = the(found, "Redis refuses INFO to its user")
+    assert tone == "warn"
+    assert "ACL SETUSER" in remedy
+    assert not [title for title in found if "reached" in title]
+    assert status == installation.doctor()[1]  # what else is wrong here
+
+
+@pytest.mark.usefixtures("no_user_afterwards")
+def test_a_user_who_may_only_read_is_named_with_the_rights(installation, restored):
+    ours = as_user(installation, restored, "~*", "&*", "+@read", "+ping", "+select", "+client")
+    found, status = installation.doctor(REDIS_URL=ours)
+
+    _, tone, remedy = the(found, "Redis accepts no writes")
+    assert (tone, status) == ("bad", 1)
+    assert "ACL SETUSER" in remedy
+
+
+@pytest.mark.usefixtures("no_user_afterwards")
+def test_a_broker_that_refuses_commands_is_named_with_the_rights(installation, restored):
+    url = as_user(installation, restored, "~*", "&*", "-@all", "+select").replace("/0", "/1")
+    found, status = installation.doctor(CELERY_BROKER_URL=url)
+
+    _, tone, remedy = the(found, "refuses a command to its user")
+    assert (tone, status) == ("bad", 1)
+    assert "ACL SETUSER" in remedy
+
+
+def test_a_redis_without_connections_left_is_not_told_to_start(installation, restored):
+    usual = restored.config_get("maxclients")["maxclients"]
+    restored.config_set("maxclients", 1)
+    try:
+        found, status = installation.doctor()
+    finally:
+        restored.config_set("maxclients", usual)
+
+    named = {title: found[title] for title in found if "no connection left" in title}
+    assert [title.partition(" redis:")[0] for title in named] == [
+        "Redis has no connection left",
+        "The broker",
+    ]
+    for tone, remedy in named.values():
+        assert (tone, status) == ("bad", 1)
+        assert "maxclients" in remedy
+        assert "is running" not in remedy
 
 
 def own_addresses():
@@ -106,8 +167,13 @@ def test_a_redis_that_serves_only_its_own_machine_is_named(installation, tmp_pat
         ended = installation.run("doctor", "--json", REDIS_URL=url)
 
         found = json.loads(ended.stdout)["findings"]
-        (remedy,) = [each["remedy"] for each in found if "only its own machine" in each["title"]]
-        assert "protected-mode" in remedy
+        refused = {
+            each["subject"]: each["remedy"]
+            for each in found
+            if "only its own machine" in each["title"]
+        }
+        assert set(refused) == {"redis", "broker"}
+        assert all("protected-mode" in remedy for remedy in refused.values())
         assert max(len(each["remedy"]) for each in found) < 600
     finally:
         server.terminate()
