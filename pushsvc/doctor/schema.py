@@ -68,6 +68,15 @@ def migrations() -> Iterator[Finding]:
         first = missing[0][0]
         remedy = f"The first is {first}. Run manage.py migrate --no-input."
         yield Finding(_SUBJECT, Tone.BAD, f"{len(missing)} migrations are not applied", remedy)
+    if newer := _newer(executor.loader):
+        number = f"{len(newer)} {'migration' if len(newer) == 1 else 'migrations'}"
+        remedy = (
+            f"The last is {'.'.join(newer[-1])}. During an upgrade, and after going back by one "
+            "version, that is right: docs/operations.md, While two versions run, lists what not to "
+            "use. Otherwise put the newer version here, too."
+        )
+        title = f"The database is newer than this code, by {number}"
+        yield Finding(_SUBJECT, Tone.INFO, title, remedy)
 
 
 def indexes() -> Iterator[Finding]:

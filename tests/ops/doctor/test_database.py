@@ -53,6 +53,23 @@ def test_a_missing_migration_is_named_with_the_command(healthy):
     assert "manage.py migrate" in remedy
 
 
+def test_a_database_that_is_newer_than_the_code_is_explained(healthy):
+    """After going back by one version, which is allowed. A newer version may remove an index."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO django_migrations (app, name, applied)"
+            " VALUES ('notifications_app', '9999_of_tomorrow', now())"
+        )
+        cursor.execute("DROP INDEX batch_breaking")
+
+    assert faults() == {}
+    (finding,) = [each for each in report()[0] if "newer than this code" in each["title"]]
+    assert finding["title"] == "The database is newer than this code, by 1 migration"
+    assert finding["tone"] == "info"
+    assert "notifications_app.9999_of_tomorrow" in finding["remedy"]
+    assert "While two versions run" in finding["remedy"]
+
+
 def test_a_table_that_is_not_there_yet_does_not_end_the_report(healthy):
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE channels_app_providercredential RENAME TO elsewhere")
