@@ -24,7 +24,13 @@ WRONG_CLOCK_SECONDS: Final = 60.0  # beyond this, Google and Apple refuse tokens
 _SUBJECT: Final = "database"
 _VERSIONS: Final = range(15, 19)
 _SHORTEST_SECONDS: Final = 5  # for limits of statements that the role or the server sets
-_LIMITS: Final = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
+_LIMITS: Final = (
+    "statement_timeout",
+    "transaction_timeout",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "lock_timeout",
+)
 _THREADS: Final = 18  # of a web process that sends no mail; each may hold a connection
 _MANY_DEAD: Final = 100_000
 _MORE: Final = "Raise max_connections, or put PgBouncer in front."
@@ -146,7 +152,10 @@ def _read_only() -> Iterator[Finding]:
 
 def _disk() -> Iterator[Finding]:
     """Finds out whether the disk is full: writes a megabyte to a temporary table. Reads do not show
-    this, and small writes fit into existing pages."""
+    this, and small writes fit into existing pages. A role without the right is not examined,
+    because pushsvc itself needs no temporary tables."""
+    if query("SELECT 1 WHERE NOT has_database_privilege(current_database(), 'TEMP')"):
+        return
     try:
         with transaction.atomic():
             query("CREATE TEMPORARY TABLE doctor_room AS SELECT generate_series(1, 30000)")
@@ -181,7 +190,8 @@ def _limits() -> Iterator[Finding]:
     )
     for name, value in short:
         remedy = (
-            "PostgreSQL ends statements of a large send, which are tried again and again. Run "
+            "PostgreSQL ends statements or connections, so requests get 503, and a large send is "
+            "tried again and again. Run "
             f"ALTER ROLE … RESET {name} for the role in DATABASE_URL, or raise it."
         )
         yield Finding(_SUBJECT, Tone.WARN, f"The limit {name} is only {value}", remedy)

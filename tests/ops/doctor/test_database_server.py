@@ -48,13 +48,24 @@ def test_a_role_that_may_not_write_is_named(installation, role):
     assert "default_transaction_read_only" in remedy
 
 
-def test_a_short_limit_of_the_role_is_named(installation, role):
-    installation.sql("ALTER ROLE app SET statement_timeout = '250ms'")
+@pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout", "idle_session_timeout"])
+def test_a_short_limit_of_the_role_is_named(installation, role, limit):
+    installation.sql(f"ALTER ROLE app SET {limit} = '850ms'")
 
     found, _ = installation.doctor(DATABASE_URL=role)
 
-    _, _, remedy = the(found, "The limit statement_timeout is only 250ms")
-    assert "RESET statement_timeout" in remedy
+    _, _, remedy = the(found, f"The limit {limit} is only 850ms")
+    assert f"RESET {limit}" in remedy
+
+
+def test_a_role_without_temporary_tables_is_no_finding(installation, role):
+    installation.sql("REVOKE TEMP ON DATABASE pushsvc FROM PUBLIC")
+    try:
+        found, _ = installation.doctor(DATABASE_URL=role)
+    finally:
+        installation.sql("GRANT TEMP ON DATABASE pushsvc TO PUBLIC")
+
+    assert not [title for title in found if "Disk" in title]
 
 
 def test_a_role_without_connections_left_is_not_told_to_start_the_server(installation, role):
