@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from typing_extensions import override
 
 _SECONDS: Final = 3
+_LOOK_SECONDS: Final = 0.2
 SILENCE_SECONDS: Final = 5.0  # longer than any statement that PostgreSQL itself limits
 
 
@@ -25,20 +26,24 @@ class Silent(Exception):
 def limited() -> Iterator[None]:
     """A transaction that is rolled back, because a commit could wait for a standby. Its statements
     are limited, so that a wait for a lock does not delay the report. Raises Silent."""
-    with watched(), transaction.atomic():
+    with watched() as watch, transaction.atomic():
         query(f"SET LOCAL statement_timeout = '{_SECONDS}s'")
-        yield
+        try:
+            yield
+        finally:
+            watch.expect()
         transaction.set_rollback(True)
 
 
 @contextmanager
-def watched() -> Iterator[None]:
-    """Raises Silent, and closes the connection, when nothing is answered for SILENCE_SECONDS. The
-    server keeps its own limits only while it runs, and the kernel acknowledges in its place."""
+def watched() -> Iterator["_Watch"]:
+    """Raises Silent, and closes the connection, when PostgreSQL keeps a statement waiting for
+    SILENCE_SECONDS. The server keeps its own limits only while it runs, and the kernel acknowledges
+    in its place."""
     watch = _Watch(connections[DEFAULT_DB_ALIAS])  # `connection` is another one in each thread
     try:
         with connection.execute_wrapper(watch):
-            yield
+            yield watch
     except Error:
         if not watch.has_cut:
             raise
@@ -50,33 +55,44 @@ def watched() -> Iterator[None]:
 
 
 class _Watch(threading.Thread):
-    """Waits for the end of each statement, and of the transaction. A wrapper of statements."""
+    """Waits for the begin and the end of the transaction, and for each statement; not while the
+    doctor works. A wrapper of statements."""
 
     def __init__(self, database: BaseDatabaseWrapper) -> None:
         super().__init__(name="doctor-watch", daemon=True)
         self._database, self._ended = database, threading.Event()
-        self._answered_at = time.monotonic()
+        self._waits_since: float | None = None
         self.has_cut = False
+        self.expect()
         self.start()
 
     def __call__(self, execute: Callable[..., Any], *arguments: Any) -> Any:
+        self.expect()
         try:
-            result = execute(*arguments)
+            return execute(*arguments)
         except Error:
             if self.has_cut:
                 self._database.close()  # or Django would connect again to end the transaction
             raise
-        self._answered_at = time.monotonic()
-        return result
+        finally:
+            self._waits_since = None
+
+    def expect(self) -> None:
+        """From now on the doctor waits for PostgreSQL."""
+        self._waits_since = time.monotonic()
 
     @override
     def run(self) -> None:
-        while (left := self._answered_at + SILENCE_SECONDS - time.monotonic()) > 0:
-            if self._ended.wait(left):
+        while not self._is_silent():
+            if self._ended.wait(_LOOK_SECONDS):
                 return
         if made := self._database.connection:  # libpq limits the time to connect
             self.has_cut = True
             _cut(made)
+
+    def _is_silent(self) -> bool:
+        since = self._waits_since
+        return since is not None and time.monotonic() - since > SILENCE_SECONDS
 
     def end(self) -> None:
         self._ended.set()

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from datetime import timedelta
 
 import psycopg
@@ -12,7 +13,7 @@ import pytest
 from django.db import connection
 
 from bench.ports import own_port
-from pushsvc.doctor import database
+from pushsvc.doctor import database, statements
 from tests.forked import CHECKOUT
 from tests.ops.doctor.findings import faults, report
 
@@ -198,3 +199,13 @@ def test_rows_that_are_not_frozen_are_named_before_writes_are_refused(healthy, m
 
     (title,) = [title for title in faults() if title.startswith("Rows were not frozen")]
     assert "run VACUUM" in faults()[title]
+
+
+def test_a_doctor_that_works_long_does_not_take_the_server_for_silent(monkeypatch):
+    monkeypatch.setattr(statements, "SILENCE_SECONDS", 1.0)
+
+    with statements.limited():
+        time.sleep(1.6)  # what is tested is a pause between two statements
+        answer = statements.query("SELECT 1")
+
+    assert answer == [(1,)]
