@@ -140,7 +140,8 @@ class Channel:
             reply = self.ask(key, **body)
             if reply is not None and reply.status == 202:
                 return UUID(reply.body["notification_id"])
-            assert reply is None or reply.status in (409, 429, 503), reply
+            is_limited = reply is not None and reply.body["code"] == "rate_limited"
+            assert reply is None or is_limited or reply.status in (409, 503), reply
             assert time.monotonic() < end, "nobody takes the notification"
             time.sleep(0.1)
 

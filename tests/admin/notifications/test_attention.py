@@ -3,6 +3,7 @@
 import time
 from datetime import timedelta
 
+import psycopg
 import pytest
 import redis
 from django.db import OperationalError, connection, transaction
@@ -20,6 +21,7 @@ from notifications_app.reporting.concern import Kind
 from notifications_app.reporting.installation import open_batches
 from notifications_app.services import notification_pause, notification_resume
 from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.notifications.dashboards import all_of, everything_lives, hour, html, running, stat
 from tests.admin.support import fill_hours
@@ -257,16 +259,18 @@ def test_beat_is_called_missing_until_a_tick_ends(alice):
     assert found(alice, Kind.BEAT_MISSING) == []
 
 
-def test_a_tick_that_the_database_ended_does_not_count(alice, monkeypatch):
+def test_a_tick_that_the_database_ended_does_not_count(alice):
     everything_lives()
     redis_client().delete("pushsvc:ticked")
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 1")
-        monkeypatch.setattr(tasks.batches, "unpark", lambda: cursor.execute("SELECT pg_sleep(1)"))
+    parameters = connection.get_connection_params()
+    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
+    with psycopg.connect(**arguments) as other:
+        other.execute("LOCK TABLE notifications_app_batch IN ACCESS EXCLUSIVE MODE")
 
+        sql.execute("SET LOCAL lock_timeout = '10ms'", {})
         with pytest.raises(OperationalError), transaction.atomic():
             tasks.tick()
-        cursor.execute("SET LOCAL statement_timeout = 0")
+        other.rollback()
 
     assert len(found(alice, Kind.BEAT_MISSING)) == 1
 
