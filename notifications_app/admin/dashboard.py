@@ -274,6 +274,7 @@ _PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
 _LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
     Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),
     Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
+    Kind.UNREACHED: ({"status__exact": "processing"}, "What is being sent"),
     Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
     Kind.BREAKING: ({"status__exact": "processing"}, "What is being sent"),
 }

@@ -43,7 +43,7 @@ _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
 _TICKED = "pushsvc:ticked"
-_WRITABLE = "pushsvc:writable"
+_NO_KEY = "pushsvc:none"
 # By Redis's clock, because clocks of hosts may differ.
 _ANNOUNCE = "redis.call('HSET', KEYS[1], ARGV[1], redis.call('TIME')[1] .. ':' .. ARGV[2])"
 _READ_NODES = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
@@ -186,7 +186,7 @@ def liveness(queues: Sequence[str]) -> Liveness | None:
     """Which workers reported, and whether a tick ended, in the last 15 s. None while Redis is away
     or accepts no writes, because heartbeats do not arrive then."""
     try:
-        redis_client().set(_WRITABLE, 1, px=1000)
+        redis_client().set(_NO_KEY, "", xx=True)  # writes nothing, and is refused as writes are
         has_ticked = bool(redis_client().exists(_TICKED))
         return Liveness({queue: _live(_nodes(queue)) for queue in queues}, has_ticked)
     except redis.RedisError:
