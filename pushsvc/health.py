@@ -29,6 +29,7 @@ from pushsvc.common.http.ratelimit import Limit
 _BROKER_SECONDS: Final = 1.0
 # Redis's names, then AMQP's. Each transport ignores the other's.
 _TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
+_NO_KEY: Final = "pushsvc:none"
 _FRESH_SECONDS: Final = 1.0
 _WHILE_CHECKING_SECONDS: Final = 3.0
 _WAIT_SECONDS: Final = 2.0
@@ -128,6 +129,9 @@ def _migrations() -> frozenset[Any]:
 class _Broker:
     """Asks the broker over one kept connection. Use it from one caller at a time.
 
+    A Redis that only answers is not enough: a replica, a full one, or one that cannot save refuses
+    all tasks.
+
     It does not use the connection that sends tasks, which waits and retries for too long."""
 
     def __init__(self, url: str) -> None:
@@ -149,11 +153,18 @@ class _Broker:
                 self._connection.ensure_connection(max_retries=0)
                 self._queue = settings.CELERY_TASK_QUEUES[0](self._connection.channel())
             self._queue.queue_declare()
+            self._refuse_reads_only(self._queue.channel)
         except self._errors:
             self._queue = None
             self._connection.release()
             return False
         return True
+
+    def _refuse_reads_only(self, channel: Any) -> None:
+        """Raises a channel error if Redis refuses writes. It changes nothing, because there is no
+        such key."""
+        if self._connection.transport.driver_type == "redis":
+            channel.client.set(_NO_KEY, "", xx=True)
 
     @property
     def _errors(self) -> tuple[type[BaseException], ...]:

@@ -1,4 +1,4 @@
-"""`manage.py doctor` on a Redis of its own, which these tests break."""
+"""`manage.py doctor` and `/readyz` on a Redis of its own, which these tests break."""
 
 import json
 import socket
@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 import redis
+from django.test import Client
 
+from pushsvc import health
 from tests.faults.engines.servers import REDIS_6
 from tests.ops.doctor.installation import the
 from tests.ops.helpers import eventually
@@ -42,14 +44,29 @@ def restored(installation):
     installation.redis.flushall()
 
 
-@pytest.mark.parametrize(
-    ("break_it", "way"),
-    [
-        (_is_a_replica, "Name the primary"),
-        (_is_full, "Raise maxmemory"),
-        (_cannot_save, "turn saving off"),
-    ],
-)
+WITHOUT_WRITES = {
+    _is_a_replica: "Name the primary",
+    _is_full: "Raise maxmemory",
+    _cannot_save: "turn saving off",
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("break_it", WITHOUT_WRITES)
+def test_a_service_whose_broker_takes_no_writes_is_not_ready(
+    installation, restored, break_it, settings, monkeypatch
+):
+    monkeypatch.setattr(health, "missing_now", health.Kept(health._missing))
+    monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
+    settings.CELERY_BROKER_URL = installation.environment["REDIS_URL"]
+    assert Client().get("/readyz").status_code == 200
+
+    break_it(restored)
+
+    assert Client().get("/readyz").json()["detail"] == "Missing: broker."
+
+
+@pytest.mark.parametrize(("break_it", "way"), WITHOUT_WRITES.items())
 def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restored, break_it, way):
     break_it(restored)
 
