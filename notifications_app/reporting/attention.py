@@ -3,7 +3,7 @@
 Every read is bounded and uses an index.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
@@ -58,26 +58,14 @@ _PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 def concerns(channels: QuerySet[Channel], *, now: datetime) -> list[Concern]:
     """The concerns of these channels, and of the processes and services that all channels share.
     The worst first, at most MOST_OF_A_KIND of each kind. `now`: the database's time."""
-    found = [
-        *_shared_parts(channels),
-        *_credentials(channels, now),
-        *_credentials_missing(channels),
-        *_late_starts(channels, now),
-        *_queues(channels, now),
-        *unreached(channels, now),
-        *_breaking(channels),
-        *islice(jumps(channels, now), MOST_OF_A_KIND),
-        *_nearly_full(channels),
-        *_api_keys_ending(channels, now),
-    ]
+    found = [concern for part in PARTS for concern in part(channels, now)]
     tones = ["bad", "warn", "info"]
     return sorted(found, key=lambda concern: tones.index(concern.tone))
 
 
-def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
-    """Concerns about Redis, beat, and the workers and push services of the platforms in use."""
-    used = _platforms_used(channels)
-    alive = worker.liveness(["plan", "tick", *used])
+def _planner(_channels: QuerySet[Channel], _now: datetime) -> Iterator[Concern]:
+    """Concerns about Redis, the planner and beat. Does not read the database."""
+    alive = worker.liveness(["plan", "tick"])
     if alive is None:
         detail = (
             "It is unknown which workers are running. Sends are stored, and rate limits allow "
@@ -85,11 +73,7 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
             "doctor says what is wrong with it."
         )
         yield Concern(Kind.REDIS_AWAY, "bad", "Redis is away, or accepts no writes", detail)
-        return
-    for queue in used:
-        if not alive.processes[queue]:
-            yield _worker_missing(queue)
-    if not (alive.processes["plan"] and alive.processes["tick"]):
+    elif not (alive.processes["plan"] and alive.processes["tick"]):
         detail = (
             "No process plans notifications, so new and scheduled ones wait. "
             f"Start worker-plan. Nothing is lost. {_IF_IT_RUNS}"
@@ -102,6 +86,18 @@ def _shared_parts(channels: QuerySet[Channel]) -> Iterator[Concern]:
             "is lost."
         )
         yield Concern(Kind.BEAT_MISSING, "bad", "No tick ended in the last 15 seconds", detail)
+
+
+def _platforms(channels: QuerySet[Channel], _now: datetime) -> Iterator[Concern]:
+    """Concerns about the workers and the push services of the platforms in use. None while Redis is
+    away."""
+    used = _platforms_used(channels)
+    alive = worker.liveness(used)
+    if alive is None:
+        return
+    for queue in used:
+        if not alive.processes[queue]:
+            yield _worker_missing(queue)
     yield from _failing_services(used, channels)
 
 
@@ -198,7 +194,7 @@ def _old(credential: ProviderCredential, now: datetime) -> Concern:
     )
 
 
-def _credentials_missing(channels: QuerySet[Channel]) -> Iterator[Concern]:
+def _credentials_missing(channels: QuerySet[Channel], _now: datetime) -> Iterator[Concern]:
     """Enabled platforms without credentials."""
     marked = channels.annotate(**{f"lacks_{platform}": _lacks(platform) for platform in _PROVIDERS})
     lacking = marked.filter(Q(lacks_android=True) | Q(lacks_ios=True)).order_by("name")
@@ -248,7 +244,7 @@ def _api_keys_ending(channels: QuerySet[Channel], now: datetime) -> Iterator[Con
         )
 
 
-def _nearly_full(channels: QuerySet[Channel]) -> Iterator[Concern]:
+def _nearly_full(channels: QuerySet[Channel], _now: datetime) -> Iterator[Concern]:
     for channel in nearly_full_channels(channels, limit=MOST_OF_A_KIND):
         yield Concern(
             Kind.NEARLY_FULL,
@@ -284,7 +280,7 @@ def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
         )
 
 
-def _breaking(channels: QuerySet[Channel]) -> Iterator[Concern]:
+def _breaking(channels: QuerySet[Channel], _now: datetime) -> Iterator[Concern]:
     """Notifications with a batch that had so many lease losses that its recipients are called one
     by one."""
     broken = Batch.objects.filter(BREAKING_BATCH, channel__in=channels)
@@ -326,9 +322,29 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern
         )
 
 
+def _jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    return islice(jumps(channels, now), MOST_OF_A_KIND)
+
+
 def _about(credential: ProviderCredential) -> dict[str, Any]:
     return {
         "channel_id": credential.channel_id,
         "channel_name": credential.channel.name,
         "platform": credential.platform,
     }
+
+
+# Each reads other tables, so that the doctor can run the others if one cannot be read.
+PARTS: Final[tuple[Callable[[QuerySet[Channel], datetime], Iterator[Concern]], ...]] = (
+    _planner,
+    _platforms,
+    _credentials,
+    _credentials_missing,
+    _late_starts,
+    _queues,
+    unreached,
+    _breaking,
+    _jumps,
+    _nearly_full,
+    _api_keys_ending,
+)

@@ -40,10 +40,11 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
 def _with_database(is_readable: bool, call_providers: bool) -> Iterator[Finding]:
     if not is_readable:
         return
-    parts = [work.examine, credentials.secrets]
+    parts = [credentials.secrets]
     if call_providers:
         parts.append(credentials.examine)
     try:
+        yield from work.examine()
         for part in parts:
             yield from _guarded(part)
     except Silent:
@@ -55,5 +56,5 @@ def _guarded(part: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     try:
         yield from part()
     except django.db.Error as error:
-        title = "The work that goes on could not be read"
-        yield Finding("work", Tone.WARN, title, first_line(error))
+        title = "The stored credentials could not be read"
+        yield Finding("credentials", Tone.WARN, title, first_line(error))

@@ -31,6 +31,7 @@ _LIMITS: Final = (
     "idle_session_timeout",
     "lock_timeout",
 )
+_ISOLATION: Final = ("read committed", "read uncommitted")  # the same in PostgreSQL
 _THREADS: Final = 18  # of a web process that sends no mail; each may hold a connection
 _MANY_DEAD: Final = 100_000
 _MORE: Final = "Raise max_connections, or put PgBouncer in front."
@@ -197,6 +198,20 @@ def _limits() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.WARN, f"The limit {name} is only {value}", remedy)
 
 
+def _isolation() -> Iterator[Finding]:
+    ((level,),) = query("SELECT current_setting('default_transaction_isolation')")
+    if level in _ISOLATION:
+        return
+    remedy = (
+        "Transactions that change the same rows fail with “could not serialize access”: requests "
+        "get 503, and batches are tried again. Run ALTER ROLE … RESET "
+        "default_transaction_isolation for the role in DATABASE_URL, or ALTER DATABASE or ALTER "
+        "SYSTEM, wherever it is set."
+    )
+    title = f"Transactions are {level}, and pushsvc needs {_ISOLATION[0]}"
+    yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+
+
 def _clock() -> Iterator[Finding]:
     """Compares the database's clock, which decides when notifications start, with this machine's,
     which is in tokens."""
@@ -265,6 +280,34 @@ def _blocked() -> Iterator[Finding]:
         remedy = (
             "They wait for a lock that it holds, and what they belong to stands still: requests, "
             f"ticks or batches. Find its program, or run {end}."
+        )
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+
+
+def _locked() -> Iterator[Finding]:
+    """Finds tables that nobody can read, and for which nobody waits yet. A migration, VACUUM FULL
+    or a forgotten transaction locks them."""
+    found = query(
+        "SELECT held.pid, coalesce(nullif(application_name, ''), usename, ''),"
+        " string_agg(relname, ', ' ORDER BY relname),"
+        " extract(epoch FROM clock_timestamp() - min(xact_start))::float8"
+        " FROM pg_locks AS held JOIN pg_class ON pg_class.oid = held.relation"
+        " JOIN pg_stat_activity AS holder ON holder.pid = held.pid"
+        " WHERE held.granted AND held.mode = 'AccessExclusiveLock' AND relkind IN ('r', 'p')"
+        " AND relpersistence <> 't'"
+        " AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        " AND xact_start < clock_timestamp() - %s"
+        " AND NOT EXISTS (SELECT 1 FROM pg_locks AS wanted WHERE NOT wanted.granted"
+        " AND wanted.relation = held.relation AND wanted.waitstart < clock_timestamp() - %s)"
+        " GROUP BY 1, 2 LIMIT 5",
+        [LONG_WAIT, LONG_WAIT],
+    )
+    for pid, name, tables, age in found:
+        title = f"{name} (pid {pid}) locks {tables}, in a transaction of {duration(age)}"
+        remedy = (
+            "Nobody can read or write there until it ends: requests, ticks and batches will wait. "
+            f"Find its program, or run SELECT pg_terminate_backend({pid}). A migration or VACUUM "
+            "FULL may need this time."
         )
         yield Finding(_SUBJECT, Tone.BAD, title, remedy)
 
@@ -350,9 +393,10 @@ def _dead_rows() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.WARN, title, remedy)
 
 
-_SETTINGS: Final = (_version, _read_only, _disk, _encoding, _harmful_settings, _limits)
+_SETTINGS: Final = (_version, _read_only, _disk, _encoding, _harmful_settings, _limits, _isolation)
 _STATISTICS: Final = (
     _blocked,
+    _locked,
     _standby_missing,
     _connections,
     _old_transactions,

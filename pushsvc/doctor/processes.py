@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from pushsvc.common import sameness
+from pushsvc.common import sameness, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.doctor.finding import Finding, Tone
 
@@ -17,6 +17,12 @@ _SAME_SETTINGS: Final = (
 _START_WEB: Final = (
     "Clients and staff cannot reach the service; workers go on. Start web. If it runs, its "
     "REDIS_URL names another Redis, or another database of it, than that of this process."
+)
+_NAMED: Final = 5  # workers
+_HANG: Final = (
+    "They hang, or are stopped (SIGSTOP, a debugger, no memory), and the others do their work. "
+    "Their parent runs. Find them by their state (ps -eo pid,ppid,stat,etime,args), and kill them "
+    "with SIGKILL: the parent starts new ones, and nothing is lost."
 )
 _DIFFERENCES: Final = {
     "secret_keys": (
@@ -44,6 +50,7 @@ def examine() -> Iterator[Finding]:
     reported = metric_reports.read()
     if reported and not reported.processes["web"]:
         yield Finding("processes", Tone.BAD, "No web process is running", _START_WEB)
+    yield from _hanging(reported.processes["worker"] if reported else 0)
     own = sameness.own()._asdict()
     others = Counter(metric_reports.reporting())
     for name, (tone, what, remedy) in _DIFFERENCES.items():
@@ -51,3 +58,14 @@ def examine() -> Iterator[Finding]:
             if same._asdict()[name] != own[name]:
                 title = f"{kind.capitalize()} processes on {host} {what} ({number})"
                 yield Finding("processes", tone, title, remedy)
+
+
+def _hanging(reporting: int) -> Iterator[Finding]:
+    """Compares how many processes the workers say they have with how many report. Each process
+    reports itself."""
+    started = worker.announced()
+    number = sum(started.values())
+    if reporting < number:
+        title = f"{number - reporting} of {number} worker processes do not report"
+        remedy = f"{_HANG} The workers are {', '.join(sorted(started)[:_NAMED])}."
+        yield Finding("processes", Tone.WARN, title, remedy)

@@ -62,6 +62,15 @@ def _missing_rights() -> list[tuple[str, str, str]]:
 
 
 def migrations() -> Iterator[Finding]:
+    if elsewhere := _other_schema():
+        ((role, path),) = query("SELECT current_user, current_setting('search_path')")
+        remedy = (
+            f"Its search_path is {path}. Run ALTER ROLE {role} SET search_path = {elsewhere}, and "
+            "restart all processes. Do not migrate before: that would make a second, empty set."
+        )
+        title = f"The tables are in the schema {elsewhere}, where the role {role} does not look"
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+        return
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if missing:
@@ -77,6 +86,17 @@ def migrations() -> Iterator[Finding]:
         )
         title = f"The database is newer than this code, by {number}"
         yield Finding(_SUBJECT, Tone.INFO, title, remedy)
+
+
+def _other_schema() -> str:
+    """The schema of the applied migrations, if the search_path does not lead there; else ""."""
+    found = query(
+        "SELECT relnamespace::regnamespace::text, pg_table_is_visible(oid) FROM pg_class"
+        " WHERE relname = %s AND relkind IN ('r', 'p')",
+        [MigrationRecorder.Migration._meta.db_table],
+    )
+    is_seen = any(is_visible for _, is_visible in found)
+    return "" if is_seen or len(found) != 1 else str(found[0][0])
 
 
 def indexes() -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from typing_extensions import override
 
 _SECONDS: Final = 3
+_LOCK_SECONDS: Final = 0.5  # many parts may read the same locked table
 _LOOK_SECONDS: Final = 0.2
 SILENCE_SECONDS: Final = 5.0  # longer than any statement that PostgreSQL itself limits
 
@@ -27,7 +28,11 @@ def limited() -> Iterator[None]:
     """A transaction that is rolled back, because a commit could wait for a standby. Its statements
     are limited, so that a wait for a lock does not delay the report. Raises Silent."""
     with watched() as watch, transaction.atomic():
-        query(f"SET LOCAL statement_timeout = '{_SECONDS}s'")
+        query(
+            "SELECT set_config('statement_timeout', %s, true),"
+            " set_config('lock_timeout', %s, true)",
+            [f"{_SECONDS}s", f"{_LOCK_SECONDS}s"],
+        )
         try:
             yield
         finally:

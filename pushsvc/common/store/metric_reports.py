@@ -137,9 +137,10 @@ def _read() -> tuple[list[str], list[str]]:
 
 
 def _report_for_ever(reporter: Reporter) -> None:
+    """Begins at once, so that a new process is not thought to hang."""
     while True:
-        time.sleep(REPORT_SECONDS)
         reporter.report()
+        time.sleep(REPORT_SECONDS)
 
 
 def _client() -> redis.Redis:

@@ -3,11 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from pushsvc.common.store import metric_reports
-from pushsvc.common.store.redis_client import redis_client
 from pushsvc.local.embedded import start
 from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
+from tests.ops.doctor.findings import report_all
 from tests.ops.doctor.installation import Installation
 
 
@@ -15,7 +14,6 @@ from tests.ops.doctor.installation import Installation
 def healthy(settings):
     """Every fault that a test can prevent is absent."""
     everything_lives()
-    redis_client().delete(metric_reports._PROCESSES)
     settings.PUBLIC_BASE_URL = "https://push.example.com"
     settings.ALLOWED_HOSTS = ["push.example.com"]
     settings.VAPID_SUBJECT = "mailto:root@example.org"
@@ -25,7 +23,7 @@ def healthy(settings):
     settings.CSRF_COOKIE_SECURE = True
     settings.SECURE_HSTS_SECONDS = 3600
     settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
-    metric_reports.Reporter("web", take=dict).report()
+    report_all()
     return make_channel()
 
 

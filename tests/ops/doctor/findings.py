@@ -1,10 +1,12 @@
-"""What `manage.py doctor` found, as its JSON says it."""
+"""What `manage.py doctor` found, as its JSON says it, and the reports of processes for it."""
 
 import json
 from io import StringIO
 
 from django.core.management import call_command
 
+from pushsvc.common.store import metric_reports
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.doctor import database
 
 # The test server trades safety on power loss for speed.
@@ -29,3 +31,10 @@ def faults(*arguments):
         for each in found
         if each["tone"] in {"warn", "bad"} and each["title"] not in OF_THE_TEST_SERVER
     }
+
+
+def report_all():
+    """As many processes as everything_lives announces, of this machine, and no other."""
+    redis_client().delete(metric_reports._PROCESSES)
+    for kind in ("web", "worker", "worker"):
+        metric_reports.Reporter(kind, take=dict).report()

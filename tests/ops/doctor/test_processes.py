@@ -3,7 +3,10 @@
 import secrets
 import shutil
 import socket
+import subprocess
+import sys
 
+import psutil
 import pytest
 from cryptography.fernet import Fernet
 
@@ -11,7 +14,9 @@ from pushsvc.common import sameness
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from tests.ops.doctor.findings import faults
+from tests.ops.doctor.findings import faults, report_all
+from tests.ops.doctor.installation import the
+from tests.ops.helpers import CHECKOUT, eventually
 
 pytestmark = pytest.mark.django_db
 
@@ -54,10 +59,46 @@ def test_a_web_process_that_no_longer_reports_is_missed(healthy):
     assert faults() == {}
 
     redis_client().delete(metric_reports._PROCESSES)
+    for _ in range(2):
+        Reporter("worker", take=dict).report()
 
     ((title, remedy),) = faults().items()
     assert title == "No web process is running"
     assert "Start web" in remedy
+
+
+@pytest.fixture
+def worker(installation, tmp_path):
+    """A worker with two processes, which report."""
+    command = [sys.executable, "-m", "celery", "-A", "pushsvc", "worker", "-Q", "web", "-c", "2"]
+    with (tmp_path / "log").open("wb") as log:
+        started = subprocess.Popen(
+            command, cwd=CHECKOUT, env=installation.environment, stdout=log, stderr=log
+        )
+    try:
+        eventually(lambda: installation.redis.zcard(metric_reports._PROCESSES) == 2)
+        yield psutil.Process(started.pid)
+    finally:
+        started.kill()
+        started.wait()
+
+
+def test_worker_processes_that_hang_are_counted(installation, worker):
+    found, _ = installation.doctor()
+    assert not [title for title in found if "do not report" in title]
+
+    hanging, other = worker.children()
+    hanging.suspend()
+    try:
+        eventually(
+            lambda: [title for title in installation.doctor()[0] if "do not report" in title]
+        )
+        _, tone, remedy = the(installation.doctor()[0], "1 of 2 worker processes do not report")
+        assert tone == "warn"
+        assert f"celery@{socket.gethostname()}" in remedy
+    finally:
+        for child in (hanging, other):
+            child.kill()
 
 
 def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, reporting, settings):
@@ -65,12 +106,13 @@ def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, report
     settings.SECRET_KEY_FALLBACKS = [former]
     settings.CREDENTIAL_KEYS = (*settings.CREDENTIAL_KEYS, Fernet.generate_key().decode())
     redis_client().delete(metric_reports._PROCESSES)
-    reporting(
-        "web",
-        SECRET_KEY=former,
-        SECRET_KEY_FALLBACKS=[settings.SECRET_KEY],
-        CREDENTIAL_KEYS=settings.CREDENTIAL_KEYS[::-1],
-    )
+    for kind in ("web", "worker", "worker"):
+        reporting(
+            kind,
+            SECRET_KEY=former,
+            SECRET_KEY_FALLBACKS=[settings.SECRET_KEY],
+            CREDENTIAL_KEYS=settings.CREDENTIAL_KEYS[::-1],
+        )
 
     assert faults() == {}
 
@@ -95,10 +137,9 @@ def test_a_redis_that_notices_late_that_a_machine_vanished_is_named(healthy, mon
     usual = client.config_get("tcp-keepalive")["tcp-keepalive"]
     try:
         client.config_set("tcp-keepalive", 300)
-        report_from("w1", monkeypatch)
         assert faults() == {}
 
-        report_from("w1", monkeypatch)  # again, because reports count for 15 s
+        report_all()  # again, because reports count for 15 s
         report_from("w2", monkeypatch)
         ((title, remedy),) = faults().items()
         assert title == "Redis's tcp-keepalive is 300"
@@ -106,7 +147,7 @@ def test_a_redis_that_notices_late_that_a_machine_vanished_is_named(healthy, mon
         assert "Set tcp-keepalive to 5" in remedy
 
         client.config_set("tcp-keepalive", 5)
-        report_from("w1", monkeypatch)
+        report_all()
         report_from("w2", monkeypatch)
         assert faults() == {}
     finally:
@@ -114,8 +155,9 @@ def test_a_redis_that_notices_late_that_a_machine_vanished_is_named(healthy, mon
 
 
 def report_from(host, monkeypatch):
-    monkeypatch.setattr(socket, "gethostname", lambda: host)
-    Reporter("worker", take=dict).report()
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "gethostname", lambda: host)
+        Reporter("worker", take=dict).report()
 
 
 def test_processes_of_a_version_that_does_not_say_what_it_is_are_no_finding(healthy):
