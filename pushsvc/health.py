@@ -6,6 +6,7 @@ For load balancers, orchestrators and `make run`.
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, Final
@@ -17,6 +18,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from drf_spectacular.utils import extend_schema
 from kombu import Connection, Queue
 from kombu.exceptions import OperationalError
+from redis.exceptions import NoPermissionError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import override
@@ -25,11 +27,11 @@ from pushsvc.common.errors import Unavailable
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.ratelimit import Limit
+from pushsvc.common.store.redis_client import try_to_write
 
 _BROKER_SECONDS: Final = 1.0
 # Redis's names, then AMQP's. Each transport ignores the other's.
 _TIMEOUTS: Final = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
-_NO_KEY: Final = "pushsvc:none"
 _FRESH_SECONDS: Final = 1.0
 _WHILE_CHECKING_SECONDS: Final = 3.0
 _WAIT_SECONDS: Final = 2.0
@@ -153,18 +155,19 @@ class _Broker:
                 self._connection.ensure_connection(max_retries=0)
                 self._queue = settings.CELERY_TASK_QUEUES[0](self._connection.channel())
             self._queue.queue_declare()
-            self._refuse_reads_only(self._queue.channel)
+            self._try_to_write(self._queue.channel)
         except self._errors:
             self._queue = None
             self._connection.release()
             return False
         return True
 
-    def _refuse_reads_only(self, channel: Any) -> None:
-        """Raises a channel error if Redis refuses writes. It changes nothing, because there is no
-        such key."""
+    def _try_to_write(self, channel: Any) -> None:
+        """Raises a channel error if Redis refuses writes. A user may have rights on the queues'
+        keys only."""
         if self._connection.transport.driver_type == "redis":
-            channel.client.set(_NO_KEY, "", xx=True)
+            with suppress(NoPermissionError):
+                try_to_write(channel.client)
 
     @property
     def _errors(self) -> tuple[type[BaseException], ...]:

@@ -30,7 +30,7 @@ from typing_extensions import override
 from pushsvc.common import metrics, sameness
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, presence
-from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client, try_to_write
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -43,7 +43,6 @@ _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
 _TICKED = "pushsvc:ticked"
-_NO_KEY = "pushsvc:none"
 # By Redis's clock, because clocks of hosts may differ.
 _ANNOUNCE = "redis.call('HSET', KEYS[1], ARGV[1], redis.call('TIME')[1] .. ':' .. ARGV[2])"
 _READ_NODES = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
@@ -127,7 +126,8 @@ task_postrun.connect(_busy.end, weak=False)
 
 
 class Announce(bootsteps.StartStopStep):
-    """Writes to Redis every five seconds which queues this node serves, with how many processes.
+    """Writes to Redis every five seconds which queues this node serves, with how many processes,
+    until it is told to stop.
 
     Refuses threads instead of processes, before the worker connects to anything: a process has one
     event loop and one client for each platform, which its tasks use one after the other.
@@ -149,6 +149,8 @@ class Announce(bootsteps.StartStopStep):
         parent.timer.call_repeatedly(_ANNOUNCE_SECONDS, self._announce, (parent,))
 
     def _announce(self, worker: Any) -> None:
+        if is_stopping():  # its timer goes on until the last call has ended
+            return
         try:
             for queue in worker.app.amqp.queues.consume_from:
                 node = (worker.hostname, str(worker.pool.num_processes))
@@ -175,9 +177,9 @@ def live_processes(queue: str) -> int:
 
 
 def announced() -> dict[str, int]:
-    """How many processes each worker has, by its name. Only workers with a heartbeat in the last
-    10 s, so that the reports of their processes, which count for 15 s, are not older. Empty while
-    Redis is away."""
+    """How many processes each worker has, by its name (worker@machine). Only workers with a
+    heartbeat in the last 10 s, because the last reports of their processes may be 5 s older, and
+    count for 15 s. Empty while Redis is away."""
     try:
         return {
             node: processes
@@ -201,7 +203,7 @@ def liveness(queues: Sequence[str]) -> Liveness | None:
     """Which workers reported, and whether a tick ended, in the last 15 s. None while Redis is away
     or accepts no writes, because heartbeats do not arrive then."""
     try:
-        redis_client().set(_NO_KEY, "", xx=True)  # writes nothing, and is refused as writes are
+        try_to_write(redis_client())
         has_ticked = bool(redis_client().exists(_TICKED))
         return Liveness({queue: _live(_nodes(queue)) for queue in queues}, has_ticked)
     except redis.RedisError:

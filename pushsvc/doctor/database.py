@@ -285,31 +285,36 @@ def _blocked() -> Iterator[Finding]:
 
 
 def _locked() -> Iterator[Finding]:
-    """Finds tables that nobody can read, and for which nobody waits yet. A migration, VACUUM FULL
-    or a forgotten transaction locks them."""
+    """Finds our tables that nobody can read, and for which nobody waits yet. A migration, VACUUM
+    FULL or a forgotten transaction locks them. VACUUM gives way to others."""
     found = query(
         "SELECT held.pid, coalesce(nullif(application_name, ''), usename, ''),"
         " string_agg(relname, ', ' ORDER BY relname),"
         " extract(epoch FROM clock_timestamp() - min(xact_start))::float8"
         " FROM pg_locks AS held JOIN pg_class ON pg_class.oid = held.relation"
         " JOIN pg_stat_activity AS holder ON holder.pid = held.pid"
-        " WHERE held.granted AND held.mode = 'AccessExclusiveLock' AND relkind IN ('r', 'p')"
-        " AND relpersistence <> 't'"
-        " AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        " AND xact_start < clock_timestamp() - %s"
-        " AND NOT EXISTS (SELECT 1 FROM pg_locks AS wanted WHERE NOT wanted.granted"
-        " AND wanted.relation = held.relation AND wanted.waitstart < clock_timestamp() - %s)"
+        " WHERE held.granted AND held.mode = 'AccessExclusiveLock'"
+        " AND holder.datname = current_database() AND relname = ANY(%s)"
+        " AND (xact_start IS NULL OR xact_start < clock_timestamp() - %s)"  # NULL: hidden from us
+        " AND NOT EXISTS (SELECT 1 FROM pg_stat_progress_vacuum AS vacuum"
+        " WHERE vacuum.pid = held.pid)"
+        " AND NOT EXISTS (SELECT 1 FROM pg_stat_activity AS waiting"
+        " WHERE waiting.wait_event_type = 'Lock'"
+        " AND waiting.query_start < clock_timestamp() - %s"
+        " AND held.pid = ANY(pg_blocking_pids(waiting.pid)))"
         " GROUP BY 1, 2 LIMIT 5",
-        [LONG_WAIT, LONG_WAIT],
+        [schema.managed_tables(), LONG_WAIT, LONG_WAIT],
     )
     for pid, name, tables, age in found:
-        title = f"{name} (pid {pid}) locks {tables}, in a transaction of {duration(age)}"
+        time_taken = f", in a transaction of {duration(age)}" if age is not None else ""
+        title = f"{name} (pid {pid}) locks {tables}{time_taken}"
         remedy = (
             "Nobody can read or write there until it ends: requests, ticks and batches will wait. "
             f"Find its program, or run SELECT pg_terminate_backend({pid}). A migration or VACUUM "
             "FULL may need this time."
         )
-        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+        tone = Tone.BAD if age is not None else Tone.WARN  # perhaps it began a moment ago
+        yield Finding(_SUBJECT, tone, title, remedy)
 
 
 def _standby_missing() -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Web and worker processes, which report to Redis: whether they have the keys and the code of this
 process."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -18,11 +19,10 @@ _START_WEB: Final = (
     "Clients and staff cannot reach the service; workers go on. Start web. If it runs, its "
     "REDIS_URL names another Redis, or another database of it, than that of this process."
 )
-_NAMED: Final = 5  # workers
-_HANG: Final = (
-    "They hang, or are stopped (SIGSTOP, a debugger, no memory), and the others do their work. "
-    "Their parent runs. Find them by their state (ps -eo pid,ppid,stat,etime,args), and kill them "
-    "with SIGKILL: the parent starts new ones, and nothing is lost."
+_FROZEN: Final = (
+    "They are stopped (SIGSTOP, a debugger) or wait for a disk or memory; their parents run. Look "
+    "for the states T and D in ps -eo pid,ppid,stat,etime,args there. Let them continue (SIGCONT), "
+    "or kill them with SIGKILL: the parent starts others, and nothing is lost."
 )
 _DIFFERENCES: Final = {
     "secret_keys": (
@@ -50,7 +50,7 @@ def examine() -> Iterator[Finding]:
     reported = metric_reports.read()
     if reported and not reported.processes["web"]:
         yield Finding("processes", Tone.BAD, "No web process is running", _START_WEB)
-    yield from _hanging(reported.processes["worker"] if reported else 0)
+    yield from _frozen()
     own = sameness.own()._asdict()
     others = Counter(metric_reports.reporting())
     for name, (tone, what, remedy) in _DIFFERENCES.items():
@@ -60,12 +60,24 @@ def examine() -> Iterator[Finding]:
                 yield Finding("processes", tone, title, remedy)
 
 
-def _hanging(reporting: int) -> Iterator[Finding]:
-    """Compares how many processes the workers say they have with how many report. Each process
-    reports itself."""
-    started = worker.announced()
-    number = sum(started.values())
-    if reporting < number:
-        title = f"{number - reporting} of {number} worker processes do not report"
-        remedy = f"{_HANG} The workers are {', '.join(sorted(started)[:_NAMED])}."
-        yield Finding("processes", Tone.WARN, title, remedy)
+def _frozen() -> Iterator[Finding]:
+    """Compares how many processes the workers say they have with how many report. Looks twice,
+    because after a start, or after Redis was away, the one may be seen before the other."""
+    if _machines_short():
+        time.sleep(metric_reports.REPORT_SECONDS + 1)
+        for machine, number in sorted(_machines_short().items()):
+            title = f"Worker processes on {machine} do not report ({number})"
+            yield Finding("processes", Tone.WARN, title, _FROZEN)
+
+
+def _machines_short() -> Counter[str]:
+    """How many worker processes of each machine do not report. Workers may have names that do not
+    end with their machine's; they are found only if too few report in all."""
+    reports = metric_reports.reporting()
+    if not reports:  # Redis is away
+        return Counter()
+    started = Counter[str]()
+    for name, number in worker.announced().items():
+        started[name.rpartition("@")[2]] += number
+    reporting = Counter(each.host for each in reports if each.kind == "worker")
+    return started - reporting if started.total() > reporting.total() else Counter()

@@ -11,6 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.migrations.state import ModelState
 from django.db.models import Index, UniqueConstraint
 
+from channels_app.models import Channel
 from pushsvc.doctor.finding import Finding, Tone
 from pushsvc.doctor.statements import query
 
@@ -43,12 +44,16 @@ def rights() -> Iterator[Finding]:
     yield Finding(_SUBJECT, Tone.BAD, title, remedy)
 
 
+def managed_tables() -> list[str]:
+    models = apps.get_models(include_auto_created=True)
+    return [model._meta.db_table for model in models if model._meta.managed]
+
+
 def _missing_rights() -> list[tuple[str, str, str]]:
     """Table, owner and the rights on it that the role lacks. Only migrations write to the list of
     migrations, and another role may run them."""
     record = MigrationRecorder.Migration._meta.db_table
-    models = apps.get_models(include_auto_created=True)
-    tables = [record, *(model._meta.db_table for model in models if model._meta.managed)]
+    tables = [record, *managed_tables()]
     found = query(
         "SELECT relname, pg_get_userbyid(relowner), string_agg(wanted, ', ' ORDER BY place)"
         " FROM pg_class CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
@@ -62,14 +67,9 @@ def _missing_rights() -> list[tuple[str, str, str]]:
 
 
 def migrations() -> Iterator[Finding]:
-    if elsewhere := _other_schema():
-        ((role, path),) = query("SELECT current_user, current_setting('search_path')")
-        remedy = (
-            f"Its search_path is {path}. Run ALTER ROLE {role} SET search_path = {elsewhere}, and "
-            "restart all processes. Do not migrate before: that would make a second, empty set."
-        )
-        title = f"The tables are in the schema {elsewhere}, where the role {role} does not look"
-        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+    elsewhere = list(_tables_elsewhere())
+    if elsewhere:
+        yield from elsewhere
         return
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -88,15 +88,30 @@ def migrations() -> Iterator[Finding]:
         yield Finding(_SUBJECT, Tone.INFO, title, remedy)
 
 
-def _other_schema() -> str:
-    """The schema of the applied migrations, if the search_path does not lead there; else ""."""
+def _tables_elsewhere() -> Iterator[Finding]:
+    """Looks for our tables in a schema where the role does not look, or may not look. Without
+    rights, and without its search_path, they read as tables that are not there."""
     found = query(
-        "SELECT relnamespace::regnamespace::text, pg_table_is_visible(oid) FROM pg_class"
-        " WHERE relname = %s AND relkind IN ('r', 'p')",
-        [MigrationRecorder.Migration._meta.db_table],
+        "SELECT relnamespace::regnamespace::text, has_schema_privilege(relnamespace, 'USAGE'),"
+        " pg_table_is_visible(oid), current_user, current_setting('search_path')"
+        " FROM pg_class WHERE relname = %s AND relkind IN ('r', 'p')",
+        [Channel._meta.db_table],
     )
-    is_seen = any(is_visible for _, is_visible in found)
-    return "" if is_seen or len(found) != 1 else str(found[0][0])
+    if len(found) != 1:
+        return
+    ((schema, may_look, is_visible, role, path),) = found
+    warning = "Do not migrate before: that would make a second, empty set."
+    if not may_look:
+        remedy = f"Run GRANT USAGE ON SCHEMA {schema} TO {role}. {warning}"
+        title = f"The tables are in the schema {schema}, which the role {role} may not use"
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
+    elif not is_visible:
+        remedy = (
+            f"Its search_path is {path}. Run ALTER ROLE {role} SET search_path = {schema}, and "
+            f"restart all processes. {warning}"
+        )
+        title = f"The tables are in the schema {schema}, where the role {role} does not look"
+        yield Finding(_SUBJECT, Tone.BAD, title, remedy)
 
 
 def indexes() -> Iterator[Finding]:

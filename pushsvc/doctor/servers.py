@@ -12,7 +12,7 @@ from redis.exceptions import NoPermissionError
 
 from pushsvc.common.console.figures import grouped
 from pushsvc.common.store import metric_reports, presence
-from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.store.redis_client import redis_client, try_to_write
 from pushsvc.common.worker import QUEUES
 from pushsvc.doctor.finding import Finding, Tone
 
@@ -109,10 +109,8 @@ def _sentence(error: Exception) -> str:
 
 
 def _refusal(subject: str, client: redis.Redis) -> Iterator[Finding]:
-    """Whether Redis accepts writes, tried with a write that changes nothing, because there is no
-    such key. Redis refuses it for the same reasons as any other write."""
     try:
-        client.set("pushsvc:doctor", "", xx=True)
+        try_to_write(client)
     except redis.RedisError as error:
         remedy = f"{str(error).rstrip('.')}. {_way_to_write(error)}".strip()
         yield Finding(subject, Tone.BAD, "Redis accepts no writes", remedy)

@@ -69,6 +69,12 @@ def redis_client() -> BackingOffRedis:
     return _client(settings.REDIS_URL, os.getpid())
 
 
+def try_to_write(client: redis.Redis) -> None:
+    """Raises RedisError if Redis refuses writes: a replica, a full Redis, one that cannot save, or
+    a user without the right. Nothing is written, because there is no such key."""
+    client.set("pushsvc:none", "", xx=True)
+
+
 def unshared_connection(url: str, greet: Callable[[Any], None]) -> Any:
     """A connection of redis-py that is not open yet. `greet(connection)` begins it. Redis sends
     nothing on it unasked."""

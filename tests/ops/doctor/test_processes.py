@@ -15,7 +15,6 @@ from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
 from tests.ops.doctor.findings import faults, report_all
-from tests.ops.doctor.installation import the
 from tests.ops.helpers import CHECKOUT, eventually
 
 pytestmark = pytest.mark.django_db
@@ -83,21 +82,24 @@ def worker(installation, tmp_path):
         started.wait()
 
 
-def test_worker_processes_that_hang_are_counted(installation, worker):
-    found, _ = installation.doctor()
-    assert not [title for title in found if "do not report" in title]
+READ_RECENT = """
+return redis.call('ZCOUNT', KEYS[1], redis.call('TIME')[1] - 15, '+inf')
+"""
 
-    hanging, other = worker.children()
-    hanging.suspend()
+
+def test_worker_processes_that_are_frozen_are_counted(installation, worker):
+    title = f"Worker processes on {socket.gethostname()} do not report (1)"
+    assert title not in installation.doctor()[0]
+
+    frozen, other = worker.children()
+    frozen.suspend()
     try:
-        eventually(
-            lambda: [title for title in installation.doctor()[0] if "do not report" in title]
-        )
-        _, tone, remedy = the(installation.doctor()[0], "1 of 2 worker processes do not report")
+        eventually(lambda: installation.redis.eval(READ_RECENT, 1, metric_reports._PROCESSES) == 1)
+        tone, remedy = installation.doctor()[0][title]
         assert tone == "warn"
-        assert f"celery@{socket.gethostname()}" in remedy
+        assert "SIGCONT" in remedy
     finally:
-        for child in (hanging, other):
+        for child in (frozen, other):
             child.kill()
 
 

@@ -66,6 +66,18 @@ def test_a_service_whose_broker_takes_no_writes_is_not_ready(
     assert Client().get("/readyz").json()["detail"] == "Missing: broker."
 
 
+@pytest.mark.django_db
+@pytest.mark.usefixtures("no_user_afterwards")
+def test_a_user_with_rights_on_the_queues_only_is_enough_for_the_broker(
+    installation, restored, settings, monkeypatch
+):
+    monkeypatch.setattr(health, "missing_now", health.Kept(health._missing))
+    keys = ("~_kombu*", "~unacked*", "~tick*", "~plan*", "~web*", "~android*", "~ios*")
+    settings.CELERY_BROKER_URL = as_user(installation, restored, *keys, "&*", "+@all")
+
+    assert Client().get("/readyz").status_code == 200
+
+
 @pytest.mark.parametrize(("break_it", "way"), WITHOUT_WRITES.items())
 def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restored, break_it, way):
     break_it(restored)
