@@ -24,9 +24,9 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
     """Yields all findings that can be seen from this machine, in the order of dependencies.
 
     Without `call_providers` it only reads, and takes a few seconds; a server that does not answer
-    adds up to six. With it, all stored
-    credentials are checked with a message to a device that does not exist, and the results are
-    stored. `url`: the installation's public address, which is called from here.
+    adds up to six. With it, all stored credentials are checked with a message to a device that does
+    not exist, and the results are stored. `url`: the installation's public address, which is called
+    from here.
     """
     yield from deployment.examine()
     is_readable = yield from database.examine()

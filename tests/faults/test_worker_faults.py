@@ -1,4 +1,5 @@
-"""Workers, planners and web processes that are killed, or paused past their lease."""
+"""Workers, planners and web processes that are killed, or paused or without PostgreSQL past their
+lease."""
 
 import time
 from collections import Counter
@@ -96,6 +97,20 @@ def test_a_paused_worker_writes_nothing_after_its_lease_ended(stopped, channel):
     until(lambda: held.keys() <= lost(), "the zombies found their leases lost")
     assert outcomes(channel, notification) == ended
     assert_exact(channel, [notification], zombies=True)
+
+
+def test_postgresql_away_for_longer_than_a_lease_repeats_only_unwritten_outcomes(stopped, channel):
+    system = stopped
+    audience(channel, many(500))
+    for name in DELIVERING:
+        system.start(name, **QUICK)
+    with each_in_the_middle(channel, ("web",), lambda _: system.stop_postgres()):
+        notification = channel.send(*PLATFORMS)
+    until(lambda: system.fields("batch.lease_lost"), "the workers gave their batches up")
+    system.unclean_ends.extend(DELIVERING)
+    system.revive_servers()
+
+    assert_exact(channel, [notification])
 
 
 def _called_and_unwritten(channel, notification_id):
