@@ -6,8 +6,8 @@
 Migrations run while processes of the version before still work. So this takes that version out of
 git, applies the migrations of this version, and runs that version's tests of the pipeline on them.
 Then processes of both versions work beside one another (`test_previous_version.py`). PREVIOUS is a
-tag or a commit: the last tag, or, while there is none, the commit before the newest migration. Both
-versions use the installed packages, which are those of this one.
+tag or a commit: the last tag, or, while there is none, the commit before the newest migration that
+adds a column or a table. Both versions use the installed packages, which are those of this one.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, prog="make test-previous")
     parser.add_argument("--previous", metavar="COMMIT")
     arguments, of_pytest = parser.parse_known_args()
-    commit = arguments.previous or _last_tag() or _before_newest_migration()
+    commit = arguments.previous or _last_tag() or _before_newest_column()
     _say(f"the version before: {_said_by_git('log', '-1', '--format=%h %s', commit)}")
     with _taken_out(commit) as folder:
         has_failed = _pipeline(folder, of_pytest)
@@ -88,8 +88,9 @@ def _last_tag():
     return _said_by_git(*_TAGS).partition("\n")[0]
 
 
-def _before_newest_migration():
-    newest = ("log", "-1", "--diff-filter=A", "--format=%H", "--", "*/migrations/[0-9]*.py")
+def _before_newest_column():
+    added = ("--diff-filter=A", r"-Gmigrations\.(AddField|CreateModel)\(")
+    newest = ("log", "-1", *added, "--format=%H", "--", "*/migrations/[0-9]*.py")
     return f"{_said_by_git(*newest)}^"
 
 
