@@ -43,9 +43,16 @@ _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
 _TICKED = "pushsvc:ticked"
-# By Redis's clock, because clocks of hosts may differ.
-_ANNOUNCE = "redis.call('HSET', KEYS[1], ARGV[1], redis.call('TIME')[1] .. ':' .. ARGV[2])"
-_READ_NODES = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
+_CLOCKS = "pushsvc:clocks"
+# By Redis's clock, because clocks of machines may differ; by how much, is written too. Forgets all
+# machines when there are many, because most of them are gone then.
+_ANNOUNCE = """
+local time = redis.call('TIME')
+redis.call('HSET', KEYS[1], ARGV[1], time[1] .. ':' .. ARGV[2])
+if redis.call('HLEN', KEYS[2]) > 1000 then redis.call('DEL', KEYS[2]) end
+redis.call('HSET', KEYS[2], ARGV[3], time[1] .. ':' .. (ARGV[4] - time[1] - time[2] / 1000000))
+"""
+_READ = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
 
 
 class Liveness(NamedTuple):
@@ -154,7 +161,8 @@ class Announce(bootsteps.StartStopStep):
         try:
             for queue in worker.app.amqp.queues.consume_from:
                 node = (worker.hostname, str(worker.pool.num_processes))
-                redis_client().eval(_ANNOUNCE, 1, _key(queue), *node)
+                clock = (worker.hostname.rpartition("@")[2], str(time.time()))
+                redis_client().eval(_ANNOUNCE, 2, _key(queue), _CLOCKS, *node, *clock)
                 _forget_dead(queue)
         except redis.RedisError:
             logger.debug("worker.unannounced")
@@ -191,6 +199,16 @@ def announced() -> dict[str, int]:
         return {}
 
 
+def clocks() -> dict[str, float]:
+    """By how many seconds the clock of each machine with workers was ahead of Redis's in the last
+    15 s. Empty while Redis is away."""
+    try:
+        found = list(_read(_CLOCKS))
+    except redis.RedisError:
+        return {}
+    return {machine: float(ahead) for machine, age, ahead in found if age <= _ALIVE_SECONDS}
+
+
 def note_tick() -> None:
     """Writes to Redis that a tick ended."""
     try:
@@ -216,10 +234,16 @@ def _live(nodes: Iterable[tuple[str, float, int]]) -> int:
 
 def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:
     """(name, seconds since its last heartbeat, processes)"""
-    now, found = redis_client().eval(_READ_NODES, 1, _key(queue))
-    for node, value in zip(found[::2], found[1::2], strict=True):
-        at, processes = str(value).split(":")
-        yield str(node), float(now) - float(at), int(processes)
+    for node, age, processes in _read(_key(queue)):
+        yield node, age, int(processes)
+
+
+def _read(key: str) -> Iterator[tuple[str, float, str]]:
+    """(name, seconds since it was written, what was written)"""
+    now, found = redis_client().eval(_READ, 1, key)
+    for name, value in zip(found[::2], found[1::2], strict=True):
+        at, _, written = str(value).partition(":")
+        yield str(name), float(now) - float(at), written
 
 
 def _key(queue: str) -> str:

@@ -41,7 +41,7 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
 def _with_database(is_readable: bool, call_providers: bool) -> Iterator[Finding]:
     if not is_readable:
         return
-    parts = [credentials.secrets]
+    parts = [credentials.secrets, credentials.subjects]
     if call_providers:
         parts.append(credentials.examine)
     try:

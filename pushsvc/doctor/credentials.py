@@ -1,11 +1,13 @@
-"""Stored secrets: whether they can be decrypted, and whether providers accept the credentials.
-Credentials are checked with a message to a device that does not exist."""
+"""Stored secrets and VAPID subjects: whether they can be decrypted, are real, and whether providers
+accept the credentials. Credentials are checked with a message to a device that does not exist."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from channels_app.models import ProviderCredential
+from django.conf import settings
+
+from channels_app.models import Channel, ProviderCredential
 from channels_app.services import secrets_unreadable
 from notifications_app.credential_check import credentials_check
 from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
@@ -25,6 +27,27 @@ def secrets() -> Iterator[Finding]:
     if unreadable:
         title = f"{unreadable} stored secrets cannot be decrypted"
         yield Finding(_SUBJECT, Tone.BAD, title, _MISSING)
+
+
+def subjects() -> Iterator[Finding]:
+    """Finds channels that still have the example as VAPID subject, from before the setting was
+    changed. Channels keep theirs."""
+    with limited():
+        example = Channel.objects.filter(
+            web_enabled=True, vapid_subject=settings.DEFAULT_VAPID_SUBJECT
+        )
+        number, first = example.count(), example.order_by("name").first()
+    if first:
+        title = f"The VAPID subject of {_channels(first.name, number)} is the example"
+        remedy = (
+            "Push services write to it before they block a sender. Change it in the channel's "
+            "settings to a mailto: or https: address where they reach you."
+        )
+        yield Finding(_SUBJECT, Tone.WARN, title, remedy)
+
+
+def _channels(first: str, number: int) -> str:
+    return f"{number} channels, of which {first} is the first," if number > 1 else first
 
 
 def examine() -> Iterator[Finding]:

@@ -1,5 +1,5 @@
-"""Web and worker processes, which report to Redis: whether they have the keys and the code of this
-process."""
+"""Web and worker processes, which report to Redis: whether they run, have the keys and the code of
+this process, and the right time."""
 
 import time
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Final
 
 from pushsvc.common import sameness, worker
 from pushsvc.common.store import metric_reports
+from pushsvc.doctor.database import SLOW_CLOCK_SECONDS, WRONG_CLOCK_SECONDS
 from pushsvc.doctor.finding import Finding, Tone
 
 _SAME_SETTINGS: Final = (
@@ -51,6 +52,7 @@ def examine() -> Iterator[Finding]:
     if reported and not reported.processes["web"]:
         yield Finding("processes", Tone.BAD, "No web process is running", _START_WEB)
     yield from _frozen()
+    yield from _wrong_clocks()
     own = sameness.own()._asdict()
     others = Counter(metric_reports.reporting())
     for name, (tone, what, remedy) in _DIFFERENCES.items():
@@ -58,6 +60,14 @@ def examine() -> Iterator[Finding]:
             if same._asdict()[name] != own[name]:
                 title = f"{kind.capitalize()} processes on {host} {what} ({number})"
                 yield Finding("processes", tone, title, remedy)
+
+
+def _wrong_clocks() -> Iterator[Finding]:
+    for machine, ahead in sorted(worker.clocks().items()):
+        if abs(ahead) > SLOW_CLOCK_SECONDS:
+            tone = Tone.BAD if abs(ahead) > WRONG_CLOCK_SECONDS else Tone.WARN
+            title = f"The clocks of {machine} and Redis differ by {abs(ahead):.0f} s"
+            yield Finding("processes", tone, title, "Run NTP on both: Google and Apple check it.")
 
 
 def _frozen() -> Iterator[Finding]:

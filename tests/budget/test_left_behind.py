@@ -37,7 +37,7 @@ ROWS = {
 # Keys without an expiry; there are as many as queues, worker processes and open breakers, and two
 # for metrics.
 FIXED_KEYS = re.compile(
-    r"pushsvc:workers:\w+|pushsvc:breaker:(open|probes)|pushsvc:metrics:(sums|processes)"
+    r"pushsvc:workers:\w+|pushsvc:clocks|pushsvc:breaker:(open|probes)|pushsvc:metrics:(sums|processes)"
     r"|_kombu\.binding[\w.]*|unacked\w*|tick|plan|web"
 )
 OPEN_BREAKERS = "pushsvc:breaker:open"

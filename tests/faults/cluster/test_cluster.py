@@ -110,6 +110,9 @@ def test_clocks_that_differ_by_a_minute_lose_and_double_nothing(shifted, channel
         notifications.append(channel.send(*PLATFORMS, scheduled_at=moment.isoformat()))
         await_part(channel, 2.0, since=requests(channel))
     assert_exact(channel, notifications)
+    said = system.redis.hgetall("pushsvc:clocks")  # which the doctor names
+    ahead = {machine: round(float(each.partition(":")[2]), -1) for machine, each in said.items()}
+    assert {"plan2": 60, "w1": 60, "w2": -60, "w3": 0}.items() <= ahead.items()
 
 
 _HELD = """

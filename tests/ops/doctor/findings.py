@@ -5,6 +5,7 @@ from io import StringIO
 
 from django.core.management import call_command
 
+from pushsvc.common import worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.doctor import database
@@ -35,6 +36,6 @@ def faults(*arguments):
 
 def report_all():
     """As many processes as everything_lives announces, of this machine, and no other."""
-    redis_client().delete(metric_reports._PROCESSES)
+    redis_client().delete(metric_reports._PROCESSES, worker._CLOCKS)
     for kind in ("web", "worker", "worker"):
         metric_reports.Reporter(kind, take=dict).report()

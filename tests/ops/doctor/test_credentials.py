@@ -4,6 +4,7 @@ import pytest
 from django.utils import timezone
 
 from channels_app.models import Channel, IdentityKey, ProviderCredential
+from tests.factories import make_channel
 from tests.ops.doctor.findings import faults, report
 from tests.pipeline import phones
 
@@ -47,6 +48,18 @@ def test_a_credential_that_cannot_be_decrypted_is_named(healthy):
 
     remedy = faults("--send")["The iOS credentials of Alice's shop cannot be decrypted"]
     assert "CREDENTIAL_KEYS" in remedy
+
+
+def test_channels_with_the_example_as_vapid_subject_are_named(healthy, settings):
+    assert faults() == {}
+    settings.VAPID_SUBJECT = settings.DEFAULT_VAPID_SUBJECT
+    make_channel("Bob's news")
+    make_channel("Carol's club")
+    settings.VAPID_SUBJECT = healthy.vapid_subject
+
+    ((title, remedy),) = faults().items()
+    assert "VAPID subject of 2 channels, of which Bob's news is the first," in title
+    assert "mailto:" in remedy
 
 
 def test_secrets_that_cannot_be_decrypted_are_counted_without_calls(healthy):

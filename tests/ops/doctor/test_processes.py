@@ -10,11 +10,11 @@ import psutil
 import pytest
 from cryptography.fernet import Fernet
 
-from pushsvc.common import sameness
+from pushsvc.common import sameness, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from tests.ops.doctor.findings import faults, report_all
+from tests.ops.doctor.findings import faults, report, report_all
 from tests.ops.helpers import CHECKOUT, eventually
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_a_web_process_that_no_longer_reports_is_missed(healthy):
 
 
 @pytest.fixture
-def worker(installation, tmp_path):
+def running_worker(installation, tmp_path):
     """A worker with two processes, which report."""
     command = [sys.executable, "-m", "celery", "-A", "pushsvc", "worker", "-Q", "web", "-c", "2"]
     with (tmp_path / "log").open("wb") as log:
@@ -87,11 +87,11 @@ return redis.call('ZCOUNT', KEYS[1], redis.call('TIME')[1] - 15, '+inf')
 """
 
 
-def test_worker_processes_that_are_frozen_are_counted(installation, worker):
+def test_worker_processes_that_are_frozen_are_counted(installation, running_worker):
     title = f"Worker processes on {socket.gethostname()} do not report (1)"
     assert title not in installation.doctor()[0]
 
-    frozen, other = worker.children()
+    frozen, other = running_worker.children()
     frozen.suspend()
     try:
         eventually(lambda: installation.redis.eval(READ_RECENT, 1, metric_reports._PROCESSES) == 1)
@@ -101,6 +101,19 @@ def test_worker_processes_that_are_frozen_are_counted(installation, worker):
     finally:
         for child in (frozen, other):
             child.kill()
+
+
+@pytest.mark.parametrize(("ahead", "tone"), [(-3, "warn"), (75, "bad")])
+def test_a_machine_with_another_time_is_named(healthy, ahead, tone):
+    """`make cluster` shifts real clocks."""
+    now = redis_client().time()[0]
+    redis_client().hset(worker._CLOCKS, mapping={"w1": f"{now}:{ahead}", "w2": f"{now}:0.4"})
+
+    found = [each for each in report()[0] if "clocks" in each["title"]]
+
+    assert [(each["title"], each["tone"]) for each in found] == [
+        (f"The clocks of w1 and Redis differ by {abs(ahead)} s", tone)
+    ]
 
 
 def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, reporting, settings):
