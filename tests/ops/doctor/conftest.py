@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.local.embedded import start
 from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
@@ -13,6 +14,7 @@ from tests.ops.doctor.installation import Installation
 @pytest.fixture
 def healthy(settings):
     """Every fault that a test can prevent is absent."""
+    redis_client().flushdb()  # breakers that other tests opened
     everything_lives()
     settings.PUBLIC_BASE_URL = "https://push.example.com"
     settings.ALLOWED_HOSTS = ["push.example.com"]

@@ -26,12 +26,22 @@ def report(*arguments):
 
 def faults(*arguments):
     """{title: remedy} of every finding that is not good, except the test server's own settings."""
+    return {each["title"]: each["remedy"] for each in _faults(*arguments)}
+
+
+def the_fault(*arguments):
+    """Title, tone and remedy of the only finding that is not good, with the same exception."""
+    (fault,) = _faults(*arguments)
+    return fault["title"], fault["tone"], fault["remedy"]
+
+
+def _faults(*arguments):
     found, _ = report(*arguments)
-    return {
-        each["title"]: each["remedy"]
+    return [
+        each
         for each in found
         if each["tone"] in {"warn", "bad"} and each["title"] not in OF_THE_TEST_SERVER
-    }
+    ]
 
 
 def report_all():

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from pushsvc.local.embedded import Home, start_all, to_stderr
+from tests.faults.engines.servers import Standby
 from tests.ops.doctor.installation import the
 from tests.ops.helpers import CHECKOUT, eventually
 
@@ -247,6 +249,71 @@ def test_commits_that_wait_for_a_missing_standby_are_named(installation):
     _, tone, remedy = the(found, "1 commits wait for a standby")
     assert (tone, status) == ("bad", 1)
     assert "synchronous_standby_names" in remedy
+
+
+@pytest.fixture
+def standby(installation, home):
+    """DATABASE_URL of a server that follows the installation's."""
+    home = Home(home)
+    home.secret("POSTGRES_PASSWORD", lambda: urlsplit(installation.url).password)
+    server = Standby(home, durable=False, say=to_stderr)
+    server.leader = installation
+    started = start_all(home, {"DATABASE_URL": server})
+    yield server.url
+    started.stop()
+
+
+def test_a_standby_is_named_with_the_ways_to_a_primary(standby, installation):
+    found, status = installation.doctor(DATABASE_URL=standby)
+
+    _, tone, remedy = the(found, "DATABASE_URL leads to a standby")
+    assert (tone, status) == ("bad", 1)
+    assert "target_session_attrs=read-write" in remedy
+    assert "SELECT pg_promote()" in remedy
+    assert not [title for title in found if "could not be read" in title or "disk" in title]
+
+
+def test_tables_with_more_dead_rows_than_autovacuum_removes_are_named(installation):
+    """Half as many as live ones are usual."""
+    installation.sql(
+        "CREATE TABLE bloated (x int) WITH (autovacuum_enabled = off)",
+        "INSERT INTO bloated SELECT generate_series(1, 400000)",
+        "DELETE FROM bloated WHERE x <= 180000",
+        "CREATE TABLE usual (x int) WITH (autovacuum_enabled = off)",
+        "INSERT INTO usual SELECT generate_series(1, 400000)",
+        "DELETE FROM usual WHERE x <= 120000",
+    )
+    try:
+        found, _ = installation.doctor()
+    finally:
+        installation.sql("DROP TABLE bloated, usual")
+
+    title, tone, remedy = the(found, "dead rows")
+    assert title == "bloated has 180,000 dead rows beside 220,000 live ones"
+    assert tone == "warn"
+    assert "run VACUUM bloated" in remedy
+
+
+@pytest.mark.parametrize("number", ["14.20", "19.1"])
+def test_a_version_of_postgresql_that_was_not_tried_is_named(installation, role, number):
+    """A server that says so of itself, because none of that version is installed here."""
+    major, minor = map(int, number.split("."))
+    installation.sql(
+        "CREATE SCHEMA other",
+        "GRANT USAGE ON SCHEMA other TO app",
+        "CREATE FUNCTION other.current_setting(name text) RETURNS text LANGUAGE sql AS $$"
+        f" SELECT CASE name WHEN 'server_version_num' THEN '{10_000 * major + minor}'"
+        f" WHEN 'server_version' THEN '{number}' ELSE pg_catalog.current_setting(name) END $$",
+        "ALTER ROLE app SET search_path = other, pg_catalog, public",
+    )
+    try:
+        found, status = installation.doctor(DATABASE_URL=role)
+    finally:
+        installation.sql("DROP SCHEMA other CASCADE")
+
+    _, tone, remedy = the(found, f"PostgreSQL {number} is not supported")
+    assert (tone, status) == ("bad", 1)
+    assert "Use PostgreSQL 15 to 18" in remedy
 
 
 @contextmanager

@@ -4,11 +4,13 @@ import socket
 import ssl
 import threading
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import pytest
 
+from pushsvc.sandbox import certificate
 from pushsvc.sandbox.certificate import server_chain
-from tests.ops.doctor.findings import faults, report
+from tests.ops.doctor.findings import faults, report, the_fault
 
 pytestmark = pytest.mark.django_db
 
@@ -81,6 +83,14 @@ def test_a_self_signed_certificate_is_refused(healthy, tmp_path, monkeypatch):
 
     (title,) = [title for title in found if title.startswith(url)]
     assert "certificate" in found[title]
+
+
+def test_a_certificate_that_ends_soon_is_named(healthy, tmp_path, monkeypatch):
+    monkeypatch.setattr(certificate, "_LIFETIME", timedelta(days=10))
+    with web_server(answered("200 OK", "{}"), tmp_path, monkeypatch) as url:
+        told = the_fault("--url", url)
+
+    assert told == ("The certificate of 127.0.0.1 ends in 10 days", "warn", "Renew it.")
 
 
 @pytest.mark.parametrize(

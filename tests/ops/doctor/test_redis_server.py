@@ -36,7 +36,8 @@ def _cannot_save(client):
 @pytest.fixture
 def restored(installation):
     """The Redis, which is as it was after the test."""
-    before = {name: installation.redis.config_get(name)[name] for name in ("dir", "requirepass")}
+    names = ("dir", "maxmemory-policy", "requirepass")
+    before = {name: installation.redis.config_get(name)[name] for name in names}
     yield installation.redis
     installation.redis.replicaof("NO", "ONE")
     for name, value in ({"maxmemory": 0, "save": ""} | before).items():
@@ -224,6 +225,29 @@ def test_a_broker_of_its_own_that_takes_no_writes_is_named(installation, restore
     found = json.loads(ended.stdout)["findings"]
     named = [each["subject"] for each in found if each["title"] == "Redis accepts no writes"]
     assert named == ["redis", "broker"]
+
+
+def test_a_redis_that_evicts_keys_is_named(installation, restored):
+    restored.config_set("maxmemory-policy", "allkeys-lru")
+
+    found, status = installation.doctor()
+
+    _, tone, remedy = the(found, "maxmemory-policy is allkeys-lru")
+    assert (tone, status) == ("bad", 1)
+    assert "Set maxmemory-policy to noeviction" in remedy
+
+
+def test_a_redis_that_is_nearly_full_is_named_while_it_still_takes_writes(installation, restored):
+    restored.setrange("of another program", 20_000_000, "x")
+    used = restored.info("memory")["used_memory"]
+    restored.config_set("maxmemory", used + 1_500_000)  # room for the doctor's connections
+
+    found, _ = installation.doctor()
+
+    _, tone, remedy = the(found, "Redis has used nine tenths of its memory")
+    assert tone == "warn"
+    assert "Raise maxmemory" in remedy
+    assert not [title for title in found if "no writes" in title]
 
 
 def test_a_queue_that_fills_up_is_named(installation, restored):
