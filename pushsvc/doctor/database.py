@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
-from django.db import Error, OperationalError, connection, transaction
+from django.db import Error, NotSupportedError, OperationalError, connection, transaction
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
 from pushsvc.common.console.figures import duration, grouped
@@ -23,6 +23,7 @@ SLOW_CLOCK_SECONDS: Final = 2.0
 WRONG_CLOCK_SECONDS: Final = 60.0  # beyond this, Google and Apple refuse tokens
 _SUBJECT: Final = "database"
 _VERSIONS: Final = range(15, 19)
+_USE: Final = f"Use PostgreSQL {_VERSIONS[0]} to {_VERSIONS[-1]}."
 _SHORTEST_SECONDS: Final = 5  # for limits of statements that the role or the server sets
 _LIMITS: Final = (
     "statement_timeout",
@@ -68,6 +69,9 @@ def _of_connection() -> Generator[Finding, None, bool]:
     try:
         with watched():
             connection.ensure_connection()
+    except NotSupportedError as error:  # Django refuses it
+        yield Finding(_SUBJECT, Tone.BAD, "This PostgreSQL is too old", f"{error}. {_USE}")
+        return False
     except Error as error:
         remedy = f"{first_line(error)} {_way_to_connect(str(error))}"
         yield Finding(_SUBJECT, Tone.BAD, "PostgreSQL cannot be reached", remedy)
@@ -118,8 +122,7 @@ def _version() -> Iterator[Finding]:
     if number in _VERSIONS:
         yield Finding(_SUBJECT, Tone.OK, f"PostgreSQL {text}")
     else:
-        remedy = f"Use PostgreSQL {_VERSIONS[0]} to {_VERSIONS[-1]}."
-        yield Finding(_SUBJECT, Tone.BAD, f"PostgreSQL {text} is not supported", remedy)
+        yield Finding(_SUBJECT, Tone.BAD, f"PostgreSQL {text} is not supported", _USE)
 
 
 def _harmful_settings() -> Iterator[Finding]:
