@@ -3,7 +3,7 @@
 # docs/configuration.md may be given too: make run PORT=9000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-pg16 test-engines test-previous cluster say-what lint format audit sbom \
+.PHONY: help run test test-fast test-pg16 test-engines test-previous cluster container say-what lint format audit sbom \
 	requirements openapi clients kotlin soak fuzz bench load bench-events bench-console screenshots icons
 
 BIN := .venv/bin
@@ -46,6 +46,9 @@ test-engines: .venv/dev.stamp ## break PostgreSQL 15, Redis 7, PgBouncer, Rabbit
 
 cluster: .venv/dev.stamp ## as root: break links, machines and clocks of a cluster, then print what its messages cost (ARGS="-k vanish")
 	@exec $(BIN)/python -m tests.faults.cluster.run $(ARGS)
+
+container: .venv/run.stamp ## as root: build the image on a minimal Debian, with podman, and run a small installation from it
+	@exec $(BIN)/python deploy/container/try
 
 test-previous: .venv/dev.stamp ## run the pipeline's tests of the version before on the schema of this one (PREVIOUS=v1.0)
 	@exec $(BIN)/python -m tests.previous $(if $(PREVIOUS),--previous $(PREVIOUS)) $(ARGS)

@@ -1,13 +1,17 @@
 """deploy/container: what compose.yaml starts, and how a container chooses its process."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pytest
 import yaml
 
 from tests.forked import procfile
@@ -67,6 +71,13 @@ def test_the_image_is_built_from_files_that_the_build_can_see():
         assert f"!{file}" in seen
 
 
+def test_the_image_has_the_check_that_compose_gives_web():
+    text = (CONTAINER / "Containerfile").read_text()
+    command = re.search(r"^HEALTHCHECK .*CMD (\[.+\])$", text, re.M).group(1)
+
+    assert ["CMD", *json.loads(command)] == composed()["web"]["healthcheck"]["test"]
+
+
 class _Web(BaseHTTPRequestHandler):
     """Answers as the web process does: only to a host that is allowed."""
 
@@ -79,20 +90,59 @@ class _Web(BaseHTTPRequestHandler):
         pass
 
 
-def test_the_check_of_a_container_asks_its_web_process():
-    def checked(**environment):
-        inherited = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+@contextmanager
+def running(*words):
+    """The id of a process that has these words in its command, and does nothing."""
+    command = [sys.executable, "-c", "input()", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        yield process.pid
+        process.stdin.close()
+
+
+def checked(*words, **environment):
+    """How the check ends in a container whose first process has this command."""
+    inherited = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with running(*words) as first:
         return subprocess.run(
-            [CONTAINER / "healthy"], env=inherited | environment, capture_output=True, check=False
+            [CONTAINER / "healthy", str(first)],
+            env=inherited | environment,
+            capture_output=True,
+            check=False,
         ).returncode
 
-    with HTTPServer(("127.0.0.1", 0), _Web) as web:
-        Thread(target=web.serve_forever, daemon=True).start()
-        port = str(web.server_port)
-        assert checked(PORT=port, ALLOWED_HOSTS="push.example.com,localhost") == 0
-        assert checked(PORT=port, ALLOWED_HOSTS="localhost") == 1
-        web.shutdown()
-    assert checked(PORT=port, ALLOWED_HOSTS="push.example.com") == 1
+
+def test_the_check_of_a_container_asks_its_web_process():
+    web = shlex.split(procfile()["web"])
+    with HTTPServer(("127.0.0.1", 0), _Web) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        port = str(server.server_port)
+        assert checked(*web, PORT=port, ALLOWED_HOSTS="push.example.com,localhost") == 0
+        assert checked(*web, PORT=port, ALLOWED_HOSTS=".push.example.com") == 0
+        assert checked(*web, PORT=port, ALLOWED_HOSTS="localhost") == 1
+        server.shutdown()
+    assert checked(*web, PORT=port, ALLOWED_HOSTS="push.example.com") == 1
+    behind_init = ("--", "deploy/container/start", "web")
+    assert checked(*behind_init, PORT=port, ALLOWED_HOSTS="push.example.com") == 1
+
+
+@pytest.mark.parametrize("name", sorted(set(procfile()) - {"web"}))
+def test_the_check_of_a_container_without_a_web_process_passes(name):
+    assert checked(*shlex.split(procfile()[name]), PORT="1") == 0
+    assert checked("--", "deploy/container/start", name, PORT="1") == 0
+
+
+def test_the_trial_of_the_image_says_what_the_machine_lacks():
+    done = subprocess.run(
+        [sys.executable, CONTAINER / "try"],
+        env={"PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    lack = "podman is not installed" if os.geteuid() == 0 else "it needs root"
+    assert done.stderr == f"make container cannot run here: {lack}\n"
 
 
 def chosen(folder, *arguments):
