@@ -8,7 +8,7 @@ from pushsvc.local.embedded import start
 from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
 from tests.ops.doctor.findings import report_all
-from tests.ops.doctor.installation import Installation
+from tests.ops.doctor.installation import Installation, as_role
 
 
 @pytest.fixture
@@ -41,3 +41,19 @@ def installation():
             yield made
         finally:
             servers.stop()
+
+
+@pytest.fixture
+def role(installation):
+    """A role to which a test gives settings."""
+    installation.sql("CREATE ROLE app LOGIN PASSWORD 'app'", "GRANT pg_read_all_data TO app")
+    yield as_role(installation, "app")
+    installation.sql("DROP OWNED BY app", "DROP ROLE app")
+
+
+@pytest.fixture
+def worker_role(installation, role):
+    """A role with all rights that pushsvc needs."""
+    every = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
+    installation.sql("REVOKE pg_read_all_data FROM app", f"GRANT {every} TO app")
+    return role

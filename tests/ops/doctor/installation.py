@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from urllib.parse import urlsplit
 
 import psycopg
 import redis
@@ -63,3 +64,9 @@ class Installation:
 def the(found, words):
     ((title, finding),) = [each for each in found.items() if words in each[0]]
     return title, *finding
+
+
+def as_role(installation, name):
+    """DATABASE_URL for another role."""
+    parts = urlsplit(installation.url)
+    return parts._replace(netloc=f"{name}:{name}@127.0.0.1:{parts.port}").geturl()

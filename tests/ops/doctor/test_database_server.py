@@ -1,5 +1,5 @@
-"""`manage.py doctor` on a PostgreSQL of its own, which these tests break: settings of roles, disks,
-locks, a standby that is missing, a name server that says nothing."""
+"""`manage.py doctor` on a PostgreSQL of its own, which these tests break: disks, locks, a standby
+that is missing, a name server that says nothing."""
 
 import json
 import os
@@ -23,68 +23,6 @@ from tests.ops.doctor.installation import the
 from tests.ops.helpers import CHECKOUT, eventually
 
 MOUNT, UMOUNT = shutil.which("mount"), shutil.which("umount")
-
-
-def as_role(installation, name):
-    """DATABASE_URL for another role."""
-    parts = urlsplit(installation.url)
-    return parts._replace(netloc=f"{name}:{name}@127.0.0.1:{parts.port}").geturl()
-
-
-@pytest.fixture
-def role(installation):
-    """A role to which a test gives settings."""
-    installation.sql("CREATE ROLE app LOGIN PASSWORD 'app'", "GRANT pg_read_all_data TO app")
-    yield as_role(installation, "app")
-    installation.sql("DROP OWNED BY app", "DROP ROLE app")
-
-
-def test_a_role_that_may_not_write_is_named(installation, role):
-    installation.sql("ALTER ROLE app SET default_transaction_read_only = on")
-
-    found, status = installation.doctor(DATABASE_URL=role)
-
-    _, tone, remedy = the(found, "The database accepts no writes")
-    assert (tone, status) == ("bad", 1)
-    assert "default_transaction_read_only" in remedy
-
-
-@pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout", "idle_session_timeout"])
-def test_a_short_limit_of_the_role_is_named(installation, role, limit):
-    installation.sql(f"ALTER ROLE app SET {limit} = '850ms'")
-
-    found, _ = installation.doctor(DATABASE_URL=role)
-
-    _, _, remedy = the(found, f"The limit {limit} is only 850ms")
-    assert f"RESET {limit}" in remedy
-
-
-def test_a_role_without_temporary_tables_is_no_finding(installation, role):
-    installation.sql("REVOKE TEMP ON DATABASE pushsvc FROM PUBLIC")
-    try:
-        found, _ = installation.doctor(DATABASE_URL=role)
-    finally:
-        installation.sql("GRANT TEMP ON DATABASE pushsvc TO PUBLIC")
-
-    assert not [title for title in found if "Disk" in title]
-
-
-def test_a_role_without_connections_left_is_not_told_to_start_the_server(installation, role):
-    installation.sql("ALTER ROLE app CONNECTION LIMIT 0")
-
-    found, status = installation.doctor(DATABASE_URL=role)
-
-    _, _, remedy = the(found, "PostgreSQL cannot be reached")
-    assert "All connections are in use" in remedy
-    assert "is running" not in remedy
-    assert status == 1
-
-
-def test_a_wrong_password_is_not_told_to_start_the_server(installation):
-    found, _ = installation.doctor(DATABASE_URL=as_role(installation, "nobody"))
-
-    _, _, remedy = the(found, "PostgreSQL cannot be reached")
-    assert remedy.endswith("The server runs and refuses the connection. Check DATABASE_URL.")
 
 
 @pytest.fixture
@@ -198,42 +136,6 @@ def test_who_locks_a_table_is_named_before_anybody_waits(installation, worker_ro
     assert (tone, status) == ("warn" if as_whom else "bad", 1)
     the(found, "Some of the work could not be examined")
     the(found, "The planner is not running")
-
-
-def test_another_isolation_of_transactions_is_named(installation, role):
-    installation.sql("ALTER ROLE app SET default_transaction_isolation = 'repeatable read'")
-
-    found, status = installation.doctor(DATABASE_URL=role)
-
-    _, tone, remedy = the(found, "Transactions are repeatable read")
-    assert (tone, status) == ("bad", 1)
-    assert "RESET default_transaction_isolation" in remedy
-
-
-def test_a_schema_that_the_role_may_not_use_is_named(installation, role):
-    installation.sql(
-        "REVOKE USAGE ON SCHEMA public FROM PUBLIC", "REVOKE pg_read_all_data FROM app"
-    )
-    try:
-        found, status = installation.doctor(DATABASE_URL=role)
-    finally:
-        installation.sql("GRANT USAGE ON SCHEMA public TO PUBLIC")
-
-    _, tone, remedy = the(found, "The tables are in the schema public")
-    assert (tone, status) == ("bad", 1)
-    assert "GRANT USAGE ON SCHEMA public TO app" in remedy
-    assert not [title for title in found if "not applied" in title]
-
-
-def test_tables_where_the_role_does_not_look_are_not_called_missing(installation, role):
-    installation.sql("ALTER ROLE app SET search_path = app")
-
-    found, status = installation.doctor(DATABASE_URL=role)
-
-    _, tone, remedy = the(found, "The tables are in the schema public")
-    assert (tone, status) == ("bad", 1)
-    assert "ALTER ROLE app SET search_path = public" in remedy
-    assert not [title for title in found if "not applied" in title]
 
 
 def test_commits_that_wait_for_a_missing_standby_are_named(installation):
@@ -391,44 +293,3 @@ def test_a_name_server_that_does_not_answer_is_asked_once_for_each_name(installa
     assert "name resolution" in found["PostgreSQL cannot be reached"]
     assert asked
     assert len(asked) == len(set(asked))
-
-
-@pytest.fixture
-def worker_role(installation, role):
-    """A role with all rights that pushsvc needs."""
-    every = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
-    installation.sql("REVOKE pg_read_all_data FROM app", f"GRANT {every} TO app")
-    return role
-
-
-def test_a_role_with_all_rights_is_no_finding(installation, worker_role):
-    found, _ = installation.doctor(DATABASE_URL=worker_role)
-
-    assert not [title for title in found if "rights" in title or "read" in title]
-
-
-@pytest.mark.parametrize(
-    ("revoked", "lacking", "named"),
-    [
-        (
-            "INSERT, UPDATE ON notifications_app_notification",
-            "rights on 1 table",
-            "notifications_app_notification (INSERT, UPDATE)",
-        ),
-        ("ALL ON ALL TABLES IN SCHEMA public", "rights on ", "and more"),
-    ],
-    ids=["each send gets 500, while reads succeed", "another role restored a dump"],
-)
-def test_rights_that_are_missing_are_one_finding(
-    installation, worker_role, revoked, lacking, named
-):
-    installation.sql(f"REVOKE {revoked} FROM app")
-
-    found, status = installation.doctor(DATABASE_URL=worker_role)
-
-    _, tone, remedy = the(found, f"The role app lacks {lacking}")
-    assert (tone, status) == ("bad", 1)
-    assert named in remedy
-    assert "OWNER TO app" in remedy
-    assert "--no-owner --role=app" in remedy
-    assert not [title for title in found if "could not be read" in title or "migrations" in title]
