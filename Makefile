@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 test-engines test-previous cluster container say-what lint format audit sbom \
-	requirements openapi clients kotlin soak fuzz bench load bench-events bench-console screenshots icons
+	requirements openapi programs clients kotlin soak fuzz bench load bench-events bench-console screenshots icons
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -97,6 +97,13 @@ icons: .venv/dev.stamp ## write the console's font of icons, after a change of .
 openapi: .venv/dev.stamp .venv/clients.stamp ## write docs/openapi.yaml from the code, and the types of clients/typescript
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 	@.ci/client-types clients/typescript
+
+programs: ## as root, on Debian: install the programs, generators and tools without which tests are skipped
+	@.ci/programs
+	@[ -d .venv/clients/go ] || rm -f .venv/clients.stamp # Go came later than the generators
+	@$(MAKE) --no-print-directory .venv/node.stamp .venv/clients.stamp .venv/audit.stamp
+	@$(MAKE) --no-print-directory .venv/kotlin.stamp || \
+		echo "Maven could not install the compiler: the Kotlin of docs/fcm.md is not compiled" >&2
 
 clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
 

@@ -23,7 +23,7 @@ from cryptography.fernet import Fernet
 from xdist.scheduler import LoadScopeScheduling
 
 from pushsvc.local import embedded
-from tests import forked, leftovers
+from tests import forked, leftovers, missing
 from tests.nursery import GARBAGE
 
 _REDIS_DATABASES = 16  # Redis's default
@@ -133,6 +133,11 @@ def _start_servers(early_config: pytest.Config, *, with_redis: bool) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    # After pytest's closing line, which others read.
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    words = missing.summary(reporter.stats.get("skipped", [])) if reporter else ""
+    if words:
+        reporter.write_line(words)
     if _HOME in config.stash:
         home, servers = config.stash[_HOME]
         servers.stop()

@@ -7,6 +7,8 @@ import pytest
 from django.db import connections
 from playwright.sync_api import sync_playwright
 
+from tests import missing
+
 _PATH = shutil.which("chromium")
 _ARGUMENTS = ["--no-sandbox"]
 # For pages without notifications. It has no windows, and takes much less processor time.
@@ -15,7 +17,7 @@ WINDOWLESS_PATH = shutil.which("chromium-headless-shell") or _PATH
 
 def skip_without_chromium():
     if _PATH is None:
-        pytest.skip("Chromium is not installed (Debian and Ubuntu: apt install chromium)")
+        missing.skip_without("Chromium")
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Annotated
 
-import pytest
 from dbus_fast.aio import MessageBus
 from dbus_fast.annotations import DBusDict, DBusInt32, DBusSignature, DBusStr, DBusUInt32
 from dbus_fast.service import ServiceInterface, dbus_method, dbus_signal
 
+from tests import missing
 from tests.pipeline.support import until
 
 _NAME = "org.freedesktop.Notifications"
@@ -29,7 +29,7 @@ _Pressed = Annotated[list[object], DBusSignature("us")]
 def running_desktop():
     """The desktop. Its `address` is what Chromium finds in DBUS_SESSION_BUS_ADDRESS."""
     if shutil.which("dbus-daemon") is None:
-        pytest.skip("dbus-daemon is not installed (Debian and Ubuntu: apt install dbus-daemon)")
+        missing.skip_without("dbus-daemon")
     command = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as daemon:
         try:

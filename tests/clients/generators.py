@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests import missing
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 DOCUMENT = CHECKOUT / "docs" / "openapi.yaml"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -66,22 +68,23 @@ def _digest() -> str:
 
 def require_tools():
     if not (TOOLS / "node_modules").exists():
-        pytest.skip("the generators of clients are not installed (make clients installs them)")
+        missing.skip_without("a generator of clients")
 
 
 def require_go():
-    said = _go_says("GOVERSION") if shutil.which("go") else ""
-    version = tuple(map(int, re.findall(r"\d+", said)[:2]))
+    if not shutil.which("go"):
+        missing.skip_without("Go")
+    version = tuple(map(int, re.findall(r"\d+", _go_says("GOVERSION"))[:2]))
     if version < GO_AT_LEAST:
-        pytest.skip("Go 1.23 or newer is not installed")
+        pytest.skip("Go is older than 1.23, and the system has no newer one to install")
     if not GO_MODULES.exists():
-        pytest.skip("Go was installed after the generators of clients (make clients again)")
+        missing.skip_without("what Go needs, which was installed after the generators of clients,")
 
 
 def require_php():
     loads = ["php", "-r", "require 'GuzzleHttp/autoload.php'; mb_strlen('');"]
     if not shutil.which("php") or subprocess.run(loads, capture_output=True).returncode != 0:
-        pytest.skip("PHP with Guzzle and mbstring is not installed (.ci/programs installs both)")
+        missing.skip_without("PHP with Guzzle and mbstring")
 
 
 def run(*command, cwd, **environment):

@@ -9,8 +9,7 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
-import pytest
-
+from tests import missing
 from tests.clients.generators import CHECKOUT
 
 STUBS = Path(__file__).resolve().parent / "app_stubs"
@@ -40,7 +39,7 @@ def compiled(lines, folder):
 
 def test_the_kotlin_of_the_guide_compiles(tmp_path, cache):
     if not COMPILER.exists() or shutil.which("java") is None:
-        pytest.skip("the Kotlin compiler is not installed (make kotlin installs it, with Maven)")
+        missing.skip_without("the Kotlin compiler")
     lines = lines_of_the_guide()
     texts = [lines, *(path.read_text() for path in sorted(STUBS.iterdir()))]
     digest = sha256("\0".join(texts).encode()).hexdigest()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import missing
 from tests.clients.generators import go_cache
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -38,7 +39,7 @@ def test_an_example_subscribes_sends_waits_and_shows_an_error(name, shop, tmp_pa
     program, *options = RUN[name]
     for needed in filter(None, (program, NEEDS.get(name))):
         if found(needed) is None:
-            pytest.skip(f"{needed} is not installed (.ci/programs installs it on Debian)")
+            missing.skip_without(needed)
 
     own = {"GOCACHE": go_cache()} if program == "go" else {}
 

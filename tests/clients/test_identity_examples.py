@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from subscriptions_app.people.identity_tokens import VerifyingKey, token_judge
+from tests import missing
 from tests.clients.generators import go_cache
 from tests.clients.test_examples import CHECKOUT, EXAMPLES, found
 
@@ -48,7 +49,7 @@ def printed(command, folder, **environment):
 
 def require(program):
     if found(program) is None:
-        pytest.skip(f"{program} is not installed (.ci/programs installs it on Debian)")
+        missing.skip_without(program)
     return found(program)
 
 
@@ -109,7 +110,7 @@ def test_the_guides_node_makes_a_token_for_es256(tmp_path, pair):
 
 def test_the_guides_openssl_makes_a_pair_that_works(tmp_path):
     if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+        missing.skip_without("openssl")
     text = (CHECKOUT / "docs" / "identity.md").read_text(encoding="utf-8")
     commands = "\n".join(re.findall(r"^  (openssl .*)$", text, re.MULTILINE))
 

@@ -19,12 +19,13 @@ from notifications_app.delivery.types import Message
 from notifications_app.delivery.webpush.transport import payload
 from notifications_app.tracking import make_token
 from pushsvc.common.store import sql
+from tests import missing
 from tests.ops.helpers import CHECKOUT, environment
 
 NGINX = pytest.param(
     find_nginx(),
     id="nginx",
-    marks=pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed"),
+    marks=pytest.mark.skipif(find_nginx() is None, reason=missing.reason("nginx")),
 )
 
 # It says that nothing failed, whatever it sent.

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from django.test import Client
 
+from tests import missing
 from tests.forked import procfile
 from tests.ops.helpers import CHECKOUT
 
@@ -28,10 +29,10 @@ PROCESSES = {
 }
 
 
-def program(name, package):
+def program(name):
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed (on Debian: apt-get install {package})")
+        missing.skip_without(name)
     return found
 
 
@@ -77,7 +78,7 @@ def test_every_process_of_the_procfile_has_a_unit():
 
 
 def test_systemd_accepts_the_units(tmp_path):
-    systemd = program("systemd-analyze", "systemd")
+    systemd = program("systemd-analyze")
     for unit in UNITS.iterdir():
         text = unit.read_text().replace(INSTALLED, str(CHECKOUT))
         (tmp_path / unit.name).write_text(text)
@@ -89,7 +90,7 @@ def test_systemd_accepts_the_units(tmp_path):
 
 
 def test_the_alerting_rules_fire_when_they_should(tmp_path):
-    promtool = program("promtool", "prometheus")
+    promtool = program("promtool")
     given = (CHECKOUT / "tests" / "ops" / "alerts_test.yaml").read_text()
     (tmp_path / "test.yaml").write_text(given.replace("{{rules}}", str(RULES)))
 

@@ -23,6 +23,7 @@ from bench.ports import own_port
 from pushsvc.local.embedded import Home
 from pushsvc.local.supervisor.demo import Demo
 from pushsvc.local.supervisor.http import BUSY_SECONDS, Origin
+from tests import missing
 from tests.ops.helpers import (
     eventually,
     eventually_none_running,
@@ -167,7 +168,7 @@ def test_the_sandboxes_addresses_are_saved_for_later_commands(run):
     assert set(run.settings) == {"PUBLIC_BASE_URL", "WEBPUSH_TRUSTED_ORIGINS", *PHONE_SETTINGS}
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.skipif(shutil.which("curl") is None, reason=missing.reason("curl"))
 def test_the_printed_curl_command_sends(run):
     command = run.screen[run.screen.index("  curl ") :]
     pasted = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=60)

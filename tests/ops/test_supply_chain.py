@@ -10,14 +10,13 @@ from threading import Thread
 import pytest
 
 from bench.ports import own_port
+from tests import missing
 from tests.ops.helpers import CHECKOUT
 
 FILES = sorted((CHECKOUT / "requirements").iterdir())
 PINNED = [file for file in FILES if file.suffix == ".txt"]
 AUDIT = CHECKOUT / ".venv" / "audit" / "bin" / "python"
-audited = pytest.mark.skipif(
-    not AUDIT.exists(), reason="the tools of `make audit` are not installed: run it once"
-)
+audited = pytest.mark.skipif(not AUDIT.exists(), reason=missing.reason("pip-audit"))
 
 
 def requirements(file):

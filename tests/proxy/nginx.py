@@ -8,7 +8,6 @@ import ssl
 import subprocess
 from contextlib import contextmanager
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -16,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from bench.ports import own_port
-from tests import leftovers
+from tests import leftovers, missing
 from tests.forked import CHECKOUT
 from tests.pipeline.processes import kill
 from tests.pipeline.support import until
@@ -46,7 +45,7 @@ class Nginx:
 def running_nginx(folder, certificate, upstream, **more):
     """In front of the web process at the port `upstream`; `more`: further texts to replace."""
     if PROGRAM is None:
-        pytest.skip("nginx is not installed (on Debian: apt-get install nginx-light)")
+        missing.skip_without("nginx")
     folder.mkdir()
     nginx = Nginx(folder, certificate)
     (folder / "nginx.conf").write_text(_configuration(nginx, certificate, upstream, more))

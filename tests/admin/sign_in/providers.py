@@ -16,14 +16,13 @@ from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, Request, build_opener
 
-import pytest
 from django.test import Client
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
 from bench.ports import own_port
 from channels_app.sign_in import provider
-from tests import leftovers
+from tests import leftovers, missing
 from tests.ops.helpers import CHECKOUT
 from tests.pipeline.processes import kill
 
@@ -59,7 +58,7 @@ def path_of(url):
 def certified_provider():
     """Its issuer. Skips the test where the npm package is not installed."""
     if not (_CLIENTS / "node_modules" / "oidc-provider").is_dir():
-        pytest.skip("oidc-provider is not installed (make clients)")
+        missing.skip_without("oidc-provider")
     port = own_port()
     process = subprocess.Popen(
         [_CLIENTS / "bin" / "node", _SCRIPT, _CLIENTS, str(port), SECRET, PUBLIC + CALLBACK],

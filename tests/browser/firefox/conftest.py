@@ -5,6 +5,7 @@ from django.test import override_settings
 
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.sandbox import running_sandbox
+from tests import missing
 from tests.browser.database import emptied_at_the_end
 from tests.browser.firefox import site
 from tests.browser.firefox.firefox import Firefox, installed
@@ -23,7 +24,7 @@ def push_service():
 @pytest.fixture(scope="session")
 def _firefox(push_service, tmp_path_factory):
     if installed() is None:
-        pytest.skip("Firefox is not installed (on Debian: apt-get install firefox-esr)")
+        missing.skip_without("Firefox")
     folder = tmp_path_factory.mktemp("firefox")
     with (folder / "log").open("w") as log:
         firefox = Firefox(folder, push_service.browser_url, log)
