@@ -1,7 +1,8 @@
 """Dry runs: check and count a send without storing it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from channels_app.models import Channel
@@ -22,18 +23,31 @@ from subscriptions_app.named import Named, reach_of
 from subscriptions_app.segments.compiler import EVERYBODY
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.selectors import segment_get
-from subscriptions_app.sizes import Size, audience_size
+from subscriptions_app.sizes import Size, audience_size, services_seen
+
+# The devices for which a push service takes less.
+_TIGHT: Final = {"mozilla": "Firefox for Android"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDryRun:
+    """The result at one push service: bytes per device, and how many it takes for each device."""
+
+    payload_bytes: int
+    payload_limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformDryRun:
     """The result on one platform: bytes per device, and how many devices. `largest_sampled`: for a
-    personal send, the most bytes for one of some sampled devices; None without devices."""
+    personal send, the most bytes for one of some sampled devices; None without devices.
+    `services`: by the name of each push service that was seen in the audience; on the web only."""
 
     payload_bytes: int
     payload_limit: int
     audience: Size
     largest_sampled: int | None = None
+    services: Mapping[str, ServiceDryRun] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +72,30 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     sampled = _sampled(channel.id, request, rule)
     if not request.targets:
         audience = audience_size(channel.id, rule, sizes, consent)
-        return DryRun(_dry_runs(sizes, audience, sampled))
+        is_web = Platform.WEB in sizes
+        services = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else []
+        return DryRun(_dry_runs(sizes, audience, sampled, services))
     reach = reach_of(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
-    return DryRun(_dry_runs(sizes, counts, sampled), reach.unknown, missed)
+    at_targets = reach.services.get(Platform.WEB, ())
+    return DryRun(_dry_runs(sizes, counts, sampled, at_targets), reach.unknown, missed)
 
 
 def missed_words(found: DryRun) -> str:
     """A text for people: on which other platforms the targets have devices."""
     names = ", ".join(PLATFORM_NAMES[each] for each in found.missed)
     return f"The targets also have devices on {names}, which get nothing."
+
+
+def too_large_words(found: PlatformDryRun) -> list[str]:
+    """Texts for people: for which devices of the audience the message is too large."""
+    return [
+        f"{_TIGHT[name]} gets no message over {each.payload_limit:,} bytes. This one has {size:,}."
+        for name, each in found.services.items()
+        if name in _TIGHT
+        and (size := max(each.payload_bytes, found.largest_sampled or 0)) > each.payload_limit
+    ]
 
 
 def _sampled(
@@ -86,12 +113,25 @@ def _dry_runs(
     sizes: Mapping[Platform, int],
     audience: Mapping[Platform, Size],
     sampled: Mapping[Platform, int | None],
+    services: Iterable[str],
 ) -> dict[Platform, PlatformDryRun]:
+    """`services`: the push services of the web's audience."""
     return {
         platform: PlatformDryRun(
-            size, TRANSPORTS[platform].max_payload, audience[platform], sampled.get(platform)
+            size,
+            TRANSPORTS[platform].max_payload,
+            audience[platform],
+            sampled.get(platform),
+            _at_services(size, services) if platform == Platform.WEB else {},
         )
         for platform, size in sizes.items()
+    }
+
+
+def _at_services(size: int, services: Iterable[str]) -> dict[str, ServiceDryRun]:
+    web = TRANSPORTS[Platform.WEB]
+    return {
+        name: ServiceDryRun(size, web.sure_payloads.get(name, web.max_payload)) for name in services
     }
 
 

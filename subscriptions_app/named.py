@@ -3,7 +3,8 @@
 An id of another channel counts as unknown, like an id that does not exist.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -24,9 +25,11 @@ class Named:
 @dataclass(frozen=True, slots=True)
 class Reach:
     """What the named ids reach. `devices`: how many active subscriptions on each platform, each
-    counted once. `unknown`: unknown ids in the order of the request."""
+    counted once. `services`: the push services of each platform that has any. `unknown`: unknown
+    ids in the order of the request."""
 
     devices: dict[Platform, int]
+    services: Mapping[Platform, Sequence[str]]
     unknown: Named
 
 
@@ -34,10 +37,15 @@ def reach_of(channel_id: UUID, named: Named, consent: Condition = EVERYBODY) -> 
     """Counts the devices that the ids reach; only devices that match `consent`."""
     parameters = _ids(channel_id, named)
     statement = _DEVICES.format(consent=consent.text)
-    counts = dict(sql.rows(statement, parameters | dict(consent.parameters)))
+    counts: Counter[Platform] = Counter()
+    services: defaultdict[Platform, list[str]] = defaultdict(list)
+    for platform, service, count in sql.rows(statement, parameters | dict(consent.parameters)):
+        counts[platform] += count
+        services[platform].append(service)
     unknown = sql.rows(_UNKNOWN, parameters)
     return Reach(
-        devices={platform: counts.get(platform, 0) for platform in Platform},
+        devices={platform: counts[platform] for platform in Platform},
+        services=services,
         unknown=Named(
             [external_id for external_id, _ in unknown if external_id is not None],
             [subscription_id for _, subscription_id in unknown if subscription_id is not None],
@@ -105,8 +113,8 @@ AS MATERIALIZED (
 ), {_FOUND}"""  # noqa: S608 - text of our own
 
 _DEVICES: Final = f"""{_GIVEN}
-SELECT platform, count(DISTINCT id) FROM reached AS subscription
-WHERE {{consent}} GROUP BY platform
+SELECT platform, push_service, count(DISTINCT id) FROM reached AS subscription
+WHERE {{consent}} GROUP BY platform, push_service ORDER BY push_service
 """  # noqa: S608 - text of our own
 
 _SAMPLE: Final = f"""{_GIVEN}

@@ -31,7 +31,7 @@ from subscriptions_app.tagged import TAGGED_CANDIDATES, smallest_tag
 
 EXACT_UP_TO: Final = 10_000
 SAMPLE_ROWS: Final = 20_000  # rows of a platform; smaller platforms are read completely
-_RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples
+_RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples and services
 _NAMED_ROWS: Final = 1_000  # rows of a platform that are read for attributes
 _MOST_NAMES: Final = 100
 
@@ -104,6 +104,16 @@ def platform_sample(
     query = _Query(channel_id, rule or {"all": []})
     found = query.rows(_RECENT_EXAMPLES, platforms=[platform], looked_at=_RECENT_ROWS, limit=limit)
     return [row[0] for row in found]
+
+
+def services_seen(
+    channel_id: UUID, rule: Rule | None, platform: Platform, consent: Condition = EVERYBODY
+) -> list[str]:
+    """The push services of the active subscriptions that match, among the platform's newest
+    _RECENT_ROWS."""
+    query = _Query(channel_id, rule or {"all": []}, consent)
+    found = query.rows(_RECENT_SERVICES, platforms=[platform], looked_at=_RECENT_ROWS)
+    return [name for (name,) in found]
 
 
 def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
@@ -209,6 +219,10 @@ _RECENT = f"""
 
 _RECENT_EXAMPLES = """
 SELECT id FROM ({recent}) AS subscription WHERE {rule} ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_RECENT_SERVICES = """
+SELECT DISTINCT push_service FROM ({recent}) AS subscription WHERE {rule} ORDER BY push_service
 """
 
 _NAMES = """

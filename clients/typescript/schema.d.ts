@@ -1843,6 +1843,10 @@ export interface components {
             estimated: boolean;
             /** @description With `personalize`: the largest message for one of 20 devices, if it has any. */
             largest_sampled_bytes?: number;
+            /** @description Of web: the push services of the newest subscriptions in the audience. */
+            push_services?: {
+                [key: string]: components["schemas"]["ServiceDryRunOutput"];
+            };
         };
         /** @description See [segments](/docs/segments). */
         PlatformIs: {
@@ -2149,6 +2153,13 @@ export interface components {
             scheduled_at: string;
             /** @description Always `pending`. */
             status: components["schemas"]["NotificationStatus"];
+        };
+        /** @description What a push service would get. */
+        ServiceDryRunOutput: {
+            /** @description Size of the message for one device. */
+            payload_bytes: number;
+            /** @description The most bytes that it takes for each of its devices. A larger message is sent all the same, and bounces as `size_refused` where it is refused. */
+            payload_limit: number;
         };
         /** @description A new identity key. */
         ShownIdentityKeyOutput: {

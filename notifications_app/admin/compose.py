@@ -33,7 +33,12 @@ from notifications_app.admin.sender import (
 )
 from notifications_app.admin.writing import content_and_audience_context
 from notifications_app.drafts import DraftGone, draft_send
-from notifications_app.dry_run import DryRun, missed_words, notification_dry_run
+from notifications_app.dry_run import (
+    DryRun,
+    missed_words,
+    notification_dry_run,
+    too_large_words,
+)
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
 from notifications_app.models import Draft
@@ -53,13 +58,15 @@ _KEY: Final = "console "
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many devices of a platform would get the notification, and its size in bytes."""
+    """How many devices of a platform would get the notification, and its size in bytes.
+    `too_large`: texts about devices for which it is too large."""
 
     platform: Platform
     payload_bytes: int | None
     most_bytes: int
     audience: int
     estimated: bool
+    too_large: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -226,7 +233,8 @@ class ComposeCheck(SenderPage):
             personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
         except Invalid as error:
             faults, found = error.faults, _audience_alone(self.chosen, form)
-            reach = [replace(each, payload_bytes=None) for each in _reach(found)] if found else []
+            counted = _reach(found) if found else []
+            reach = [replace(each, payload_bytes=None, too_large=()) for each in counted]
         return JsonResponse(
             {
                 "faults": faults_by_field(faults),
@@ -287,6 +295,7 @@ def _reach(found: DryRun) -> list[Reach]:
             each.payload_limit,
             each.audience.size,
             each.audience.estimated,
+            too_large_words(each),
         )
         for platform, each in found.platforms.items()
     ]

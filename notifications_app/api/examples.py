@@ -80,7 +80,19 @@ SENT: Final = OpenApiExample(
 )
 DRY_RUN: Final = OpenApiExample(
     "Dry run",
-    {"platforms": {"web": {"payload_bytes": 312, "audience": 1200, "estimated": False}}},
+    {
+        "platforms": {
+            "web": {
+                "payload_bytes": 312,
+                "audience": 1200,
+                "estimated": False,
+                "push_services": {
+                    "fcm": {"payload_bytes": 312, "payload_limit": 3993},
+                    "mozilla": {"payload_bytes": 312, "payload_limit": 2912},
+                },
+            }
+        }
+    },
 )
 DRY_RUN_DIRECT: Final = OpenApiExample(
     "Dry run of a send to targets",

@@ -28,6 +28,18 @@ class SendOutput(serializers.Serializer[Any]):
     status = serializers.ChoiceField(NotificationStatus.values, help_text="Always `pending`.")
 
 
+class ServiceDryRunOutput(serializers.Serializer[Any]):
+    """What a push service would get."""
+
+    payload_bytes = serializers.IntegerField(help_text="Size of the message for one device.")
+    payload_limit = serializers.IntegerField(
+        help_text=(
+            "The most bytes that it takes for each of its devices. A larger message is sent all "
+            "the same, and bounces as `size_refused` where it is refused."
+        )
+    )
+
+
 class PlatformDryRunOutput(serializers.Serializer[Any]):
     """What one platform would get."""
 
@@ -37,6 +49,11 @@ class PlatformDryRunOutput(serializers.Serializer[Any]):
     largest_sampled_bytes = serializers.IntegerField(
         required=False,
         help_text="With `personalize`: the largest message for one of 20 devices, if it has any.",
+    )
+    push_services = serializers.DictField(
+        child=ServiceDryRunOutput(),
+        required=False,
+        help_text="Of web: the push services of the newest subscriptions in the audience.",
     )
 
 
@@ -81,6 +98,10 @@ def _platform(found: PlatformDryRun) -> dict[str, Any]:
     }
     if found.largest_sampled is not None:
         output["largest_sampled_bytes"] = found.largest_sampled
+    if found.services:
+        output["push_services"] = {
+            name: ServiceDryRunOutput(each).data for name, each in found.services.items()
+        }
     return output
 
 

@@ -84,6 +84,10 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "Device of another Firebase project",
         "The app and the credentials must belong to the same Firebase project.",
     ),
+    "size_refused": (
+        "Message too large for the browser",
+        "Shorten the text, or send less data. Firefox for Android takes less than other browsers.",
+    ),
     "stopped": ("Stopped", ""),
     "third_party_auth": (
         "iOS or web token of Firebase",

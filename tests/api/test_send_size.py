@@ -51,7 +51,14 @@ def test_a_dry_run_answers_size_and_audience_and_stores_nothing(alice, bob):
     assert response.status_code == 200
     assert response.json() == {
         "platforms": {
-            "web": {"payload_bytes": payload_bytes(body), "audience": 2, "estimated": False}
+            "web": {
+                "payload_bytes": payload_bytes(body),
+                "audience": 2,
+                "estimated": False,
+                "push_services": {
+                    "fcm": {"payload_bytes": payload_bytes(body), "payload_limit": 3993}
+                },
+            }
         }
     }
     assert not Notification.objects.exists()
@@ -73,3 +80,35 @@ def test_a_dry_run_counts_the_audience_of_each_platform(everywhere):
         "android": 2,
         "ios": 0,
     }
+
+
+MOZILLA = "https://updates.push.services.mozilla.com/wpush/v2/"
+
+
+def push_services(owner, **fields):
+    body = {"body": "x", "dry_run": True, "target_platforms": ["all"]}
+    found = owner.send(body | fields).json()["platforms"]
+    assert "push_services" not in found["android"]
+    return {
+        name: each["payload_limit"] for name, each in found["web"].get("push_services", {}).items()
+    }
+
+
+def test_a_dry_run_names_the_limit_of_each_push_service_of_the_audience(everywhere):
+    """Firefox for Android takes less than Firefox on computers, at the same push service."""
+    assert push_services(everywhere) == {}
+    firefox = everywhere.subscribe(browser(f"{MOZILLA}1", attributes={"plan": "pro"}))
+    everywhere.subscribe(browser("https://web.push.apple.com/1"))
+    left = everywhere.subscribe(browser("https://push.example.org/1"))
+    everywhere.device("/unsubscribe", {"endpoint": "https://push.example.org/1"})
+
+    pro = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    assert push_services(everywhere) == {"apple": 3993, "mozilla": 2912}
+    assert push_services(everywhere, rule=pro) == {"mozilla": 2912}
+    ids = [each.json()["subscriptionId"] for each in (firefox, left)]
+    assert push_services(everywhere, subscription_ids=ids) == {"mozilla": 2912}
+
+
+def test_what_one_push_service_refuses_is_accepted_for_the_others(alice):
+    alice.subscribe(browser(f"{MOZILLA}1"))
+    accepted(alice, {"body": "x", "data": {"k": "x" * 3_500}})

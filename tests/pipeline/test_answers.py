@@ -48,7 +48,7 @@ def transition(notification, subscription, outcome, **limits):
         ("error", {"status": 401}, "vapid_refused"),
         ("error", {"status": 403}, "vapid_refused"),
         ("error", {"status": 418}, "refused"),
-        ("too_large", {}, "payload_too_large"),
+        ("too_large", {}, "size_refused"),
         ("redirect", {"location": "https://elsewhere.example/"}, "redirected"),
         ("wns_dropped", {}, "dropped"),
     ],
@@ -65,6 +65,22 @@ def test_a_rejected_message_bounces_and_the_device_stays_active(
     assert support.codes(notification) == ["", code]
     assert support.is_active(subscription)
     assert len(device.receipts) == 1
+
+
+def test_a_message_too_large_for_a_browser_bounces_there_alone(sandbox, channel):
+    """As for Firefox for Android, at the same push service as Firefox on computers."""
+    phone = sandbox.subscribe(is_bridged=True)
+    on_phone = factories.register_device(channel, phone)
+    factories.subscribe_browsers(sandbox, channel)
+
+    large = support.send(channel, data={"k": "x" * 3_000})
+    small = support.send(channel, data={"k": "x" * 2_000})
+
+    assert support.counts(large) == ("sent", 2, 1, 1)
+    row = support.delivery(large, on_phone)
+    assert (row.status, row.code) == (DeliveryStatus.BOUNCED, "size_refused")
+    assert "constrained device" in row.detail
+    assert support.counts(small) == ("sent", 2, 2, 0)
 
 
 def test_a_first_attempt_is_kept_only_for_further_ones(sandbox, channel):

@@ -57,7 +57,9 @@ TABLE: Final[Table] = {
     (406, "channelthrottled"): _THROTTLED,
     (406, "appthrottled"): _THROTTLED,
     (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
-    (413, ANY): Row(AnswerClass.REJECTED, "payload_too_large"),  # RFC 8030 section 7.2
+    # RFC 8030 section 7.2. Autopush reaches Firefox for Android over FCM, and answers this (errno
+    # 104) to messages for it that are not too large for other browsers.
+    (413, ANY): Row(AnswerClass.REJECTED, "size_refused"),
     (429, ANY): _THROTTLED,  # RFC 8030 section 8.4
 }
 # By the hundreds of a status that the table does not have.
@@ -78,10 +80,11 @@ CODES: Final[Mapping[str, str]] = {
     "endpoint_gone": "The push service no longer knows the subscription (404, 410).",
     "endpoint_not_allowed": "The endpoint, or the address behind its name, is not allowed.",
     "name_not_resolved": "The push service's host name could not be resolved.",
-    "payload_too_large": "The message is too large for the push service (by our count, or 413).",
+    "payload_too_large": "The message is too large for any push service (by our count).",
     "redirected": "The push service answered with a redirect, which is never followed.",
     "refused": "The push service refused with a 4xx status that has no code of its own.",
     "service_error": "The push service failed (5xx).",
+    "size_refused": "The push service takes only smaller messages for this browser (413).",
     "throttled": "The push service asked to slow down (429; 406 of WNS).",
     "timeout": "The push service did not answer in time.",
     "tls_failed": "The push service's certificate or TLS was not acceptable.",

@@ -53,6 +53,16 @@ def too_large(limit: int) -> Answer:
     return error_answer(413, 104, f"Body is larger than {limit} bytes")
 
 
+def too_large_for_bridge(excess: int) -> Answer:
+    """autopush-rs: autoendpoint/src/routers/mod.rs."""
+    return error_answer(
+        413,
+        104,
+        "This message is intended for a constrained device and is limited in size. "
+        f"Converted buffer is too long by {excess} bytes",
+    )
+
+
 def apple_key_mismatch() -> Answer:
     """Apple, "Sending web push notifications in web apps and browsers", table of reasons."""
     return Answer(400, '{"reason":"VapidPkHashMismatch"}', {"Content-Type": "application/json"})

@@ -2,7 +2,7 @@
 
 | request | answer |
 |---|---|
-| `POST /subscriptions` `{application_server_key?, mismatch_answer?}` | 201, the subscription |
+| `POST /subscriptions` `{}`, with options | 201, the subscription |
 | `POST /subscriptions` `{"count": N, …}` | 201, `{"subscriptions": […]}` |
 | `PUT /subscriptions/{id}/behaviour` `{"mode", "times"?, options}` | 204 |
 | `GET /subscriptions/{id}/messages` | `{"messages": […]}`, oldest first |
@@ -11,7 +11,8 @@
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
 | `POST /reset` | 204; every device and message is forgotten |
 
-An error of the caller is 400 or 404 with `{"error": …}`.
+The options are `application_server_key`, `mismatch_answer` and `is_bridged`, those of
+`WebSandbox.subscribe`. An error of the caller is 400 or 404 with `{"error": …}`.
 """
 
 from typing import Any
@@ -31,7 +32,9 @@ from pushsvc.sandbox.webpush.browsers import BrowserDevice, Browsers
 from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer, Subscriber, WebReceipt
 from pushsvc.sandbox.webpush.registry import Devices
 
-_SUBSCRIPTION_FIELDS = frozenset({"application_server_key", "mismatch_answer", "count"})
+_SUBSCRIPTION_FIELDS = frozenset(
+    {"application_server_key", "mismatch_answer", "is_bridged", "count"}
+)
 
 
 class ControlApi(DeviceControl[Subscriber]):
@@ -65,9 +68,12 @@ class ControlApi(DeviceControl[Subscriber]):
         key = fields.get("application_server_key")
         if key is not None and not isinstance(key, str):
             raise bad_request("application_server_key must be a text")
+        is_bridged = fields.get("is_bridged", False)
+        if not isinstance(is_bridged, bool):
+            raise bad_request("is_bridged must be true or false")
         try:
             mismatch = MismatchAnswer(fields.get("mismatch_answer", MismatchAnswer.FORBIDDEN))
-            return self._subscriptions.add(key, mismatch)
+            return self._subscriptions.add(key, mismatch, is_bridged=is_bridged)
         except ValueError as error:
             raise bad_request(str(error)) from None
 

@@ -66,7 +66,8 @@ class PushMessage:
 
 @dataclass(slots=True, eq=False)
 class Subscriber(Behaving[WebReceipt], ABC):
-    """The owner of one endpoint."""
+    """The owner of one endpoint. `is_bridged`: the service passes its messages on over FCM, as
+    Mozilla's does for Firefox for Android."""
 
     repertoire = REPERTOIRE
 
@@ -74,6 +75,7 @@ class Subscriber(Behaving[WebReceipt], ABC):
     endpoint: str
     application_server_key: str | None = None
     mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN
+    is_bridged: bool = False
     is_deleted: bool = False
 
     @abstractmethod

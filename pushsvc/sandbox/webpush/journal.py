@@ -41,6 +41,7 @@ class Journal:
                 "auth": device.auth,
                 "application_server_key": device.application_server_key,
                 "mismatch_answer": device.mismatch_answer,
+                "is_bridged": device.is_bridged,
             }
         )
 
@@ -59,5 +60,6 @@ def _device(entry: dict[str, Any], endpoint: str) -> Device:
         endpoint,
         entry["application_server_key"],
         MismatchAnswer(entry["mismatch_answer"]),
+        entry.get("is_bridged", False),  # older files lack it
         keys=UserAgentKeys.of(private_key, base64url.decode(entry["auth"])),
     )

@@ -30,6 +30,8 @@ class Devices:
         self,
         application_server_key: str | None = None,
         mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
+        *,
+        is_bridged: bool = False,
     ) -> Device:
         """Subscribes a new browser. Raises ValueError if the key is not a P-256 point.
 
@@ -37,7 +39,9 @@ class Devices:
         """
         key = _checked_key(application_server_key)
         id_ = secrets.token_hex(16)
-        device = Device(id_, self._endpoint(id_), key, mismatch_answer, keys=_new_keys())
+        device = Device(
+            id_, self._endpoint(id_), key, mismatch_answer, is_bridged, keys=_new_keys()
+        )
         self._by_id[id_] = device
         if self._journal:
             self._journal.write_added(device)

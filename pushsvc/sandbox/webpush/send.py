@@ -1,16 +1,20 @@
 """The push resource of RFC 8030: `POST /push/{id}`.
 
 The order of the checks: the device is known (404) and not deleted (410); the headers (400); the
-size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400). The device's
+size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400); if the device is
+reached over FCM, the size of that message (413). The device's
 behaviour applies only to a request that passes all checks, and uses up one of its `times`.
 """
 
+import json
 import logging
 import secrets
 import time
+from uuid import UUID
 
 from aiohttp import StreamReader, web
 
+from pushsvc.common import base64url
 from pushsvc.sandbox.answering import Answer, RefusedError, response_of, write_answer
 from pushsvc.sandbox.webpush import answers
 from pushsvc.sandbox.webpush.answers import refused
@@ -21,6 +25,9 @@ from pushsvc.sandbox.webpush.headers import check_headers
 from pushsvc.sandbox.webpush.registry import Devices
 from pushsvc.sandbox.webpush.vapid import check_restriction, check_vapid
 from pushsvc.sandbox.wire import act
+
+# autopush-rs, routers/fcm/settings.rs.
+_MAX_BRIDGED = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +74,8 @@ class PushResource:
         body = await _read(request.content)
         self._check_sender(request, device)
         plaintext = self._read_record(body, device)
+        if device.is_bridged:
+            _check_bridge(body)
         if self._keep_content:
             receipt.plaintext = plaintext
         topic = request.headers.get("Topic")
@@ -104,6 +113,15 @@ class PushResource:
     def _accepted(self, message: PushMessage) -> Answer:
         location = f"{self._origin}/message/{message.id}"
         return Answer(201, headers={"Location": location, "TTL": str(message.ttl)}, taken=True)
+
+
+def _check_bridge(body: bytes) -> None:
+    """Raises RefusedError (413) if the body does not fit into the data of a message of FCM
+    (autopush-rs: routers/common.rs, build_message_data)."""
+    data = {"chid": str(UUID(int=0)), "body": base64url.encode(body), "con": "aes128gcm"}
+    excess = len(json.dumps(data, separators=(",", ":"))) - _MAX_BRIDGED
+    if excess > 0:
+        raise RefusedError(answers.too_large_for_bridge(excess))
 
 
 async def _read(content: StreamReader) -> bytes:

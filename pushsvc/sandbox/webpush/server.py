@@ -53,12 +53,15 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         self,
         application_server_key: str | None = None,
         mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
+        *,
+        is_bridged: bool = False,
     ) -> Device:
         """Creates a device. With a key (base64url) it accepts only messages with that VAPID key.
+        One that `is_bridged` takes only what fits into a message of FCM, as Firefox for Android.
 
         Raises ValueError if the key is not a P-256 point.
         """
-        return self._devices.add(application_server_key, mismatch_answer)
+        return self._devices.add(application_server_key, mismatch_answer, is_bridged=is_bridged)
 
     @property
     def browser_url(self) -> str:

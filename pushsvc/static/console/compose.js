@@ -180,7 +180,10 @@
     const total = platforms.reduce((sum, each) => sum + each.audience, 0);
     const about = platforms.some((each) => each.estimated) ? "about " : "";
     const words = `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`;
-    const heavy = (faults.target_platforms ?? []).map((fault) => text("p", fault, "ps-fault"));
+    const heavy = [
+      ...(faults.target_platforms ?? []),
+      ...platforms.flatMap((each) => each.too_large),
+    ].map((fault) => text("p", fault, "ps-fault"));
     return [
       text("p", words, "ps-compose-total"),
       ...platforms.map(platformLine),

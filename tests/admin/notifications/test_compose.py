@@ -18,7 +18,7 @@ from tests.admin.notifications.composing import (
     written,
 )
 from tests.admin.support import signed_in
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, add_subscriptions, make_sent_notification
 
 # --- writing, reviewing, sending ------------------------------------------------------------------
 
@@ -169,6 +169,27 @@ def test_the_form_shows_size_and_audience_while_it_is_filled_in(sender, alice):
     assert (web["platform"], web["audience"], web["estimated"]) == ("web", 7, False)
     assert 100 < web["payload_bytes"] < web["most_bytes"] == 3993
     assert not Notification.objects.exists()
+
+
+def test_a_message_too_large_for_firefox_on_android_is_told_before_the_send(sender, alice):
+    add_subscriptions(alice.channel, 1, push_service="mozilla")
+    large = written(alice, data_name=["a"], data_value=["x" * 3_000])
+    said = "Firefox for Android gets no message over 2,912 bytes"
+
+    assert said in sender.post(CHECK, large).json()["platforms"][0]["too_large"][0]
+    assert said in review(sender, large).content.decode()
+    assert sender.post(CHECK, written(alice)).json()["platforms"][0]["too_large"] == []
+    assert said not in review(sender, written(alice)).content.decode()
+
+
+def test_a_personal_message_is_judged_by_its_largest_sample(sender, alice):
+    for service in ("mozilla", "fcm"):
+        add_subscriptions(alice.channel, 1, push_service=service, attributes={"name": "x" * 255})
+    personal = written(
+        alice, personalize="on", data_name=["a"], data_value=["{{ name | default: '' }}" * 12]
+    )
+    (said,) = sender.post(CHECK, personal).json()["platforms"][0]["too_large"]
+    assert said.startswith("Firefox for Android gets no message over 2,912 bytes. This one has 3,")
 
 
 def test_the_form_shows_the_audience_before_it_has_a_text(sender, alice):

@@ -100,10 +100,10 @@ def test_a_success_of_wns_counts_by_its_status_header(status, state, outcome):
         (wns(406, "dropped"), Rejected("refused", "406")),
         (answered(406), Rejected("refused", "406")),
         (answered(408), Deferred("timeout", "408", outage=True)),
-        (answered(413), Rejected("payload_too_large", "413")),
+        (answered(413), Rejected("size_refused", "413")),
         (
             autopush(413, 104, "Too big"),
-            Rejected("payload_too_large", "413 errno 104: Too big"),
+            Rejected("size_refused", "413 errno 104: Too big"),
         ),
         (answered(429), Deferred("throttled", "429")),
         (answered(429, Retry_After="120"), Deferred("throttled", "429", 120.0)),

@@ -135,6 +135,14 @@ def test_a_body_may_have_4096_bytes_and_not_4097(sender, device):
     assert refusal(sender.send(device, b"x" * 1_000_000)) == (413, 104)
 
 
+def test_a_browser_that_is_reached_over_fcm_takes_smaller_bodies(sandbox, sender):
+    phone = sandbox.subscribe(sender.public_key, is_bridged=True)
+    assert sender.send(phone, encoded(phone, b"x" * 2912)).status == 201
+    answered = sender.send(phone, encoded(phone, b"x" * 2913))
+    assert refusal(answered) == (413, 104)
+    assert "Converted buffer is too long by 1 bytes" in answered.body.decode()
+
+
 def test_a_token_for_another_origin_is_refused(sender, device):
     authorization = sender.authorization(device, aud="https://push.example.com")
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)

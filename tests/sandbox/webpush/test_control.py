@@ -45,6 +45,13 @@ def test_a_subscription_made_over_http_is_restricted_to_its_key(sandbox, sender)
     assert Sender().send(device).body == b'{"reason":"VapidPkHashMismatch"}'
 
 
+def test_a_subscription_that_is_reached_over_fcm_is_made_over_http(sandbox, sender):
+    subscribe(sandbox, is_bridged=True)
+    (phone,) = sandbox.devices()
+    assert sender.send(phone, encoded(phone, b"x" * 2913)).status == 413
+    assert call(sandbox, "POST", "/subscriptions", {"is_bridged": 1})[0] == 400
+
+
 def test_many_devices_are_made_with_one_request(sandbox, sender):
     status, made = call(sandbox, "POST", "/subscriptions", {"count": 300})
     assert status == 201

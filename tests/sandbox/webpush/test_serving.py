@@ -79,13 +79,14 @@ def test_without_content_only_counts_and_statuses_are_kept(sender):
 def test_devices_of_a_state_file_survive_the_process(sender, tmp_path):
     path = tmp_path / "devices"
     with running_sandbox(state_file=path) as before:
-        kept = before.subscribe(sender.public_key)
+        kept = before.subscribe(sender.public_key, is_bridged=True)
         deleted = before.subscribe()
         before.delete(deleted)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with running_sandbox(port=urlsplit(before.origin).port, state_file=path) as after:
         assert sender.send(kept).status == 201
         assert sender.send(kept, Authorization=None).status == 401
+        assert sender.send(kept, encoded(kept, b"x" * 3_000)).status == 413
         assert sender.send(deleted).status == 410
         assert after.accepted_count(kept.id) == 1
         after.reset()
