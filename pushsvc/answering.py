@@ -29,6 +29,7 @@ from pushsvc.common.http.csp import PolicyMiddleware
 from pushsvc.common.http.handlers import refusal
 from pushsvc.common.http.measuring import ARRIVED
 from pushsvc.common.http.trail import TrailMiddleware
+from pushsvc.common.store.estimates import Client
 from pushsvc.request_body import RequestBody
 from pushsvc.sockets import UNREAD_SECONDS, end_unread_connections
 
@@ -38,7 +39,7 @@ PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
-_Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+_Run = Callable[..., Awaitable[Any]]
 _Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
@@ -54,17 +55,20 @@ class BufferedApplication:
         environ = _environ(scope)
         request = WSGIRequest(environ.copy())  # a copy, because Django writes into it
         address = counted_address(request)
-        queue = self._bulkhead.queue(scope["method"], scope["path"])
         body = RequestBody(scope, receive)
         try:
             with self._bulkhead.in_flight(address):
-                complete = _complete(environ, await body.read())
-                metrics.WEB_BYTES.add(int(complete["CONTENT_LENGTH"]), "received")
-                queue.require_room(address)
+                data = await body.read()
+                complete = _complete(environ, data)
+                metrics.WEB_BYTES.add(len(data), "received")
+                queue = self._bulkhead.queue(scope["method"], scope["path"], data)
+                # A key's estimates share a thread, wherever its requests come from.
+                key = environ.get("HTTP_AUTHORIZATION")
+                sender = key if key and queue.kind == "estimate" else address
+                queue.require_room(sender)
                 answer = _Answer(self._application, complete)
-                run = partial(queue.run, address=address)
-                first = await run(answer.part, within=settings.WEB_WAIT_SECONDS)
-                await _send_parts(answer, first, run, receive, send)
+                run = partial(queue.run, sender=sender)
+                await _give(answer, run, receive, send, ends_with_client=queue.ends_with_client)
         except TooManyInFlight as error:
             await body.discard()
             await _refuse(send, request, error)
@@ -82,15 +86,18 @@ class _Answer:
         self._head: list[_Message] = []
         self._body: Iterable[bytes] | None = None
         self._chunks: Iterator[bytes] = iter(())
+        self.client = Client()
 
     def part(self) -> list[_Message]:
-        """The next messages. Closes the answer after the last part, or if the application fails."""
+        """The next messages. Closes the answer after the last part, or if the application fails.
+        Raises ClientLeft."""
         is_last = True
         try:
-            if self._body is None:
-                self._body = self._application(self._environ, self._start)
-                self._chunks = iter(self._body)
-            body, is_last = self._next_bytes()
+            with self.client.served():
+                if self._body is None:
+                    self._body = self._application(self._environ, self._start)
+                    self._chunks = iter(self._body)
+                body, is_last = self._next_bytes()
             metrics.WEB_BYTES.add(len(body), "sent")
         finally:
             if is_last:
@@ -130,15 +137,40 @@ class _ClientLeft(Exception):
     """The client left before the end of the answer, or read nothing for PART_SECONDS."""
 
 
-async def _send_parts(
-    answer: _Answer, messages: list[_Message], run: _Run, receive: _Receive, send: _Send
+async def _give(
+    answer: _Answer, run: _Run, receive: _Receive, send: _Send, *, ends_with_client: bool
 ) -> None:
-    """Sends the first messages of the answer, then produces and sends the others."""
-    if not messages[-1]["more_body"]:
-        await _send_all(send, messages)
-        return
+    """Produces the answer and sends it, part by part. `ends_with_client`: whether the statement of
+    an estimate ends when the client leaves."""
     # The request's body has been read, so the next message can only be that the client has left.
-    leaving = asyncio.ensure_future(receive())
+    leaving = asyncio.ensure_future(receive()) if ends_with_client else None
+    try:
+        if leaving is not None:
+            leaving.add_done_callback(partial(_end_estimate, answer))
+        messages = await run(answer.part, within=settings.WEB_WAIT_SECONDS)
+        if messages[-1]["more_body"]:
+            leaving = leaving or asyncio.ensure_future(receive())
+            await _send_parts(answer, messages, run, leaving, send)
+        else:
+            await _send_all(send, messages)
+    finally:
+        if leaving is not None:
+            leaving.cancel()
+
+
+def _end_estimate(answer: _Answer, leaving: "asyncio.Future[_Message]") -> None:
+    if not leaving.cancelled():
+        answer.client.leave()
+
+
+async def _send_parts(
+    answer: _Answer,
+    messages: list[_Message],
+    run: _Run,
+    leaving: "asyncio.Future[_Message]",
+    send: _Send,
+) -> None:
+    """Sends the first messages of a long answer, then produces and sends the others."""
     try:
         await _send_in_time(send, messages, leaving)
         while messages[-1]["more_body"]:
@@ -146,8 +178,6 @@ async def _send_parts(
             await _send_in_time(send, messages, leaving)
     except _ClientLeft:
         await run(answer.close)
-    finally:
-        leaving.cancel()
 
 
 async def _send_in_time(

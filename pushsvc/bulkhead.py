@@ -3,10 +3,12 @@
 Exports, the console and reads each occupy at most a quarter of the threads. So a quarter is always
 left for requests of devices and senders. Requests wait for a thread in the event loop, and are
 refused if they wait too long, because their clients would not wait for the answer. Health checks
-have their own threads, because otherwise an overloaded process would be restarted.
+have their own threads, because otherwise an overloaded process would be restarted. Estimates of
+audiences have their own threads, because their cost depends on what a tenant asks for.
 """
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from pushsvc.common import metrics
-from pushsvc.common.errors import Unavailable
+from pushsvc.common.errors import Busy
 
 
 class Capacity(NamedTuple):
@@ -30,6 +32,8 @@ THREADS: Final = 16
 ALL: Final = Capacity(THREADS, 2_048)
 QUARTER: Final = Capacity(THREADS // 4, 64)
 HEALTH: Final = Capacity(2, 64)  # one thread may wait for a database that hangs
+ESTIMATES: Final = Capacity(2, 64)
+OF_KEY_IN_ESTIMATES: Final = Capacity(ESTIMATES.threads - 1, 16)  # so one key leaves a thread free
 # One address cannot take all places. Its requests may occupy both threads.
 ADDRESS_IN_HEALTH: Final = Capacity(HEALTH.threads, 16)
 ADDRESS_IN_QUARTER: Final = Capacity(QUARTER.threads - 1, 16)  # so one address leaves a thread free
@@ -60,16 +64,20 @@ def _is_health(_method: str, path: str) -> bool:
     return path.strip("/") in _HEALTH
 
 
+def _is_estimate(method: str, path: str, body: bytes) -> bool:
+    """Dry runs and sizes of segments. A JSON string can contain escaped ASCII letters, which no
+    usual client writes; such a body may name a dry run."""
+    if method == "GET":
+        return path.startswith("/channel/") and path.rstrip("/").endswith("/size")
+    is_send = method == "POST" and path.rstrip("/") == "/send-notification"
+    return is_send and (b"dry_run" in body or _ESCAPED_ASCII.search(body) is not None)
+
+
 # Each kind has its own quarter. The first that matches decides. Other requests may use all threads.
 QUARTERS: Final = {"export": _is_export, "console": _is_console, "read": _is_read}
 _OTHERS: Final = "other"
-
-
-class Busy(Unavailable):
-    code = "busy"
-    title = "Too many requests at once"
-    detail = "Too many requests of this kind, or from this address, are waiting. Nothing was done."
-    retry_after = 1
+_ESTIMATE: Final = "estimate"
+_ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
 
 
 class TooManyInFlight(Busy):
@@ -85,27 +93,29 @@ class _Places:
 class Queue:
     """The threads that one kind of request may occupy, and the requests that wait for them.
 
-    Each address has a share of both. Use it in one event loop. `kind`: its name in /metrics.
+    Each sender has a share of both: an address, or a key. Use it in one event loop. `kind`: its
+    name in /metrics. `ends_with_client`: the work of a request may end when its client leaves.
     """
 
     def __init__(
-        self, pool: ThreadPoolExecutor, kind: str, size: Capacity, of_address: Capacity
+        self, pool: ThreadPoolExecutor, kind: str, size: Capacity, of_sender: Capacity
     ) -> None:
+        self.kind = kind
+        self.ends_with_client = kind != _OTHERS
         self._pool = pool
-        self._kind = kind
         self._all = _Places(size)
-        self._of_address = of_address
+        self._of_sender = of_sender
         self._shares: WeakValueDictionary[str, _Places] = WeakValueDictionary()  # of those in use
 
-    def require_room(self, address: str) -> None:
-        """Raises Busy if the queue, or the address's share of it, is full."""
-        if min(self._all.room, self._share(address).room) <= 0:
+    def require_room(self, sender: str) -> None:
+        """Raises Busy if the queue, or the sender's share of it, is full."""
+        if min(self._all.room, self._share(sender).room) <= 0:
             raise Busy
 
-    async def run(self, work: Callable[[], _T], address: str, *, within: float | None = None) -> _T:
-        """Does the work in a thread as soon as one is free and the address has a share left. Calls
+    async def run(self, work: Callable[[], _T], sender: str, *, within: float | None = None) -> _T:
+        """Does the work in a thread as soon as one is free and the sender has a share left. Calls
         wait in their order. Raises Busy after waiting for `within` seconds."""
-        share = self._share(address)
+        share = self._share(sender)
         try:
             with self._waiting(share):
                 async with asyncio.timeout(within):
@@ -116,7 +126,7 @@ class Queue:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
-            metrics.THREAD_SECONDS.add(time.monotonic() - began, self._kind)
+            metrics.THREAD_SECONDS.add(time.monotonic() - began, self.kind)
             self._all.free.release()
             share.free.release()
 
@@ -128,10 +138,10 @@ class Queue:
             share.free.release()
             raise
 
-    def _share(self, address: str) -> _Places:
-        found = self._shares.get(address)
+    def _share(self, sender: str) -> _Places:
+        found = self._shares.get(sender)
         if found is None:
-            found = self._shares[address] = _Places(self._of_address)
+            found = self._shares[sender] = _Places(self._of_sender)
         return found
 
     @contextmanager
@@ -155,10 +165,14 @@ class Bulkhead:
                 for kind, fits in QUARTERS.items()
             ),
         ]
+        of_estimates = ThreadPoolExecutor(ESTIMATES.threads, thread_name_prefix=_ESTIMATE)
+        self._estimates = Queue(of_estimates, _ESTIMATE, ESTIMATES, OF_KEY_IN_ESTIMATES)
         self._all = Queue(pool, _OTHERS, ALL, ALL)
         self._in_flight: Counter[str] = Counter()
 
-    def queue(self, method: str, path: str) -> Queue:
+    def queue(self, method: str, path: str, body: bytes = b"") -> Queue:
+        if _is_estimate(method, path, body):
+            return self._estimates
         found = (queue for fits, queue in self._special if fits(method, path))
         return next(found, self._all)
 

@@ -325,6 +325,7 @@ CELERY_BEAT_SCHEDULE = {
 PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # used by the Procfile
 WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
 WEB_WAIT_SECONDS = ENV.whole("WEB_WAIT_SECONDS", 5, least=1, most=600)  # for a thread
+ESTIMATE_SECONDS = ENV.whole("ESTIMATE_SECONDS", 1, least=1, most=600)  # for a statement
 WEB_CONNECTIONS = ENV.whole("WEB_CONNECTIONS", 4096, least=64, most=65_536)
 WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
 

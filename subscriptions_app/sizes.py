@@ -1,24 +1,32 @@
 """Counts and samples the subscriptions that a rule selects.
 
-All functions read a limited number of rows, however large the channel is. Their statements are raw
-SQL, because rules are compiled to SQL, and because they need LATERAL, or a LIMIT inside a count.
+All functions read a limited number of rows, however large the channel is, and fewer rows the more a
+rule costs for each. A statement that takes too long is repeated with a twentieth of the rows. All
+raise Busy if the account runs too many at once, or if the database is too slow even for few rows.
+The statements are raw SQL, because rules are compiled to SQL, and because they need LATERAL, or a
+LIMIT inside a count.
 """
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from channels_app.selectors import channel_totals
+from channels_app.selectors import channel_totals, recent_channel
+from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
-from pushsvc.common.store import sql
+from pushsvc.common.store import estimates
+from pushsvc.common.store.estimates import TooSlow
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.compiler import (
     EVERYBODY,
     Condition,
     compiled,
+    compiled_for_index,
     indexed_part,
     required_tags,
+    row_cost,
 )
 from subscriptions_app.segments.rules import NOBODY, Rule
 from subscriptions_app.selectors import (
@@ -32,6 +40,10 @@ from subscriptions_app.tagged import TAGGED_CANDIDATES, smallest_tag
 EXACT_UP_TO: Final = 10_000
 SAMPLE_ROWS: Final = 20_000  # rows of a platform; smaller platforms are read completely
 _RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples and services
+# In units of `row_cost`, for one statement. 20 plain conditions still read all SAMPLE_ROWS.
+_MOST_WORK: Final = 600_000
+_CONSENT_COST: Final = 10
+_FEWER: Final = 20
 _NAMED_ROWS: Final = 1_000  # rows of a platform that are read for attributes
 _MOST_NAMES: Final = 100
 
@@ -69,17 +81,19 @@ def audience_size(
 
     The size of a rule is exact up to EXACT_UP_TO if the platform has fewer than SAMPLE_ROWS
     subscriptions, or if the index on attributes finds few enough. Otherwise it is an estimate: the
-    share in a random sample of SAMPLE_ROWS, times the platform's subscribers.
+    share in a random sample of SAMPLE_ROWS, times the platform's subscribers. The sample is smaller
+    if the rule costs much for each row.
     """
     totals = channel_totals(channel_id)
     known = {each: int(getattr(totals, f"{each}_subscribers")) for each in platforms}
     if rule is None and consent is EVERYBODY:
         return {platform: Size(total, estimated=False) for platform, total in known.items()}
     query = _Query(channel_id, rule or {"all": []}, consent)
-    sizes = {platform: _sampled(query, platform, total) for platform, total in known.items()}
-    if any(size.estimated for size in sizes.values()) and query.may_use_index():
-        by_index = _by_index(query)
-        sizes |= {each: by_index[each] for each in sizes.keys() & by_index.keys()}
+    with _share_of(channel_id):
+        sizes = {platform: _sampled(query, platform, total) for platform, total in known.items()}
+        if any(size.estimated for size in sizes.values()) and query.may_use_index():
+            by_index = _by_index(query)
+            sizes |= {each: by_index[each] for each in sizes.keys() & by_index.keys()}
     return sizes
 
 
@@ -90,9 +104,10 @@ def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscr
     matches even if it finds none.
     """
     query = _Query(channel_id, rule)
-    found = query.rows(_RECENT_EXAMPLES, looked_at=_RECENT_ROWS, limit=limit)
-    if len(found) < limit and query.may_use_index():
-        found += query.rows(_INDEXED_EXAMPLES, most=INDEX_ROWS, limit=limit)
+    with _share_of(channel_id):
+        found = query.rows(_RECENT_EXAMPLES, _RECENT_ROWS, limit=limit).found
+        if len(found) < limit and query.may_use_index():
+            found += query.rows(_INDEXED_EXAMPLES, INDEX_ROWS, limit=limit).found
     ids = {row[0] for row in found}
     return list(Subscription.objects.filter(id__in=ids).order_by("-id")[:limit])
 
@@ -102,8 +117,9 @@ def platform_sample(
 ) -> list[UUID]:
     """Ids of active subscriptions that match, among the platform's newest _RECENT_ROWS."""
     query = _Query(channel_id, rule or {"all": []})
-    found = query.rows(_RECENT_EXAMPLES, platforms=[platform], looked_at=_RECENT_ROWS, limit=limit)
-    return [row[0] for row in found]
+    with _share_of(channel_id):
+        read = query.rows(_RECENT_EXAMPLES, _RECENT_ROWS, platforms=[platform], limit=limit)
+    return [row[0] for row in read.found]
 
 
 def services_seen(
@@ -112,8 +128,9 @@ def services_seen(
     """The push services of the active subscriptions that match, among the platform's newest
     _RECENT_ROWS."""
     query = _Query(channel_id, rule or {"all": []}, consent)
-    found = query.rows(_RECENT_SERVICES, platforms=[platform], looked_at=_RECENT_ROWS)
-    return [name for (name,) in found]
+    with _share_of(channel_id):
+        read = query.rows(_RECENT_SERVICES, _RECENT_ROWS, platforms=[platform])
+    return [name for (name,) in read.found]
 
 
 def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
@@ -121,11 +138,23 @@ def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
     parameters = {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
-        "looked_at": _NAMED_ROWS,
+        "most": _NAMED_ROWS,
         "names": _MOST_NAMES,
     }
-    found = sql.rows(_NAMES.format(recent=_RECENT), parameters)
+    with _share_of(channel_id):
+        found = estimates.rows(_NAMES.format(recent=_RECENT), parameters)
     return [AttributeSeen(name, tuple(kinds)) for name, kinds in found]
+
+
+def _share_of(channel_id: UUID) -> AbstractContextManager[None]:
+    return estimates.share_of(recent_channel(channel_id).account_id)
+
+
+class _Read(NamedTuple):
+    """`most`: how many rows the statement could read."""
+
+    found: list[tuple[Any, ...]]
+    most: int
 
 
 class _Query:
@@ -139,7 +168,9 @@ class _Query:
         indexed_rule = indexed_part(rule)
         self._has_index = indexed_rule is not None
         matches = compiled(rule)
-        self._indexed = indexed = compiled(indexed_rule or NOBODY, prefix="indexed")
+        cost = row_cost(rule) + (_CONSENT_COST if consent is not EVERYBODY else 0)
+        self._affordable = _MOST_WORK // cost
+        self._indexed = indexed = compiled_for_index(indexed_rule or NOBODY)
         by_attributes = INDEXED_CANDIDATES.format(indexed=indexed.text)
         self._fragments = {
             "rule": f"({matches.text} AND {consent.text})",
@@ -161,23 +192,34 @@ class _Query:
             return True
         return self._has_index and are_few_expected(self._indexed, INDEX_ROWS)
 
-    def rows(self, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        return sql.rows(statement.format(**self._fragments), self._parameters | parameters)
+    def rows(self, statement: str, most: int, **parameters: Any) -> _Read:
+        """Reads at most `most` rows, or fewer if the rule costs much for each or if reading takes
+        too long."""
+        affordable = min(most, self._affordable)
+        text = statement.format(**self._fragments)
+        for rows in (affordable, affordable // _FEWER):
+            try:
+                return _Read(
+                    estimates.rows(text, {**self._parameters, **parameters, "most": rows}), rows
+                )
+            except TooSlow:
+                continue
+        raise Busy
 
 
 def _sampled(query: _Query, platform: Platform, total: int) -> Size:
     """The size from a sample. More than EXACT_UP_TO is always an estimate, so that clients need
     only one limit."""
-    ((seen, active, matching),) = query.rows(_SAMPLE, platform=platform, sample=SAMPLE_ROWS)
-    if seen < SAMPLE_ROWS and matching <= EXACT_UP_TO:
+    ((seen, active, matching),), most = query.rows(_SAMPLE, SAMPLE_ROWS, platform=platform)
+    if seen < most and matching <= EXACT_UP_TO:
         return Size(matching, estimated=False)
     return Size(round(total * matching / max(active, 1)), estimated=True)
 
 
 def _by_index(query: _Query) -> dict[Platform, Size]:
     """Exact sizes by platform. Empty if the index finds too many rows."""
-    ((candidates, *matching),) = query.rows(_BY_INDEX, most=INDEX_ROWS)
-    if candidates == INDEX_ROWS:
+    ((candidates, *matching),), most = query.rows(_BY_INDEX, INDEX_ROWS)
+    if candidates == most:
         return {}
     sizes = zip((Platform.WEB, Platform.ANDROID, Platform.IOS), matching, strict=True)
     return {each: Size(n, estimated=False) for each, n in sizes if n <= EXACT_UP_TO}
@@ -191,7 +233,7 @@ FROM (
   SELECT subscription.*, expired_at IS NULL AS is_active
   FROM subscriptions_app_subscription AS subscription
   WHERE channel_id = %(channel)s AND platform = %(platform)s
-  ORDER BY address_sha256 LIMIT %(sample)s
+  ORDER BY address_sha256 LIMIT %(most)s
 ) AS subscription
 """
 
@@ -214,7 +256,7 @@ ORDER BY id DESC LIMIT %(limit)s
 
 _RECENT = f"""
   SELECT recent.* FROM unnest(%(platforms)s::text[]) AS wanted (platform)
-  CROSS JOIN LATERAL ({newest_part("%(looked_at)s")}) AS recent
+  CROSS JOIN LATERAL ({newest_part("%(most)s")}) AS recent
 """  # noqa: S608 - names of our own
 
 _RECENT_EXAMPLES = """

@@ -20,6 +20,7 @@ from notifications_app.content import AudienceKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING
+from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.selectors import segment_find
@@ -99,7 +100,7 @@ class CalendarPage(ConsolePage):
 
 def audiences_of(notifications: Iterable[Notification]) -> dict[UUID, str]:
     """How many subscribers would get each notification now, as text. A dash beyond
-    MOST_AUDIENCES."""
+    MOST_AUDIENCES, and while the account runs too many estimates at once."""
     counted: dict[tuple[UUID, UUID | None], dict[Platform, Any]] = {}
     return {each.pk: _audience(each, counted) for each in notifications}
 
@@ -114,7 +115,10 @@ def _audience(notification: Notification, counted: dict[Any, dict[Platform, Any]
         if len(counted) == MOST_AUDIENCES:
             return NOTHING
         segment = segment_find(channel_id=key[0], segment_id=key[1])
-        counted[key] = audience_size(key[0], segment.rule if segment else None, Platform)
+        try:
+            counted[key] = audience_size(key[0], segment.rule if segment else None, Platform)
+        except Busy:
+            return NOTHING
     sizes = [counted[key][Platform(name)] for name in notification.target_platforms]
     about = "about " if any(each.estimated for each in sizes) else ""
     return f"{about}{sum(each.size for each in sizes):,}"

@@ -12,7 +12,7 @@ from notifications_app.models import Driver
 from notifications_app.pipeline.recipients import PlanLease, Source, Window, write_recipients
 from subscriptions_app.consent import wants_part
 from subscriptions_app.named import found_part
-from subscriptions_app.segments.compiler import compiled, indexed_part, required_tags
+from subscriptions_app.segments.compiler import compiled_for_index, indexed_part, required_tags
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.selectors import (
     INDEX_ROWS,
@@ -77,7 +77,7 @@ def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
         return None
     subscribers = getattr(channel_totals(lease.channel_id), f"{lease.platform}_subscribers")
     most = min(INDEX_ROWS, subscribers)
-    indexed = compiled(indexed_rule, prefix="indexed")
+    indexed = compiled_for_index(indexed_rule)
     if subscribers <= settings.PLAN_WINDOW or not are_few_expected(indexed, most):
         return None
     candidates, scanned = indexed_window_part(lease.audience, indexed, lease.columns)

@@ -199,6 +199,16 @@ class Unavailable(PushsvcError):
         super().__init__(detail, headers={"Retry-After": str(self.retry_after)})
 
 
+class Busy(Unavailable):
+    code = "busy"
+    title = "Too many requests at once"
+    detail = (
+        "Too many requests of this kind, or of this account or address, are running or waiting."
+        " Nothing was done."
+    )
+    retry_after = 1
+
+
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
     title = "The database cannot be reached"

@@ -32,7 +32,7 @@ _LIMITS: Final = (
     "lock_timeout",
 )
 _ISOLATION: Final = ("read committed", "read uncommitted")  # the same in PostgreSQL
-_THREADS: Final = 18  # of a web process that sends no mail; each may hold a connection
+_THREADS: Final = 20  # of a web process that sends no mail; each may hold a connection
 _MANY_DEAD: Final = 100_000
 _MORE: Final = "Raise max_connections, or put PgBouncer in front."
 _HARMFUL: Final = {

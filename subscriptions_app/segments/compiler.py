@@ -5,6 +5,10 @@ and are never part of a statement's text.
 
 Tags and outcomes are lookups in a primary key for each row. OFFSET 0 keeps PostgreSQL from reading
 all rows of a tag or a notification instead, whatever its statistics.
+
+A rule with several conditions on attributes decompresses a row's attributes once, and looks up each
+list of values in a hash table. So 50 conditions with 100 values each cost a row about as much as 50
+comparisons.
 """
 
 import json
@@ -15,7 +19,7 @@ from typing import Any, Final
 
 from pushsvc.common.timestamps import parse_timestamp
 from subscriptions_app.segments.ledger import outcome_part
-from subscriptions_app.segments.rules import COMPARISONS, Rule
+from subscriptions_app.segments.rules import COMPARISONS, Rule, leaves
 
 _COLUMNS: Final = {
     "platform": "subscription.platform",
@@ -36,29 +40,87 @@ class Condition:
 
 EVERYBODY: Final = Condition()
 
+_ATTRIBUTES: Final = "subscription.attributes"
+# With so few conditions, decompressing the attributes for each is as fast as a subquery.
+_READ_ANEW: Final = 2
+# `||` with an empty object returns the attributes decompressed, and OFFSET 0 keeps PostgreSQL from
+# inserting the expression into each condition.
+_READ_ONCE: Final = """(SELECT {text} FROM (
+  SELECT subscription.attributes || {empty}::jsonb AS attributes OFFSET 0) AS own)"""
+# In units of `row_cost`. Reading a row and decompressing its attributes; a lookup in the index of
+# tags or of the ledger; a comparison of an attribute as text or number.
+_ROW_COST: Final = 10
+_LOOKUP_COST: Final = 10
+_TEXT_COST: Final = 4
+_PLAIN: Final = frozenset({"eq", "ne", "in", "exists"})
+_MOST_INDEXED: Final = 200
 
-def compiled(rule: Rule, *, now: datetime | None = None, prefix: str = "rule") -> Condition:
-    """Compiles the rule. `days_ago` counts from `now`, by default the statement's time. A send uses
-    the same `now` for all its statements. The names of parameters begin with `prefix`."""
-    writer = _Writer(now, prefix)
+
+def compiled(rule: Rule, *, now: datetime | None = None) -> Condition:
+    """Compiles the rule for a row that is read anyway. `days_ago` counts from `now`, by default the
+    statement's time. A send uses the same `now` for all its statements."""
+    is_read_once = sum("attribute" in leaf for leaf in leaves(rule)) > _READ_ANEW
+    writer = _Writer(now, "rule", "own.attributes" if is_read_once else _ATTRIBUTES)
     text = writer.rule(rule)
+    if is_read_once:
+        text = _READ_ONCE.format(text=text, empty=writer.put("{}"))
     return Condition(text, writer.parameters)
+
+
+def compiled_for_index(rule: Rule) -> Condition:
+    """Compiles a rule of `indexed_part`, so that PostgreSQL can use the index on attributes."""
+    writer = _Writer(None, "indexed", _ATTRIBUTES, uses_index=True)
+    return Condition(writer.rule(rule), writer.parameters)
+
+
+def row_cost(rule: Rule) -> int:
+    """How much work the compiled rule is for one row. The unit is about that of a comparison of an
+    attribute with a value: a quarter of a microsecond."""
+    return _ROW_COST + _cost(rule)
+
+
+def _cost(rule: Rule) -> int:
+    match rule:
+        case {"all": rules}:
+            return sum(map(_cost, rules))
+        case {"any": rules}:
+            tags = sum("tag" in each for each in rules)  # looked up together
+            return sum(map(_cost, rules)) - _LOOKUP_COST * max(tags - 1, 0)
+        case {"not": inner}:
+            return _cost(inner)
+        case {"tag": _} | {"notification": _}:
+            return _LOOKUP_COST
+        case {"attribute": _, "operator": operator} if operator not in _PLAIN:
+            return _TEXT_COST
+    return 1
 
 
 def indexed_part(rule: Rule) -> Rule | None:
     """A wider rule that the index on attributes can answer: every subscription that matches `rule`
-    matches it too. None if there is no such rule."""
+    matches it too. None if there is no such rule, or if it compares so many values that PostgreSQL
+    needs longer to expect its rows than to read a sample."""
+    part = _indexed_part(rule)
+    if part is None or sum(_value_count(leaf) for leaf in leaves(part)) > _MOST_INDEXED:
+        return None
+    return part
+
+
+def _indexed_part(rule: Rule) -> Rule | None:
     match rule:
         case {"attribute": _, "operator": "eq" | "in"}:
             return rule
         case {"all": rules}:
-            parts = [part for each in rules if (part := indexed_part(each))]
+            parts = [part for each in rules if (part := _indexed_part(each))]
             return {"all": parts} if parts else None
         case {"any": rules}:
-            alternatives = [indexed_part(each) for each in rules]
+            alternatives = [_indexed_part(each) for each in rules]
             return {"any": alternatives} if all(alternatives) else None
         case _:
             return None
+
+
+def _value_count(leaf: Rule) -> int:
+    return len(leaf["value"]) if leaf["operator"] == "in" else 1
 
 
 def required_tags(rule: Rule) -> list[str]:
@@ -75,8 +137,14 @@ def required_tags(rule: Rule) -> list[str]:
 
 
 class _Writer:
-    def __init__(self, now: datetime | None, prefix: str) -> None:
-        self._now, self._prefix = now, prefix
+    """`attributes`: the expression with the row's attributes. `uses_index`: conditions are written
+    as the index needs them, not as they are evaluated fastest."""
+
+    def __init__(
+        self, now: datetime | None, prefix: str, attributes: str, *, uses_index: bool = False
+    ) -> None:
+        self._now, self._prefix, self._attributes = now, prefix, attributes
+        self._uses_index = uses_index
         self.parameters: dict[str, Any] = {}
 
     def rule(self, rule: Rule) -> str:
@@ -96,9 +164,9 @@ class _Writer:
             case {"field": name, "operator": operator, "value": value}:
                 return self._field(name, operator, value)
             case {"tag": tag}:
-                return _TAGGED.format(tag=self._put(tag))
+                return _TAGGED.format(tag=self.put(tag))
             case {"notification": notification, "outcome": outcome}:
-                return outcome_part(self._put(notification), outcome)
+                return outcome_part(self.put(notification), outcome)
         raise ValueError("not a rule")
 
     def _any(self, rules: Sequence[Rule]) -> str:
@@ -107,7 +175,7 @@ class _Writer:
         if len(tags) < 2:
             return self._joined(rules, " OR ", "false")
         others = [self.rule(each) for each in rules if "tag" not in each]
-        return f"({' OR '.join([*others, _HAS_ONE_OF.format(tags=self._put(tags))])})"
+        return f"({' OR '.join([*others, _HAS_ONE_OF.format(tags=self.put(tags))])})"
 
     def _joined(self, rules: Sequence[Rule], word: str, of_none: str) -> str:
         return f"({word.join(self.rule(each) for each in rules) or of_none})"
@@ -115,32 +183,36 @@ class _Writer:
     def _attribute(self, name: str, operator: str, value: Any) -> str:
         match operator:
             case "eq":
-                return f"(subscription.attributes @> {self._put(_pair(name, value))}::jsonb)"
+                return f"({self._attributes} @> {self.put(_pair(name, value))}::jsonb)"
             case "ne":
                 return f"(NOT {self._attribute(name, 'eq', value)})"
+            case "in" if self._uses_index:
+                pairs = self.put([_pair(name, each) for each in value])
+                return f"({self._attributes} @> ANY ({pairs}::jsonb[]))"
             case "in":
-                pairs = self._put([_pair(name, each) for each in value])
-                return f"(subscription.attributes @> ANY ({pairs}::jsonb[]))"
+                values = self.put([json.dumps(each) for each in value])
+                found = f"{self._attributes} -> {self.put(name)}"
+                return f"({found} = ANY ({values}::jsonb[]) IS TRUE)"
             case "exists":
-                found = f"(subscription.attributes ? {self._put(name)})"
+                found = f"({self._attributes} ? {self.put(name)})"
                 return found if value else f"(NOT {found})"
             case "contains":
-                return self._typed(name, "string", "strpos({}, " + self._put(value) + ") > 0")
+                return self._typed(name, "string", "strpos({}, " + self.put(value) + ") > 0")
             case "starts_with":
-                return self._typed(name, "string", "starts_with({}, " + self._put(value) + ")")
+                return self._typed(name, "string", "starts_with({}, " + self.put(value) + ")")
         sign = COMPARISONS[operator]
         if isinstance(value, str):
-            return self._typed(name, "string", f"{{}} {sign} {self._put(value)}")
-        number = self._put(json.dumps(value))
+            return self._typed(name, "string", f"{{}} {sign} {self.put(value)}")
+        number = self.put(json.dumps(value))
         return self._typed(name, "number", f"{{}}::numeric {sign} {number}::numeric")
 
     def _typed(self, name: str, kind: str, test: str) -> str:
         """`test`, with the attribute's text for {}, if the value is of this kind, otherwise false.
         Text is compared by code points, independent of the database's collation."""
-        key = self._put(name)
-        text = f'((subscription.attributes ->> {key}) COLLATE "C")'
+        key = self.put(name)
+        text = f'(({self._attributes} ->> {key}) COLLATE "C")'
         return (
-            f"(CASE jsonb_typeof(subscription.attributes -> {key}) WHEN '{kind}'"
+            f"(CASE jsonb_typeof({self._attributes} -> {key}) WHEN '{kind}'"
             f" THEN {test.format(text)} ELSE false END)"
         )
 
@@ -148,33 +220,33 @@ class _Writer:
         column = _COLUMNS[name]
         match operator:
             case "eq":
-                return f"({column} = {self._put(value)})"
+                return f"({column} = {self.put(value)})"
             case "ne":
-                return f"({column} <> {self._put(value)})"
+                return f"({column} <> {self.put(value)})"
             case "in":
-                return f"({column} = ANY ({self._put(list(value))}::text[]))"
+                return f"({column} = ANY ({self.put(list(value))}::text[]))"
         return f"({column} {COMPARISONS[operator]} {self._moment(value)})"
 
     def _language(self, operator: str, value: Any) -> str:
         """Compares languages without regard to case (RFC 5646 section 2.1.1)."""
         match operator:
             case "in":
-                known = self._put([each.lower() for each in value])
+                known = self.put([each.lower() for each in value])
                 return f"({_LANGUAGE} = ANY ({known}::text[]))"
             case "starts_with":
-                return f"starts_with({_LANGUAGE}, {self._put(value.lower())})"
+                return f"starts_with({_LANGUAGE}, {self.put(value.lower())})"
         sign = "=" if operator == "eq" else "<>"
-        return f"({_LANGUAGE} {sign} {self._put(value.lower())})"
+        return f"({_LANGUAGE} {sign} {self.put(value.lower())})"
 
     def _moment(self, value: Any) -> str:
         if isinstance(value, str):
-            return self._put(parse_timestamp(value))
+            return self.put(parse_timestamp(value))
         if self._now is not None:
-            return self._put(self._now - timedelta(days=value["days_ago"]))
-        hours = self._put(24 * value["days_ago"])
+            return self.put(self._now - timedelta(days=value["days_ago"]))
+        hours = self.put(24 * value["days_ago"])
         return f"statement_timestamp() - make_interval(hours => {hours})"
 
-    def _put(self, value: Any) -> str:
+    def put(self, value: Any) -> str:
         name = f"{self._prefix}_{len(self.parameters)}"
         self.parameters[name] = value
         return f"%({name})s"

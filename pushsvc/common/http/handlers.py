@@ -74,10 +74,10 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500. Answers 503 if the database was away."""
+    """Django's handler500. Answers 503 if the database was away, or if too much runs at once."""
     exception = sys.exc_info()[1]
     error = as_pushsvc_error(exception)
-    if exception is not None and isinstance(error, errors.DatabaseUnavailable):
+    if exception is not None and isinstance(error, errors.DatabaseUnavailable | errors.Busy):
         log_unavailable(request, exception, error)
         response = refusal(request, error)
         mark_logged(response)
