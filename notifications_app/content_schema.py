@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 from typing_extensions import override
 
-from notifications_app.personal_schema import Link
+from notifications_app.personal_schema import AppLink, Link, SiteLink
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
@@ -103,6 +103,9 @@ class Action(StrictSerializer):
     id = ActionId(min_length=1, help_text="Its name in reports of clicks.")
     title = Text(min_length=1, max_length=MAX_ACTION_TITLE, help_text="What it says.")
     url = Link(required=False, help_text="Opened on click, instead of the notification's.")
+    web_url = SiteLink(required=False, help_text="Replaces the url in browsers.")
+    android_url = AppLink(required=False, help_text="Replaces the url on Android.")
+    ios_url = AppLink(required=False, help_text="Replaces the url on iOS.")
     icon = HttpUrl(required=False, help_text="URL of its icon.")
 
 
@@ -113,6 +116,11 @@ def _optional(field: type[Any], **kw: Any) -> Any:
 
 def _name(help_text: str) -> Any:
     return _optional(Text, min_length=1, max_length=MAX_NAME, help_text=help_text)
+
+
+def _app_url() -> Any:
+    words = "Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1."
+    return _optional(AppLink, allow_null=True, help_text=words)
 
 
 class PlatformContent(StrictSerializer):
@@ -128,13 +136,17 @@ class PlatformContent(StrictSerializer):
         allow_null=True,
         help_text="Replaces the main text; null: none, if there is a title.",
     )
-    url = _optional(Link, allow_null=True, help_text="Replaces the url; null: none.")
     image = _optional(Link, allow_null=True, help_text="Replaces the image; null: none.")
 
 
 class WebContent(PlatformContent):
     """For browsers. The fields of the standard's showNotification() with the same names."""
 
+    url = _optional(
+        SiteLink,
+        allow_null=True,
+        help_text="Replaces the url; null: none. May be a path of the site, such as /orders/1.",
+    )
     badge = _optional(HttpUrl, help_text="URL of a small monochrome image.")
     require_interaction = _optional(Flag, help_text="Shown until the user acts.")
     silent = _optional(Flag, help_text="No sound and no vibration.")
@@ -147,6 +159,7 @@ class WebContent(PlatformContent):
 class AndroidContent(PlatformContent):
     """For Android, as FCM passes it on."""
 
+    url = _app_url()
     channel_id = _name("The app's notification channel.")
     sound = _name("File in the app, or `default`.")
     color = _optional(Color, min_length=1, help_text="Color of the small icon.")
@@ -199,6 +212,7 @@ class Sound(serializers.Field[Any, Any, Any, Any]):
 class IosContent(PlatformContent):
     """For iOS, as Apple's payload keys say."""
 
+    url = _app_url()
     subtitle = _optional(Text, max_length=MAX_TITLE, help_text="Below the title.")
     sound = _optional(Sound, help_text="File in the app, or `default`; or one with a volume.")
     badge = _optional(WholeNumber, min=0, max=_MAX_COUNT, help_text="On the icon; 0 removes it.")

@@ -21,6 +21,7 @@ from notifications_app.models import Notification
 from notifications_app.personal import PersonalContent
 from notifications_app.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from pushsvc.common.errors import NotFound
+from pushsvc.common.links import absolute, may_be_opened
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.group_commit import GroupCommit
@@ -97,16 +98,21 @@ def _url(click: Event) -> str:
 
 
 def _own_url(click: Event) -> str:
-    """The url of the device's message, with the current values of the device. For a deleted device,
-    the url of the common texts."""
+    """The url of the device's message, with the current values of the device. For a deleted device
+    and for a path of a site, the url of the common texts; "" for a url that the device's values
+    have spoiled since."""
     notification = Notification.objects.get(pk=click.notification_id)
     device = Subscription.objects.filter(pk=click.subscription_id).select_related("person").first()
     values = stored_values(notification, click.subscription_id, device)
     content = notification.content
+    common = PersonalContent(content).filled(values).url if content.personalize else content.url
     if device is None:
-        return PersonalContent(content).filled(values).url if content.personalize else content.url
+        return common
     messages = Messages(notification.pk, content, Platform(device.platform), expires_at=0.0)
-    return messages.filled(spoken_by(device), values).whole.url
+    url = messages.filled(spoken_by(device), values).whole.url
+    if not may_be_opened(url):
+        return ""
+    return absolute(url) or common
 
 
 def _record(events: Sequence[Event]) -> None:

@@ -1,6 +1,5 @@
 """Personal content, in which each recipient gets its own values. Pure functions."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -17,6 +16,7 @@ from notifications_app.placeholders import (
     Values,
     parsed,
 )
+from pushsvc.common.links import LinkKind, is_of_web, may_be_opened, may_precede_value
 
 MAX_IN_SEND: Final = (
     400  # placeholders in all texts of a send, which bounds the work for each device
@@ -24,10 +24,11 @@ MAX_IN_SEND: Final = (
 _LONGEST: Final = {"title": 200, "body": 1_000}  # characters, with values
 
 _TEXTS: Final = ("title", "body")
-_LINKS: Final = ("url", "icon", "image")
+_LINKS: Final = dict.fromkeys(("url", "icon", "image"), LinkKind.WEB)
 # The objects with a platform's own fields, and their texts that other platforms do not have.
 _PLATFORMS: Final[Mapping[str, Sequence[str]]] = {"web": (), "android": (), "ios": ("subtitle",)}
-_HOST: Final = re.compile(r"https?://[^/?#\\]+/", re.IGNORECASE)
+# The URLs that a click on each platform may open.
+_OPENED: Final = {"web": LinkKind.SITE, "android": LinkKind.APP, "ios": LinkKind.APP}
 
 # By name: the function that makes the text from values.
 _Fills: TypeAlias = Mapping[str, Callable[[Values], str]]
@@ -35,11 +36,12 @@ _Fills: TypeAlias = Mapping[str, Callable[[Values], str]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A text of a send that may contain placeholders. `attr`: its path, as in faults."""
+    """A text of a send that may contain placeholders. `attr`: its path, as in faults. `kind`: of a
+    link."""
 
     attr: str
     text: str
-    is_link: bool = False
+    kind: LinkKind | None = None
 
 
 def places(content: Content) -> Iterator[Place]:
@@ -50,7 +52,8 @@ def places(content: Content) -> Iterator[Place]:
 def _places(content: Content) -> Iterator[Place]:
     yield from _common_places(content)
     for platform, more in _PLATFORMS.items():
-        yield from _given_places(getattr(content, platform), f"{platform}.", more)
+        links = _LINKS | {"url": _OPENED[platform]}
+        yield from _given_places(getattr(content, platform), f"{platform}.", more, links)
     for tag, each in content.translations.items():
         yield from _given_places(each, f"translations.{tag}.")
         for action_id, title in each.get("actions", {}).items():
@@ -63,34 +66,52 @@ def _common_places(content: Content) -> Iterator[Place]:
         yield Place(f"data.{name}", value)
     for index, action in enumerate(content.actions):
         yield Place(f"actions.{index}.title", action["title"])
-        yield Place(f"actions.{index}.url", action.get("url", ""), is_link=True)
+        yield Place(f"actions.{index}.url", action.get("url", ""), LinkKind.WEB)
+        for platform, kind in _OPENED.items():
+            name = f"{platform}_url"
+            yield Place(f"actions.{index}.{name}", action.get(name, ""), kind)
 
 
 def _own_places(content: Content) -> Iterator[Place]:
     for name in _TEXTS:
         yield Place(name, getattr(content, name))
-    for name in _LINKS:
-        yield Place(name, getattr(content, name), is_link=True)
+    for name, kind in _LINKS.items():
+        yield Place(name, getattr(content, name), kind)
 
 
 def _given_places(
-    given: Mapping[str, Any], before: str, more: Sequence[str] = ()
+    given: Mapping[str, Any],
+    before: str,
+    more: Sequence[str] = (),
+    links: Mapping[str, LinkKind] = _LINKS,
 ) -> Iterator[Place]:
-    for name in (*_TEXTS, *_LINKS, *more):
+    for name in (*_TEXTS, *links, *more):
         if given.get(name):
-            yield Place(f"{before}{name}", given[name], is_link=name in _LINKS)
+            yield Place(f"{before}{name}", given[name], links.get(name))
 
 
 def template_of(place: Place) -> Template:
-    """Parses the text. Raises NotATemplate, also for a link whose host a value could change."""
+    """Parses the text. Raises NotATemplate, also for a link if a value could change where it
+    leads."""
     template = parsed(place.text)
-    if place.is_link and template.placeholders:
-        begin = template.parts[0]
-        if not (isinstance(begin, str) and _HOST.match(begin)):
-            position = place.text.find("{{") + 1
-            words = "a placeholder may stand only behind the first `/` after the host of a link."
-            raise NotATemplate(position, words)
+    if place.kind is not None:
+        _check_link(place, place.kind, template)
     return template
+
+
+def _check_link(place: Place, kind: LinkKind, template: Template) -> None:
+    before = ""
+    for part in template.parts:
+        if isinstance(part, str):
+            before += part
+            continue
+        if not may_precede_value(before, kind):
+            words = (
+                f"`{part.path}` may stand only where it cannot change where the link leads, such as"
+                " behind the first `/` after the host."
+            )
+            raise NotATemplate(place.text.find("{{") + 1, words)
+        before += "x"
 
 
 def values_of(
@@ -127,6 +148,15 @@ class PersonalContent:
         self._data = _fills(Place(*pair) for pair in content.data.items())
         self._actions = [_action_fills(each) for each in content.actions]
         self._has_actions = any(self._actions)
+        # Links that values may spoil. They cannot change where a link of the web leads.
+        self._judges_url = "url" in self._texts and not is_of_web(content.url)
+        self._judged_actions = [
+            index
+            for index, (action, fills) in enumerate(
+                zip(content.actions, self._actions, strict=True)
+            )
+            if "url" in fills and not is_of_web(action["url"])
+        ]
         subtitle = Place("subtitle", content.ios.get("subtitle", ""))
         self._ios = _fills([subtitle])
         holds_texts = bool(self._data or self._has_actions or self._ios)
@@ -162,6 +192,14 @@ class PersonalContent:
             changed["ios"] = {**self.content.ios, **_filled(self._ios, values)}
         return changed
 
+    def bad_link(self, own: Mapping[str, Any]) -> str:
+        """The path of a link that may not be opened with this recipient's values; "" if there is
+        none."""
+        links = {"url": own["url"]} if self._judges_url else {}
+        for index in self._judged_actions:
+            links[f"actions.{index}.url"] = own["actions"][index]["url"]
+        return next((attr for attr, link in links.items() if not may_be_opened(link)), "")
+
     def empty_text(self, own: Mapping[str, Any]) -> str:
         """`body` or `title` if values left the body empty, or the title of a content without a
         body; otherwise ""."""
@@ -174,12 +212,12 @@ def _fills(found: Iterable[Place]) -> _Fills:
     for place in found:
         if "{{" in place.text:
             template = parsed(place.text)
-            fills[place.attr] = template.link if place.is_link else template.text
+            fills[place.attr] = template.text if place.kind is None else template.link
     return fills
 
 
 def _action_fills(action: Mapping[str, str]) -> _Fills:
-    url = Place("url", action.get("url", ""), is_link=True)
+    url = Place("url", action.get("url", ""), LinkKind.WEB)
     return _fills([Place("title", action["title"]), url])
 
 

@@ -10,16 +10,15 @@ from rest_framework.exceptions import ErrorDetail
 from typing_extensions import override
 
 from notifications_app.content import Content
-from notifications_app.personal import MAX_IN_SEND, Place, places, template_of
-from notifications_app.placeholders import NotATemplate
+from notifications_app.personal import MAX_IN_SEND, Place, places, template_of, values_of
+from notifications_app.placeholders import NotATemplate, Template
 from pushsvc.common.http.fields import (
     MAX_URL_LENGTH,
-    NOT_A_URL,
     HttpUrl,
     MapOf,
-    is_http_url,
     text_or_refuse,
 )
+from pushsvc.common.links import LinkKind, is_link
 from subscriptions_app.device_fields import ATTRIBUTE_VALUE, AttributeValue
 
 MAX_VARS: Final = 20
@@ -35,6 +34,19 @@ class Link(HttpUrl):
     def to_internal_value(self, data: object) -> str:
         url = text_or_refuse(data)
         return url if "{{" in url else super().to_internal_value(data)
+
+
+@extend_schema_field({"type": "string", "format": "uri-reference", "maxLength": MAX_URL_LENGTH})
+class SiteLink(Link):
+    """Also a path of the site, which the worker resolves."""
+
+    kind = LinkKind.SITE
+
+
+class AppLink(Link):
+    """Also a URL with an app's own scheme."""
+
+    kind = LinkKind.APP
 
 
 @extend_schema_field(
@@ -64,11 +76,7 @@ def check_placeholders(content: Content) -> None:
     """Checks texts with two opening braces, which are placeholders if the content is personal.
     Raises ValidationError."""
     found = list(places(content))
-    faults = {
-        place.attr: [fault]
-        for place in found
-        if (fault := _fault(place, is_personal=content.personalize))
-    }
+    faults = {place.attr: [fault] for place in found if (fault := _fault(place, content))}
     if not faults and content.personalize and _count(found) > MAX_IN_SEND:
         words = f"A send may have at most {MAX_IN_SEND} placeholders in all texts."
         faults = {"personalize": [ErrorDetail(words, code="too_many")]}
@@ -76,16 +84,23 @@ def check_placeholders(content: Content) -> None:
         raise serializers.ValidationError(faults)
 
 
-def _fault(place: Place, *, is_personal: bool) -> ErrorDetail | None:
-    text = place.text
-    if is_personal:
+def _fault(place: Place, content: Content) -> ErrorDetail | None:
+    texts = [place.text]
+    if content.personalize:
         try:
-            parts = template_of(place).parts
+            texts = _examples(template_of(place), content)
         except NotATemplate as error:
             return ErrorDetail(str(error), code="not_a_template")
-        text = "".join(part if isinstance(part, str) else "x" for part in parts)
-    is_fine = not place.is_link or is_http_url(text)
-    return None if is_fine else ErrorDetail(NOT_A_URL, code="not_a_url")
+    kind = place.kind
+    if kind is None or all(is_link(text, kind) for text in texts):
+        return None
+    return ErrorDetail(kind.value, code="not_a_url")
+
+
+def _examples(template: Template, content: Content) -> list[str]:
+    """The link with any values, without values, and with those that are known."""
+    known = values_of(platform="", notification_id="", sent_vars=content.vars)
+    return [*map(template.with_each, ("x", "")), template.link(known)]
 
 
 def _count(found: Sequence[Place]) -> int:

@@ -104,6 +104,10 @@ class Template:
             [part if isinstance(part, str) else part.text(values) for part in self.parts]
         )
 
+    def with_each(self, value: str) -> str:
+        """The text with this in the place of each placeholder."""
+        return "".join([part if isinstance(part, str) else value for part in self.parts])
+
     def link(self, values: Values) -> str:
         """The text as a URL, with percent-encoded values. A value of only dots is omitted, because
         it would change the path."""

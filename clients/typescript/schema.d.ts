@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Record a click and redirect to the notification's url
-         * @description For clients that cannot run code. It always redirects to the same url. Clicks with a token older than 28 days, HEAD requests and prefetching are not counted.
+         * @description For clients that cannot run code. Nothing in the request changes the url. Clicks with a token older than 28 days, HEAD requests and prefetching are not counted.
          */
         get: operations["click_follow"];
         put?: never;
@@ -748,6 +748,21 @@ export interface components {
              */
             url?: string;
             /**
+             * Format: uri-reference
+             * @description Replaces the url in browsers.
+             */
+            web_url?: string;
+            /**
+             * Format: uri
+             * @description Replaces the url on Android.
+             */
+            android_url?: string;
+            /**
+             * Format: uri
+             * @description Replaces the url on iOS.
+             */
+            ios_url?: string;
+            /**
              * Format: uri
              * @description URL of its icon.
              */
@@ -761,14 +776,14 @@ export interface components {
             body?: string | null;
             /**
              * Format: uri
-             * @description Replaces the url; null: none.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
              * @description Replaces the image; null: none.
              */
             image?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
+             */
+            url?: string | null;
             /** @description The app's notification channel. */
             channel_id?: string;
             /** @description File in the app, or `default`. */
@@ -796,14 +811,14 @@ export interface components {
             body?: string | null;
             /**
              * Format: uri
-             * @description Replaces the url; null: none.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
              * @description Replaces the image; null: none.
              */
             image?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
+             */
+            url?: string | null;
             /** @description The app's notification channel. */
             channel_id?: string;
             /** @description File in the app, or `default`. */
@@ -1331,14 +1346,14 @@ export interface components {
             body?: string | null;
             /**
              * Format: uri
-             * @description Replaces the url; null: none.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
              * @description Replaces the image; null: none.
              */
             image?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
+             */
+            url?: string | null;
             /** @description Below the title. */
             subtitle?: string;
             /** @description File in the app, or `default`; or one with a volume. */
@@ -1366,14 +1381,14 @@ export interface components {
             body?: string | null;
             /**
              * Format: uri
-             * @description Replaces the url; null: none.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
              * @description Replaces the image; null: none.
              */
             image?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
+             */
+            url?: string | null;
             /** @description Below the title. */
             subtitle?: string;
             /** @description File in the app, or `default`; or one with a volume. */
@@ -2531,14 +2546,14 @@ export interface components {
             body?: string | null;
             /**
              * Format: uri
-             * @description Replaces the url; null: none.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
              * @description Replaces the image; null: none.
              */
             image?: string | null;
+            /**
+             * Format: uri-reference
+             * @description Replaces the url; null: none. May be a path of the site, such as /orders/1.
+             */
+            url?: string | null;
             /**
              * Format: uri
              * @description URL of a small monochrome image.
@@ -2565,14 +2580,14 @@ export interface components {
             body?: string | null;
             /**
              * Format: uri
-             * @description Replaces the url; null: none.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
              * @description Replaces the image; null: none.
              */
             image?: string | null;
+            /**
+             * Format: uri-reference
+             * @description Replaces the url; null: none. May be a path of the site, such as /orders/1.
+             */
+            url?: string | null;
             /**
              * Format: uri
              * @description URL of a small monochrome image.

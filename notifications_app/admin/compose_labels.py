@@ -3,10 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
+from pushsvc.common.platforms import PLATFORM_NAMES
+
 _TEXTS: Final = {"title": "Title", "body": "Text", "url": "Opens", "image": "Large image"}
 _REPLACES: Final = "Replaces others with this tag"
 _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
-    "actions": {"id": "Id in reports", "title": "Label", "url": "Opens", "icon": "Icon"},
+    "actions": {
+        "id": "Id in reports",
+        "title": "Label",
+        "url": "Opens",
+        **{f"{platform}_url": f"Opens on {name}" for platform, name in PLATFORM_NAMES.items()},
+        "icon": "Icon",
+    },
     "translations": _TEXTS,
     "web": {
         **_TEXTS,

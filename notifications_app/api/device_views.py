@@ -94,8 +94,8 @@ class ClickView(ApiView):
     @extend_schema(
         operation_id="click_follow",
         summary="Record a click and redirect to the notification's url",
-        description="For clients that cannot run code. It always redirects to the same url. Clicks"
-        " with a token older than 28 days, HEAD requests and prefetching are not counted.",
+        description="For clients that cannot run code. Nothing in the request changes the url."
+        " Clicks with a token older than 28 days, HEAD requests and prefetching are not counted.",
         tags=[_TAG],
         auth=[],
         parameters=[

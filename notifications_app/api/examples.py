@@ -38,9 +38,21 @@ SEND_LATER: Final = OpenApiExample(
         "expires_at": "2026-11-20T18:00:00+01:00",
         "urgency": "high",
         "topic": "order-4711",
-        "actions": [{"id": "track", "title": "Track it", "url": "https://example.com/track"}],
+        "actions": [
+            {
+                "id": "track",
+                "title": "Track it",
+                "url": "https://example.com/track",
+                "android_url": "myshop://track/4711",
+            }
+        ],
         "web": {"require_interaction": True, "badge": "https://example.com/badge.png"},
-        "android": {"channel_id": "orders", "sound": "ding", "color": "#ff8800"},
+        "android": {
+            "url": "myshop://orders/4711",
+            "channel_id": "orders",
+            "sound": "ding",
+            "color": "#ff8800",
+        },
         "ios": {"subtitle": "Order 4711", "sound": "ding.wav", "badge": 1},
         "translations": {"de": {"title": "Ihre Bestellung", "actions": {"track": "Verfolgen"}}},
     },

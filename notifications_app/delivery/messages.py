@@ -14,6 +14,8 @@ from pushsvc.common.platforms import Platform
 
 # What a translation, and a platform's own object, may replace.
 _REPLACEABLE: Final = ("title", "body", "url", "image")
+_OWN_URLS: Final = {platform: f"{platform}_url" for platform in Platform}
+_OWN_NAMES: Final = frozenset(_OWN_URLS.values())
 NOT_PERSONALIZABLE: Final = "not_personalizable"
 PAYLOAD_TOO_LARGE: Final = "payload_too_large"
 # More characters fit no push service, so the recipient bounces without a call.
@@ -82,8 +84,8 @@ class Messages:
         if self._bounces and (missing := personal.missing(values)):
             return Unsendable(NOT_PERSONALIZABLE, missing[0])
         message = self.filled(language, values)
-        if empty := personal.empty_text(message.own):
-            return Unsendable(NOT_PERSONALIZABLE, empty)
+        if unfit := personal.empty_text(message.own) or personal.bad_link(message.own):
+            return Unsendable(NOT_PERSONALIZABLE, unfit)
         if personal.can_be_long and _characters(message.whole) > _MOST_CHARACTERS:
             return Unsendable(PAYLOAD_TOO_LARGE, f"more than {_MOST_CHARACTERS} bytes")
         return message
@@ -108,7 +110,8 @@ class Messages:
         if self.is_personal and self._platform != Platform.IOS:
             content = replace(content, ios={})  # other platforms have no subtitle
         own = getattr(content, self._platform.value)
-        message = Message(self._notification_id, _replaced(content, own), self._expires_at)
+        content = _with_own_buttons(_replaced(content, own), self._platform)
+        message = Message(self._notification_id, content, self._expires_at)
         if self.is_personal:
             self._personal[message] = PersonalContent(message.content)
         return message
@@ -128,6 +131,20 @@ def _translated(content: Content, translation: Mapping[str, Any]) -> Content:
     titles = translation.get("actions", {})
     actions = [{**each, "title": titles.get(each["id"], each["title"])} for each in content.actions]
     return replace(_replaced(content, translation), actions=actions)
+
+
+def _with_own_buttons(content: Content, platform: Platform) -> Content:
+    """The content with the platform's urls of buttons, and without those of other platforms; the
+    same object if no button has any."""
+    if all(_OWN_NAMES.isdisjoint(action) for action in content.actions):
+        return content
+    return replace(content, actions=[_own_button(each, platform) for each in content.actions])
+
+
+def _own_button(action: Mapping[str, str], platform: Platform) -> dict[str, str]:
+    kept = {name: value for name, value in action.items() if name not in _OWN_NAMES}
+    own = action.get(_OWN_URLS[platform])
+    return kept | {"url": own} if own else kept
 
 
 def _replaced(content: Content, texts: Mapping[str, Any]) -> Content:

@@ -214,13 +214,15 @@
   // --- opening ---
 
   /**
-   * The page to open: the notification's, if it is http or https, else the site's own.
+   * The page to open: the notification's, if it is http or https or a path of this site, else the
+   * site's own. `//`, and what browsers read as `//`, begins another host.
    *
    * @param {string} url
    */
   const target = (url) => {
     try {
-      const { protocol, href } = new URL(url);
+      const isPath = /^\/(?![/\\\s])/.test(url);
+      const { protocol, href } = new URL(url, isPath ? registration.scope : undefined);
       if (protocol === "https:" || protocol === "http:") return href;
     } catch {
       // no url, or an invalid one

@@ -73,6 +73,8 @@ OWN = "https://shop.example/own"
         ({"translations": {"de-CH": {"url": OWN}, "de": {"title": "Brot"}}}, URL),
         ({"web": {"url": OWN}, "translations": {"de": {"url": "https://bob.example"}}}, OWN),
         ({"actions": [{"id": "buy", "title": "Buy", "url": OWN}]}, URL),
+        ({"web": {"url": "/orders/1"}}, URL),
+        ({"android": {"url": "myshop://orders/1"}}, URL),
     ],
 )
 def test_the_link_leads_where_the_devices_message_does(alice, extras, location):
@@ -89,6 +91,33 @@ def test_a_platform_may_have_the_only_url_or_none(alice):
 
     assert follow(with_own).headers["Location"] == OWN
     assert follow(without).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        ("myshop://orders/{{ code }}?q=ü", "myshop://orders/A%20B?q=%C3%BC"),
+        ("myshop:{{ scheme }}:alert(1)", None),
+        ("myshop://orders/{{ slash }}", None),
+    ],
+)
+def test_the_link_opens_an_app_unless_a_value_has_spoiled_the_url(alice, url, location):
+    extras = {"android": {"url": url}, "personalize": True}
+    notification, (token,) = events.reached(alice, 1, url=URL, extras=extras)
+    attributes = {"code": "A B", "scheme": "javascript", "slash": "\\"}
+    Subscription.objects.update(platform="android", attributes=attributes)
+
+    answer = follow(token)
+
+    assert answer.headers.get("Location") == location
+    assert answer.status_code == (302 if location else 404)
+    assert clicks(notification) == bool(location)
+
+
+def test_a_path_of_a_site_leads_nowhere_without_a_common_url(alice):
+    _, (token,) = events.reached(alice, 1, extras={"web": {"url": "/orders/1"}})
+
+    assert follow(token).status_code == 404
 
 
 def test_the_link_of_a_deleted_device_leads_to_the_common_url(alice):

@@ -89,6 +89,57 @@ def test_no_placeholder_stands_where_it_could_change_the_host(alice, url):
     assert faults(alice.send(BODY | {"web": {"image": url}})) == [("web.image", "not_a_template")]
 
 
+@pytest.mark.parametrize(
+    ("platform", "url"),
+    [
+        ("android", "{{ scheme }}://a"),
+        ("android", "my{{ name }}://a"),
+        ("android", "myshop://{{ a }}"),
+        ("ios", "myshop://orders{{ a }}"),
+        ("ios", "https://{{ host }}/"),
+        ("android", "intent://a#Intent;scheme={{ scheme }};end"),
+        ("android", "intent://a#Intent;S.browser_fallback_url={{ url }};end"),
+        ("web", "{{ path }}"),
+        ("web", "https://{{ host }}/"),
+        ("web", "//{{ host }}/"),
+        ("web", "myshop://orders/{{ a }}"),
+    ],
+)
+def test_no_placeholder_stands_where_it_could_change_the_scheme(alice, platform, url):
+    body = BODY | {platform: {"url": url}}
+    assert faults(alice.send(body)) == [(f"{platform}.url", "not_a_template")]
+    button = {"id": "a", "title": "A", f"{platform}_url": url}
+    body = BODY | {"actions": [button]}
+    assert faults(alice.send(body)) == [(f"actions.0.{platform}_url", "not_a_template")]
+
+
+@pytest.mark.parametrize(
+    ("platform", "url", "is_taken"),
+    [
+        ("android", "myshop://orders/{{ vars.id }}?a={{ name }}", True),
+        ("android", "intent://o/{{ id }}#Intent;scheme=myshop;S.name={{ name }};end", True),
+        ("ios", "tel:{{ phone }}", True),
+        ("ios", "myshop:{{ vars.scheme }}:alert(1)", False),
+        ("ios", "myshop:{{ scheme | default: 'javascript' }}:alert(1)", False),
+        ("ios", "javascript:{{ a }}", False),
+        ("ios", "{{ 'javascript' }}:{{ a }}", False),
+        ("ios", "myshop://orders/{{ '%5C' }}{{ a }}", False),
+        ("web", "/orders/{{ id }}", True),
+        ("web", "/{{ id }}", True),
+        ("web", "/{{ id }}/bob.example", False),
+        ("web", "/{{ id }}{{ '/bob.example' }}", False),
+    ],
+)
+def test_a_link_of_a_platform_is_judged_with_its_placeholders(alice, platform, url, is_taken):
+    values = {"vars": {"id": 17, "scheme": "javascript"}}
+
+    answer = alice.send(BODY | values | {platform: {"url": url}})
+
+    assert (answer.status_code == 202) == is_taken
+    if not is_taken:
+        assert faults(answer) == [(f"{platform}.url", "not_a_url")]
+
+
 def test_a_link_is_an_address_with_and_without_values(alice):
     assert alice.send(BODY | {"url": f"{URL}o/{{{{ vars.id }}}}?a={{{{ b }}}}"}).status_code == 202
     spaced = BODY | {"url": f"{URL}a b/{{{{ x }}}}"}

@@ -10,7 +10,8 @@ URL = "https://shop.example/"
 EVERYWHERE = ["web", "android", "ios"]
 FULL = {
     "actions": [
-        {"id": "buy", "title": "Buy", "url": f"{URL}buy", "icon": f"{URL}buy.png"},
+        {"id": "buy", "title": "Buy", "url": f"{URL}buy", "icon": f"{URL}buy.png",
+         "web_url": "/buy", "android_url": "intent:#Intent;end", "ios_url": "myshop://buy"},
         {"id": "later-1", "title": "L" * 50},
     ],
     "web": {
@@ -19,12 +20,13 @@ FULL = {
         "renotify": True, "tag": "score-991", "lang": "de-AT", "dir": "auto",
     },
     "android": {
-        "title": None, "channel_id": "orders", "sound": "ding", "color": "#ff8800",
-        "small_icon": "ic_box", "click_action": "OPEN", "tag": "order", "count": 3,
-        "visibility": "private", "data_only": False,
+        "title": None, "url": "myshop://orders/17", "channel_id": "orders", "sound": "ding",
+        "color": "#ff8800", "small_icon": "ic_box", "click_action": "OPEN", "tag": "order",
+        "count": 3, "visibility": "private", "data_only": False,
     },
     "ios": {
-        "subtitle": "Order 17", "sound": {"name": "ding.wav", "critical": True, "volume": 0.8},
+        "url": "myshop://orders/17", "subtitle": "Order 17",
+        "sound": {"name": "ding.wav", "critical": True, "volume": 0.8},
         "badge": 0, "category": "ORDER", "thread_id": "orders",
         "interruption_level": "time-sensitive", "relevance_score": 0.5,
         "target_content_id": "order", "content_available": True,
@@ -76,7 +78,24 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ({"android": {"visibility": "PRIVATE"}}, "android.visibility", "not_a_choice"),
         ({"android": {"title": "t" * 101}}, "android.title", "too_long"),
         ({"android": {"channel_id": ""}}, "android.channel_id", "blank"),
+        ({"url": "myshop://orders/17"}, "url", "not_a_url"),
+        ({"url": "/orders/17"}, "url", "not_a_url"),
+        ({"url": "https://shop.example\\@bob.example/"}, "url", "not_a_url"),
+        ({"icon": "/icon.png"}, "icon", "not_a_url"),
         ({"web": {"url": "javascript:alert(1)"}}, "web.url", "not_a_url"),
+        ({"web": {"url": "//bob.example/"}}, "web.url", "not_a_url"),
+        ({"web": {"url": "myshop://orders/17"}}, "web.url", "not_a_url"),
+        ({"web": {"image": "/a.png"}}, "web.image", "not_a_url"),
+        ({"web": {"url": "/" + "a" * 2_000}}, "web.url", "too_long"),
+        ({"android": {"url": "%6aavascript:alert(1)"}}, "android.url", "not_a_url"),
+        ({"android": {"url": "/orders/17"}}, "android.url", "not_a_url"),
+        ({"android": {"url": "intent:#Intent;scheme=file;end"}}, "android.url", "not_a_url"),
+        ({"android": {"image": "myshop://a.png"}}, "android.image", "not_a_url"),
+        ({"android": {"url": "myshop://" + "a" * 2_000}}, "android.url", "too_long"),
+        ({"android": {"url": ""}}, "android.url", "blank"),
+        ({"ios": {"url": "Data:text/html,x"}}, "ios.url", "not_a_url"),
+        ({"ios": {"url": "myshop://a%0d%0ab"}}, "ios.url", "not_a_url"),
+        ({"translations": {"de": {"url": "myshop://a"}}}, "translations.de.url", "not_a_url"),
         ({"web": {"lang": "german language"}}, "web.lang", "not_a_language"),
         ({"web": {"dir": "up"}}, "web.dir", "not_a_choice"),
         ({"web": {"body": "b" * 256}}, "web.body", "too_long"),
@@ -90,6 +109,14 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ({"actions": [{"id": "a"}]}, "actions.0.title", "required"),
         ({"actions": [{"id": "a", "title": "A", "link": "x"}]}, "actions.0.link", "unknown_field"),
         ({"actions": [{"id": "a", "title": "A", "url": "/"}]}, "actions.0.url", "not_a_url"),
+        ({"actions": [{"id": "a", "title": "A", "url": "x:y"}]}, "actions.0.url", "not_a_url"),
+        *(
+            ({"actions": [{"id": "a", "title": "A", name: url}]}, f"actions.0.{name}", "not_a_url")
+            for name, url in (
+                ("web_url", "//bob.example"), ("web_url", "myshop://a"), ("android_url", "/a"),
+                ("android_url", "file:///a"), ("ios_url", "blob:a"), ("ios_url", "myshop://a\\b"),
+            )
+        ),
     ],
 )  # fmt: skip
 def test_a_fault_is_named_with_its_path(everywhere, fields, attr, code):

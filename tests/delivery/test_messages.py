@@ -113,6 +113,30 @@ def test_buttons_have_the_titles_of_the_language():
     assert found == [actions[0] | {"title": "Kaufen"}, actions[1] | {"title": "Nei"}]
 
 
+@pytest.mark.parametrize(
+    ("platform", "urls"),
+    [
+        ("web", ["https://shop.example/", "/no", None]),
+        ("android", ["myshop://buy", "https://shop.example/no", None]),
+        ("ios", ["https://shop.example/", "https://shop.example/no", "myshop://later"]),
+    ],
+)
+def test_buttons_have_the_urls_of_the_platform(platform, urls):
+    actions = [
+        {
+            "id": "buy",
+            "title": "Buy",
+            "url": "https://shop.example/",
+            "android_url": "myshop://buy",
+        },
+        {"id": "no", "title": "No", "url": "https://shop.example/no", "web_url": "/no"},
+        {"id": "later", "title": "Later", "ios_url": "myshop://later"},
+    ]
+    found = messages(platform, actions=actions).of("").content.actions
+    assert [each.get("url") for each in found] == urls
+    assert all(each.keys() <= {"id", "title", "url"} for each in found)
+
+
 def test_transports_can_cache_each_languages_message():
     plain = messages()
     assert plain.of("de") is plain.of("") is plain.of("fr")

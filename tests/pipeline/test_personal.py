@@ -239,6 +239,35 @@ def test_a_value_cannot_leave_its_place(sandbox, fcm, apns, channel, value):
     assert web["data"]["k"] == google["data"]["k"] == apple["data"]["k"]
 
 
+def test_a_device_gets_no_link_that_its_values_would_spoil(sandbox, fcm, apns, channel):
+    devices = everywhere(sandbox, fcm, apns, channel, 3)
+    for (_, first), (_, second), (_, third) in devices:
+        know(first, x="A 17", a="buy")
+        know(second, x="%6aavascript", a="\\")
+        know(third, x="/evil.example", a="%09")
+    own = {
+        "web": {"url": "/{{ x }}"},
+        "android": {"url": "myshop:{{ x }}:1"},
+        "ios": {"url": f"{URL}{{{{ x }}}}"},
+        "actions": [{"id": "a", "title": "A", "ios_url": "myshop://a/{{ a }}"}],
+    }
+
+    notification = phones.send(channel, "web", "android", "ios", body="x", extras=PERSONAL | own)
+
+    assert support.counts(notification) == ("sent", 9, 5, 4)
+    assert reasons(notification) == [
+        *[("not_personalizable", "actions.0.url")] * 2,
+        *[("not_personalizable", "url")] * 2,
+    ]
+    (browser, _), (android, _), (iphone, _) = (first for first, _, _ in devices)
+    assert shown_on_web(browser)["url"] == "/A%2017"
+    assert android.receipts[0].message["data"]["url"] == "myshop:A%2017:1"
+    shown = json.loads(iphone.receipts[0].payload)
+    assert shown["url"] == f"{URL}A%2017"
+    assert shown["actions"] == [{"id": "a", "title": "A", "url": "myshop://a/buy"}]
+    support.assert_exact(channel)
+
+
 def direct(channel, targets, **fields):
     notification = factories.make_direct_notification(channel, **fields)
     Target.objects.store(notification.pk, channel_id=channel.pk, targets=targets)

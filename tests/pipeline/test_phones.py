@@ -10,6 +10,7 @@ from notifications_app.tracking import read_token
 from tests import factories
 from tests.pipeline import phones, support
 
+INTENT = "intent://orders/17#Intent;scheme=myshop;end"
 PICTURE = "https://shop.example/bread.jpg"
 ICON = "https://shop.example/icon.png"
 
@@ -58,11 +59,18 @@ def test_each_platform_gets_what_is_for_it_alone(sandbox, google, apple, channel
     ((android, _),) = factories.subscribe_androids(google, channel)
     ((iphone, _),) = factories.subscribe_iphones(apple, channel)
     extras = {
-        "actions": [{"id": "buy", "title": "Buy"}],
-        "web": {"title": "For browsers", "tag": "score"},
-        "android": {"title": None, "image": PICTURE, "channel_id": "orders"},
-        "ios": {"body": "For iPhones", "badge": 3, "sound": {"name": "ding", "critical": True}},
-    }
+        "actions": [
+            {"id": "buy", "title": "Buy", "web_url": "/buy", "android_url": "myshop://buy"},
+        ],
+        "web": {"title": "For browsers", "tag": "score", "url": "/orders/17"},
+        "android": {
+            "title": None, "image": PICTURE, "channel_id": "orders", "url": INTENT,
+        },
+        "ios": {
+            "body": "For iPhones", "badge": 3, "sound": {"name": "ding", "critical": True},
+            "url": "myshop://orders/17",
+        },
+    }  # fmt: skip
 
     notification = phones.send(channel, "web", "android", "ios", title="Bread", extras=extras)
 
@@ -75,7 +83,13 @@ def test_each_platform_gets_what_is_for_it_alone(sandbox, google, apple, channel
         "tag": str(notification.id),
         "channel_id": "orders",
     }
-    aps = json.loads(iphone.receipts[0].payload)["aps"]
+    button = {"id": "buy", "title": "Buy"}
+    assert (shown["url"], shown["actions"]) == ("/orders/17", [button | {"url": "/buy"}])
+    assert message["data"]["url"] == INTENT
+    assert json.loads(message["data"]["actions"]) == [button | {"url": "myshop://buy"}]
+    payload = json.loads(iphone.receipts[0].payload)
+    assert (payload["url"], payload["actions"]) == ("myshop://orders/17", [button])
+    aps = payload["aps"]
     assert aps["alert"] == {"title": "Bread", "body": "For iPhones"}
     assert (aps["badge"], aps["sound"]) == (3, {"name": "ding", "critical": 1})
 

@@ -14,6 +14,9 @@ class Action(TypedDict, total=False):
     id: Required[str]
     title: Required[str]
     url: str
+    web_url: str
+    android_url: str
+    ios_url: str
     icon: str
 
 

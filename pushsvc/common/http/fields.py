@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, NoReturn, Self, TypeVar
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.core import validators
@@ -19,6 +18,7 @@ from typing_extensions import override
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
+from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
@@ -81,7 +81,9 @@ class Text(serializers.CharField):
 
 @extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
 class HttpUrl(Text):
-    """An absolute http or https address with a host."""
+    """An absolute http or https address with a host; in subclasses also others."""
+
+    kind = LinkKind.WEB
 
     def __init__(self, *, min_length: int = 1, max_length: int = MAX_URL_LENGTH, **kw: Any) -> None:
         super().__init__(min_length=min_length, max_length=max_length, **kw)
@@ -89,25 +91,9 @@ class HttpUrl(Text):
     @override
     def to_internal_value(self, data: object) -> str:
         url = text_or_refuse(data)
-        if not is_http_url(url):
-            refuse("not_a_url", NOT_A_URL)
+        if not is_link(url, self.kind):
+            refuse("not_a_url", self.kind.value)
         return url
-
-
-NOT_A_URL = "Must be an absolute http or https URL."
-
-
-def is_http_url(url: str) -> bool:
-    """Whether the URL is absolute and has a host."""
-    # urlsplit silently removes tabs and line ends.
-    if any(char <= " " or char == "\x7f" for char in url):
-        return False
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
 class WholeNumber(serializers.IntegerField):

@@ -27,12 +27,18 @@ BUTTONS = [
     {"id": "later", "title": "Later"},
     {"id": "buy", "title": "Buy", "url": "https://bob.example/buy"},
     {"id": "bad", "title": "Bad", "url": "javascript:alert(1)"},
+    {"id": "path", "title": "Path", "url": "/orders/1?a#b"},
 ]
 
 
 @pytest.mark.parametrize(
     ("action", "opens"),
-    [("buy", "https://bob.example/buy"), ("later", "{site}/elsewhere"), ("bad", "{site}/")],
+    [
+        ("buy", "https://bob.example/buy"),
+        ("later", "{site}/elsewhere"),
+        ("bad", "{site}/"),
+        ("path", "{site}/orders/1?a#b"),
+    ],
 )
 def test_a_click_on_a_button_opens_its_url_and_is_reported_with_it(worker, site, action, opens):
     worker.introduce()
@@ -54,7 +60,25 @@ def test_a_page_learns_which_button_was_clicked(worker, allowed, site):
     assert page.evaluate("told.action") == "buy"
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///", "/x", None])
+def test_a_click_opens_a_path_of_the_site_and_focuses_its_page(worker, site):
+    worker.push(message(site, url="/elsewhere/../offers"))
+    worker.shown()
+    assert worker.dispatch("notificationclick") == [["focus", f"{site.origin}/offers"]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("javascript:alert(1)", "data:text/html,x", "file:///", "myshop://orders/1", "x", None),
+        *(
+            "//bob.example/x",
+            "/\\bob.example/x",
+            "\\\\bob.example",
+            "/\t/bob.example",
+            " //bob.example",
+        ),
+    ],
+)
 def test_a_click_opens_only_http_and_https_and_the_site_otherwise(worker, site, url):
     worker.push(message(site, url=url))
     worker.shown()
