@@ -16,6 +16,7 @@ from notifications_app.content_schema import (
 )
 from pushsvc.common.http.fields import Choice, Flag, HttpUrl
 from pushsvc.common.languages import lookup_order
+from pushsvc.common.links import LinkKind
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 _CONTENTS: Final = {
@@ -25,6 +26,11 @@ _CONTENTS: Final = {
 }
 _TRANSLATED: Final = Translation()
 _ACTION: Final = Action()
+_EXAMPLES: Final = {
+    LinkKind.WEB: "https://",
+    LinkKind.SITE: "https:// or /path",
+    LinkKind.APP: "https:// or myshop://",
+}
 _YES_OR_NO: Final = (("on", "yes"), ("off", "no"))
 
 
@@ -33,8 +39,9 @@ class Input:
     """One value, by its path in the API's body. Inputs of several sections have the same `label`,
     so screen readers read `section`, too.
 
-    `choices`: (value, label) if there are only a few values. `is_none`: whether the text is
-    removed; None if it cannot be removed. `common`: the common text of a translation.
+    `example`: the beginning of a URL, "" for other values. `choices`: (value, label) if there are
+    only a few values. `is_none`: whether the text is removed; None if it cannot be removed.
+    `common`: the common text of a translation.
     """
 
     path: str
@@ -42,7 +49,7 @@ class Input:
     section: str
     help: str
     value: str
-    is_url: bool
+    example: str
     is_long: bool
     choices: Sequence[tuple[str, str]]
     is_none: bool | None
@@ -162,7 +169,7 @@ def _input(
         section=section,
         help="" if path.startswith("translations.") else field.help_text.replace("`", ""),
         value=form.extras.get(path, ""),
-        is_url=isinstance(field, HttpUrl),
+        example=_EXAMPLES[field.kind] if isinstance(field, HttpUrl) else "",
         is_long=path.endswith(".body"),
         choices=_choices(field, path.rpartition(".")[2]),
         is_none=f"{path}.none" in form.extras if field.allow_null else None,

@@ -13,7 +13,8 @@
 
     function host(address) {
       try {
-        return new URL(address).host;
+        const { host: named, protocol } = new URL(address);
+        return /^https?:/.test(protocol) ? named : location.host; // an app's URL has no site
       } catch {
         return location.host;
       }

@@ -161,6 +161,45 @@ def test_the_review_shows_buttons_languages_and_platforms(sender, alice):
         assert words in page
 
 
+def test_links_into_apps_are_written_and_reviewed(sender, alice):
+    typed = TYPED | {
+        "actions.0.url": "https://shop.example/buy",
+        "actions.0.web_url": "/buy",
+        "actions.0.android_url": "myshop://buy",
+        "android.url": "myshop://orders/17",
+        "web.url": "/orders/17",
+    }
+    page = sender.post(COMPOSE, written(alice, **typed) | {"step": "review"}).content.decode()
+
+    for words in (
+        'Buy (<span class="ps-mono">https://shop.example/buy</span>)'
+        ' (Web: <span class="ps-mono">/buy</span>)'
+        ' (Android: <span class="ps-mono">myshop://buy</span>)</dd>',
+        "Opens: myshop://orders/17",
+        "Opens: /orders/17",
+    ):
+        assert words in page
+    send(sender, written(alice, **typed))
+    stored = Notification.objects.get().extras
+    assert stored["android"] == {"url": "myshop://orders/17", "count": 3}
+    assert stored["actions"][0]["web_url"] == "/buy"
+
+
+def test_a_link_that_no_app_may_get_is_told_at_its_field(sender, alice):
+    typed = {
+        "ios.url": "javascript:alert(1)",
+        "web.url": "//bob.example/",
+        "actions.0.id": "buy",
+        "actions.0.title": "Buy",
+        "actions.0.android_url": "/buy",
+    }
+    told = {field: words[0] for field, words in faults(sender, written(alice, **typed)).items()}
+
+    assert told["ios"].startswith("Opens: Must be an absolute http or https URL, or one of an app")
+    assert told["web"].startswith("Opens: Must be an absolute http or https URL, or a path")
+    assert told["actions"].startswith("Opens on Android (button 1): Must be")
+
+
 def test_a_fault_says_which_field_it_is_about(sender, alice):
     assert faults(sender, written(alice, **{"ios.badge": "three"})) == {
         "ios": ["Number on the app's icon: Must be a whole number."]
