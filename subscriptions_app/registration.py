@@ -7,10 +7,10 @@ decides which stored subscription belongs to the device.
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -39,6 +39,19 @@ from subscriptions_app.room import RoomScarce, take_room
 from subscriptions_app.tags import TagChange, device_tags_change, device_tags_inherit
 
 REPLACED = "replaced"
+# Codes of browsers that expired because a push service takes no message with their VAPID key. For
+# this time, a visit with the same endpoint and key does not make them active again.
+OTHER_KEY: Final = frozenset({"vapid_refused", "vapid_key_mismatch"})
+_REFUSED_FOR: Final = timedelta(days=7)
+
+
+class Registered(NamedTuple):
+    """The id of a device's subscription, and whether it is new and active. `resubscribe`: why the
+    browser must subscribe again with the channel's key; else empty."""
+
+    id: UUID
+    is_new: bool
+    resubscribe: str = ""
 
 
 def subscription_register(
@@ -57,9 +70,9 @@ def subscription_register(
     previous_endpoint: str | None = None,
     previous_auth: str = "",
     previous_subscription_id: UUID | None = None,
-) -> tuple[UUID, bool]:
-    """Returns the id of the device's subscription, and whether it is new and active. It is active,
-    unless it belongs to a person who opted out.
+) -> Registered:
+    """Stores the visit of a device. Its subscription is active afterwards, unless it belongs to a
+    person who opted out, or must subscribe again.
 
     A device is known by its address and `auth`. It is also known if it proves that it is the device
     of the subscription at `previous_endpoint` (by default the same address). That subscription then
@@ -111,34 +124,34 @@ class _Visit:
         """Why the device may not be linked as requested, or None."""
         return login_refusal(self.channel, self.login) if self.login else None
 
-    def store_alone(self) -> tuple[UUID, bool] | None:
+    def store_alone(self) -> Registered | None:
         """Stores the visit of a known device, or a newcomer, in one statement. None if the
         registration needs locks."""
         what = (self.platform, self.facts, self.named_key_id)
         known_id = Subscription.objects.revisited(self.channel.pk, *what, self.login)
         if known_id is not None:
-            return known_id, False
+            return Registered(known_id, is_new=False)
         if self.refusal is not None:
             return None
         new_id = newcomer_store(self.channel, *what, self.login.external_id if self.login else None)
-        return None if new_id is None else (new_id, True)
+        return None if new_id is None else Registered(new_id, is_new=True)
 
     def change_tags(self, subscription_id: UUID) -> None:
         if self.tags is not None:
             device_tags_change(subscription_id, self.tags)
 
 
-def _at_once(visit: _Visit) -> tuple[UUID, bool] | None:
+def _at_once(visit: _Visit) -> Registered | None:
     if visit.previous != visit.digest:
         return None
     with sql.brief_transaction() if visit.tags else nullcontext():
         stored = visit.store_alone()
         if stored is not None:
-            visit.change_tags(stored[0])
+            visit.change_tags(stored.id)
         return stored
 
 
-def _with_locks(visit: _Visit) -> tuple[UUID, bool]:
+def _with_locks(visit: _Visit) -> Registered:
     is_alone = False
     while True:
         try:
@@ -149,20 +162,35 @@ def _with_locks(visit: _Visit) -> tuple[UUID, bool]:
             continue
 
 
-def _register(visit: _Visit, *, alone: bool) -> tuple[UUID, bool]:
+def _register(visit: _Visit, *, alone: bool) -> Registered:
     channel, platform = visit.channel, visit.platform
     with sql.brief_transaction():
         digests = sorted({visit.digest, visit.previous})
         now = _lock_addresses(channel.id, platform, digests)
         rows = _rows_at(channel.id, platform, digests)
         claim = Claim.of(rows, visit.digest, visit.facts["auth"], visit.proof)
+        key_id = visit.named_key_id or _kept_vapid_key_id(channel, platform, claim)
+        is_refused = _is_refused(claim.own, key_id, now)
+        if is_refused:  # an endpoint that takes no message replaces no other
+            claim = replace(claim, previous=None)
         facts = {
             **visit.facts,
             "registered_at": now,
-            "vapid_key_id": visit.named_key_id or _kept_vapid_key_id(channel, platform, claim),
+            "vapid_key_id": key_id,
             "person": _person_of(visit, claim),
         }
-        return _store(visit, claim, facts, alone=alone)
+        return _store(visit, claim, facts, is_refused=is_refused, alone=alone)
+
+
+def _is_refused(own: Subscription | None, key_id: UUID | None, now: datetime) -> bool:
+    """Whether a push service refused this endpoint with this VAPID key not long ago."""
+    return (
+        own is not None
+        and own.expired_at is not None
+        and own.expired_code in OTHER_KEY
+        and own.vapid_key_id == key_id
+        and now - own.expired_at < _REFUSED_FOR
+    )
 
 
 def _rows_at(channel_id: UUID, platform: Platform, digests: Sequence[bytes]) -> list[Subscription]:
@@ -187,8 +215,8 @@ def _person_of(visit: _Visit, claim: Claim) -> Person | None:
 
 
 def _store(
-    visit: _Visit, claim: Claim, facts: Mapping[str, Any], *, alone: bool
-) -> tuple[UUID, bool]:
+    visit: _Visit, claim: Claim, facts: Mapping[str, Any], *, is_refused: bool, alone: bool
+) -> Registered:
     known, person = claim.known, facts["person"]
     before = Standing.of(known) if known else None
     choices = claim.inherited.get("choices", known.choices) if known else {}
@@ -196,7 +224,10 @@ def _store(
     _end_others(claim, facts["registered_at"], changes)
     if known is None and changes.stored == 0:
         take_room(visit.channel, changes, alone=alone)
-    subscription = _write_own(visit, claim, _values_of(claim, facts))
+    values = _values_of(claim, facts)
+    if claim.own and is_refused:
+        values |= {"expired_at": claim.own.expired_at, "expired_code": claim.own.expired_code}
+    subscription = _write_own(visit, claim, values)
     visit.change_tags(subscription.id)
     changes.note(before, Standing.of(subscription))
     if person is not None and choices:
@@ -204,7 +235,8 @@ def _store(
     changes_count(visit.channel.pk, changes)
     if person is not None:
         choices_take_over(person.pk, choices)
-    return subscription.id, known is None and subscription.expired_at is None
+    is_new = known is None and subscription.expired_at is None
+    return Registered(subscription.id, is_new, subscription.expired_code if is_refused else "")
 
 
 def _values_of(claim: Claim, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from channels_app.models import VapidKey
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_uuid
-from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import Segment, Subscription
@@ -24,6 +24,7 @@ from subscriptions_app.segments.compiler import (
 from subscriptions_app.segments.ledger import FOREIGN_NOTIFICATIONS
 from subscriptions_app.segments.rules import Rule, named_notifications
 
+PROVING_ROWS: Final = 1_000
 INDEX_ROWS: Final = 20_000  # of all channels, that may be read through the index on attributes
 
 
@@ -88,6 +89,20 @@ def _targets_statement(asked: Set[str]) -> str:
 def unchanged_since(moment: datetime) -> QuerySet[Subscription]:
     """Active subscriptions that have not registered after the moment."""
     return Subscription.objects.filter(expired_at__isnull=True, registered_at__lte=moment)
+
+
+def keys_proven_by_others(channel_id: UUID, subscription_ids: Collection[UUID]) -> Set[UUID]:
+    """Those of these browsers that never took a message, while one of the channel's newest
+    subscriptions has taken one with the same VAPID key at the same push service."""
+    browsers = Subscription.objects.active().filter(channel_id=channel_id, platform=Platform.WEB)
+    newest = browsers.order_by("-channel_id", "-platform", "-id")
+    by_key = newest.values_list("vapid_key_id", "push_service", "is_proven")[:PROVING_ROWS]
+    proven = {(key_id, service) for key_id, service, is_proven in by_key if is_proven}
+    return {
+        each.pk
+        for each in browsers.filter(pk__in=subscription_ids, is_proven=False)
+        if (each.vapid_key_id, each.push_service) in proven
+    }
 
 
 def rule_part(segment_id: str, channel_id: str) -> str:

@@ -99,10 +99,8 @@ def register(
     if platform == "web":
         fields = browser_keys() | fields
     address = address or f"https://fcm.googleapis.com/fcm/send/{uuid7()}"
-    known_as, _ = subscription_register(
-        channel=channel, platform=platform, address=address, **fields
-    )
-    return Subscription.objects.select_related("channel").get(pk=known_as)
+    known = subscription_register(channel=channel, platform=platform, address=address, **fields)
+    return Subscription.objects.select_related("channel").get(pk=known.id)
 
 
 def register_device(channel: Channel, device: Any, platform: str = "web") -> Subscription:

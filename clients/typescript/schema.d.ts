@@ -2272,6 +2272,8 @@ export interface components {
              * @description The subscription's id, which stays when the device subscribes again.
              */
             subscriptionId: string;
+            /** @description Only of a browser whose push service refused its VAPID key: the code of the refusal, `vapid_refused` or `vapid_key_mismatch`. It gets no messages. End its PushSubscription, subscribe with the key of `/web-push-key`, and send the new endpoint with `previous_endpoint` and proof. */
+            resubscribe?: string;
         };
         /** @description A tag of the channel. */
         TagOutput: {
@@ -6793,7 +6795,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The device is known. It is active now, even if it had expired. */
+            /** @description The device is known. It is active now, even if it had expired, unless the answer has `resubscribe`. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */

@@ -3,8 +3,15 @@
 Some answers say that a device is dead, but may also mean that the channel's configuration is wrong:
 a foreign project, the other environment, another VAPID key. Such recipients, the suspects, bounced
 at once. Whether their subscriptions expire is decided here, when the number of suspects is known.
+
+In a send to fewer than five recipients, one suspect is always too many. There, other subscriptions
+decide: if a push service took a message with the same VAPID key, the key is right.
+
+Other answers name a fault of ours without doubt (`refusal_events`), such as a wrong clock. They
+count like suspects, because each push service has its own words for the same fault.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +25,7 @@ from notifications_app.pipeline.transitions import UNCALLED
 from notifications_app.querysets import PlanQuerySet
 from notifications_app.states import STATES, DeliveryStatus, PlanStatus
 from pushsvc.common.store import sql
-from subscriptions_app.selectors import unchanged_since
+from subscriptions_app.selectors import keys_proven_by_others, unchanged_since
 from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -26,6 +33,9 @@ logger = structlog.stdlib.get_logger(__name__)
 MASS_FAILURE_SHARE = 5  # if a fifth of the called recipients are suspects, no subscription expires
 _STEP = 500
 _SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
+_FAULT_CODES = sorted(
+    set().union(*(each.refusal_events for each in TRANSPORTS.values())) - set(_SUSPECT_CODES)
+)
 
 
 def close_delivered_plans(limit: int = 1000) -> int:
@@ -41,17 +51,20 @@ def decide_next() -> bool:
         plan = _next_settling()
         if plan is None:
             return False
-        if plan.suspects * MASS_FAILURE_SHARE >= plan.recipients - plan.uncalled:
-            logger.warning(
-                "expiry.withheld",
-                notification=plan.notification_id,
-                platform=plan.platform,
-                devices=plan.suspects,
-            )
-            held: list[GoneSubscription] = []
-        else:
+        called = plan.recipients - plan.uncalled
+        if (plan.suspects + plan.faults) * MASS_FAILURE_SHARE < called:
             held = _held(plan, plan.started_at)
-            subscriptions_expire_or_prove(channel_id=plan.channel_id, gone=held)
+        else:
+            is_small = called < MASS_FAILURE_SHARE and not plan.faults
+            held = _with_proven_keys(plan, _held(plan, plan.started_at)) if is_small else []
+            if len(held) < plan.suspects:
+                logger.warning(
+                    "expiry.withheld",
+                    notification=plan.notification_id,
+                    platform=plan.platform,
+                    devices=plan.suspects - len(held),
+                )
+        subscriptions_expire_or_prove(channel_id=plan.channel_id, gone=held)
         if len(held) < _STEP:
             _parts(plan.notification_id, plan.platform).become(PlanStatus.DONE)
         return True
@@ -59,8 +72,9 @@ def decide_next() -> bool:
 
 def _next_settling() -> Any:
     """Locks the first plan of a notification's platform whose parts all have their outcomes. Adds
-    the notification's `started_at`, and how many `recipients`, `suspects` and `uncalled` recipients
-    all parts have. Two ticks at once get different platforms. None if there is none."""
+    the notification's `started_at`, and how many `recipients`, `suspects`, `uncalled` recipients
+    and recipients with `faults` all parts have. Two ticks at once get different platforms. None if
+    there is none."""
     parts = _parts(OuterRef("notification"), OuterRef("platform"))
     unended = parts.filter(status__in=[PlanStatus.PLANNING, PlanStatus.DELIVERING])
     before = parts.filter(status=PlanStatus.SETTLING, pk__lt=OuterRef("pk"))
@@ -68,14 +82,15 @@ def _next_settling() -> Any:
         notification=OuterRef("notification"), platform=OuterRef("platform")
     ).values("platform")
     ended = OutcomeMinute.objects.filter(
-        notification=OuterRef("notification"), platform=OuterRef("platform"), code__in=UNCALLED
-    )
+        notification=OuterRef("notification"), platform=OuterRef("platform")
+    ).values("platform")
     settling = Plan.objects.filter(
         ~Exists(unended), ~Exists(before), status=PlanStatus.SETTLING
     ).annotate(
         recipients=Subquery(parts.values("platform").values(sum=Sum("recipient_count"))),
         suspects=Coalesce(Subquery(batches.values(sum=Sum("suspect_count"))), 0),
-        uncalled=Coalesce(Subquery(ended.values("platform").values(sum=Sum("count"))), 0),
+        uncalled=Coalesce(Subquery(ended.filter(code__in=UNCALLED).values(sum=Sum("count"))), 0),
+        faults=Coalesce(Subquery(ended.filter(code__in=_FAULT_CODES).values(sum=Sum("count"))), 0),
         started_at=F("notification__started_at"),
     )
     locked = settling.select_for_update(no_key=True, skip_locked=True, of=("self",))
@@ -101,6 +116,13 @@ def _held(plan: Plan, started_at: datetime) -> list[GoneSubscription]:
     )
     found = suspects.order_by("subscription_id").values_list("subscription_id", "code")
     return [GoneSubscription(id_, started_at, code) for id_, code in found[:_STEP]]
+
+
+def _with_proven_keys(plan: Plan, held: Sequence[GoneSubscription]) -> list[GoneSubscription]:
+    """Those that never took a message, while another subscription at the same push service took one
+    with the same VAPID key."""
+    proven = keys_proven_by_others(plan.channel_id, [each.id for each in held])
+    return [each for each in held if each.id in proven]
 
 
 # In SQL, because the ORM locks rows only in an explicit transaction: two more round trips in every

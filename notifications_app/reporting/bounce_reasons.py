@@ -97,12 +97,16 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "Not a registration token",
         "If there are many, check that the app sends the whole FCM token.",
     ),
+    "unauthorized": (
+        "Signature refused",
+        "If there are many, check the server's clock and the channel's VAPID subject.",
+    ),
     "unexpected_answer": ("Answer not understood", ""),
     "unregistered": ("App removed", _NONE),
     "unsubscribed": ("Unsubscribed before delivery", ""),
     "vapid_key_mismatch": ("Subscribed with another VAPID key", ""),
     "vapid_refused": (
-        "Signature refused",
-        "If there are many, check the server's clock and the channel's VAPID subject.",
+        "Subscribed with another VAPID key",
+        "Pages must subscribe with the channel's key, and name it in `vapid_public_key`.",
     ),
 }

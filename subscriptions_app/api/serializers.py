@@ -263,6 +263,13 @@ class SubscriptionOutput(serializers.Serializer[Any]):
     subscriptionId = serializers.UUIDField(  # noqa: N815 (the interface's name)
         help_text="The subscription's id, which stays when the device subscribes again."
     )
+    resubscribe = serializers.CharField(
+        required=False,
+        help_text="Only of a browser whose push service refused its VAPID key: the code of the"
+        " refusal, `vapid_refused` or `vapid_key_mismatch`. It gets no messages. End its"
+        " PushSubscription, subscribe with the key of `/web-push-key`, and send the new endpoint"
+        " with `previous_endpoint` and proof.",
+    )
 
 
 class UnsubscribeOutput(serializers.Serializer[Any]):

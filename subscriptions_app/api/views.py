@@ -47,6 +47,9 @@ BROWSER = {
     "tags": ["team-7"],
 }
 _PHONE = {"platform": "ios", "provider_token": "00fc13adff785122b4ad28809a3420982341241421348097"}
+_RESUBSCRIBE = (
+    "The push service takes no message for this endpoint with the channel's key. Subscribe again."
+)
 _ID = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
 
 
@@ -111,11 +114,20 @@ class SubscribeView(DeviceView):
             ),
             200: OpenApiResponse(
                 SubscriptionOutput,
-                "The device is known. It is active now, even if it had expired.",
+                "The device is known. It is active now, even if it had expired, unless the answer"
+                " has `resubscribe`.",
                 [
                     OpenApiExample(
                         "Known", {"message": "Subscription updated.", "subscriptionId": _ID}
-                    )
+                    ),
+                    OpenApiExample(
+                        "Made with another key",
+                        {
+                            "message": _RESUBSCRIBE,
+                            "subscriptionId": _ID,
+                            "resubscribe": "vapid_refused",
+                        },
+                    ),
                 ],
             ),
             **problem_responses(
@@ -139,13 +151,15 @@ class SubscribeView(DeviceView):
     def post(self, request: Request) -> Response:
         given = SubscribeInput.checked(request.data)
         try:
-            subscription_id, is_new = subscription_register(channel=self.channel, **given)
+            stored = subscription_register(channel=self.channel, **given)
         except IdentityRefused:
             count_refused(request)
             raise
-        message = "Subscription created." if is_new else "Subscription updated."
-        answer = {"message": message, "subscriptionId": str(subscription_id)}
-        return Response(answer, status=201 if is_new else 200)
+        message = "Subscription created." if stored.is_new else "Subscription updated."
+        answer = {"message": message, "subscriptionId": str(stored.id)}
+        if stored.resubscribe:
+            answer |= {"message": _RESUBSCRIBE, "resubscribe": stored.resubscribe}
+        return Response(answer, status=201 if stored.is_new else 200)
 
 
 def count_refused(request: Request) -> None:

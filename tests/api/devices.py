@@ -20,6 +20,6 @@ def subscribers(owner):
     return channel_totals(owner.channel.id)
 
 
-def expire(subscription):
-    gone = GoneSubscription(subscription.id, subscription.registered_at, "endpoint_gone")
+def expire(subscription, code="endpoint_gone"):
+    gone = GoneSubscription(subscription.id, subscription.registered_at, code)
     assert subscriptions_expire_or_prove(channel_id=subscription.channel_id, gone=[gone]) == 1

@@ -49,14 +49,14 @@ class People(RuleBasedStateMachine):
         self.opted_out = set()
 
     def register(self, device, **fields):
-        device.id, _ = subscription_register(
+        device.id = subscription_register(
             channel=self.channel,
             platform="web",
             address=device.endpoint,
             p256dh=device.p256dh,
             auth=device.auth,
             **fields,
-        )
+        ).id
         device.is_active = device.person not in self.opted_out
 
     @rule(number=DEVICES)

@@ -45,8 +45,8 @@ def transition(notification, subscription, outcome, **limits):
     ("mode", "options", "code"),
     [
         ("error", {"status": 400}, "bad_request"),
-        ("error", {"status": 401}, "vapid_refused"),
-        ("error", {"status": 403}, "vapid_refused"),
+        ("error", {"status": 401}, "unauthorized"),
+        ("error", {"status": 403}, "unauthorized"),
         ("error", {"status": 418}, "refused"),
         ("too_large", {}, "size_refused"),
         ("redirect", {"location": "https://elsewhere.example/"}, "redirected"),

@@ -1,10 +1,13 @@
 """Answers that our own mistake may have caused: a few expire their devices, many expire nobody."""
 
+import pytest
 from django.db import transaction
 from django.db.models.functions import Now
 
+from channels_app.selectors import current_vapid_key
 from notifications_app.models import Plan
 from notifications_app.pipeline import dispatch, expiry
+from pushsvc.sandbox import MismatchAnswer
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import support
@@ -59,6 +62,78 @@ def test_suspects_that_are_a_fifth_of_the_recipients_stay_active_and_cause_a_war
     assert support.open_plans() == 0
     (warning,) = support.logged(caplog, "expiry.withheld")
     assert (warning.levelname, warning.devices) == ("WARNING", 1)
+
+
+def another_key():
+    """The key of another channel."""
+    return current_vapid_key(factories.make_channel()).public_key
+
+
+def send_to(channel, subscription):
+    factories.make_direct_notification(channel, subscriptions=[subscription])
+    support.plan()
+    support.deliver()
+
+
+@pytest.mark.parametrize("as_at", MismatchAnswer)
+def test_a_browser_with_another_vapid_key_expires(sandbox, channel, as_at):
+    factories.subscribe_browsers(sandbox, channel, 5)
+    device = sandbox.subscribe(another_key(), as_at)
+    subscription = factories.register_device(channel, device)
+
+    notification = support.send(channel)
+    support.tick()
+
+    code = "vapid_key_mismatch" if as_at == MismatchAnswer.APPLE else "vapid_refused"
+    assert support.codes(notification) == ["", "", "", "", "", code]
+    subscription.refresh_from_db()
+    assert (support.is_active(subscription), subscription.expired_code) == (False, code)
+
+
+@pytest.mark.parametrize("is_key_proven", [True, False])
+def test_a_send_to_one_browser_with_another_key_needs_proof_of_ours(
+    sandbox, channel, caplog, is_key_proven
+):
+    ((_, other),) = factories.subscribe_browsers(sandbox, channel)
+    device = sandbox.subscribe(another_key())
+    subscription = factories.register_device(channel, device)
+    if is_key_proven:
+        send_to(channel, other)
+
+    send_to(channel, subscription)
+    support.tick()
+
+    assert support.is_active(subscription) != is_key_proven
+    assert support.is_active(other)
+    assert len(support.logged(caplog, "expiry.withheld")) == (0 if is_key_proven else 1)
+
+
+def test_a_browser_that_took_messages_needs_more_than_one_send_to_itself(sandbox, channel):
+    """Its stored key was right. So the mistake may be ours."""
+    (device, subscription), _ = factories.subscribe_browsers(sandbox, channel, 2)
+    support.send(channel)
+    device.behave("error", status=400, body=APPLE_MISMATCH)
+
+    support.send(channel)
+    support.tick()
+
+    assert support.is_active(subscription)
+
+
+def test_refusals_of_our_token_count_like_suspects(sandbox, channel, caplog):
+    """A wrong clock: one service names it, another is not understood."""
+    devices = factories.subscribe_browsers(sandbox, channel, 12)
+    devices[0][0].behave("error", status=401, body={"errno": 109, "message": "Not now"})
+    for device, _ in devices[1:3]:
+        device.behave("error", status=403, body="token has expired")
+
+    notification = support.send(channel)
+    support.tick()
+
+    assert support.codes(notification)[-3:] == ["unauthorized", "unauthorized", "vapid_refused"]
+    assert Subscription.objects.filter(expired_at=None).count() == 12
+    (warning,) = support.logged(caplog, "expiry.withheld")
+    assert warning.devices == 1
 
 
 def test_suspects_before_a_stop_are_compared_with_the_recipients_that_were_called(

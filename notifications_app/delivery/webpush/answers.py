@@ -1,6 +1,7 @@
 """What the answer of a web push service means. Tests check the table row by row; docs/webpush.md
 shows it."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -23,8 +24,12 @@ from pushsvc.common.egress import Response
 _THROTTLED: Final = Row(AnswerClass.THROTTLED, "throttled")
 _DROPPED: Final = Row(AnswerClass.REJECTED, "dropped")
 _OTHER_KEY: Final = Row(AnswerClass.SUSPECT, "vapid_key_mismatch")
-_REFUSED_VAPID: Final = Row(AnswerClass.REJECTED, "vapid_refused")
+_REFUSED_KEY: Final = Row(AnswerClass.SUSPECT, "vapid_refused")
+_UNAUTHORIZED: Final = Row(AnswerClass.REJECTED, "unauthorized")
 _DEAD: Final = Row(AnswerClass.GONE, "endpoint_gone")
+
+# The reason of a 401 or 403 whose text says that the subscription has another VAPID key.
+OTHER_KEY: Final = "other_key"
 
 # By status, and by the service's own reason for it (`_reason`).
 TABLE: Final[Table] = {
@@ -46,16 +51,23 @@ TABLE: Final[Table] = {
     # notifications in web apps and browsers").
     (400, "vapidpkhashmismatch"): _OTHER_KEY,
     (403, "vapidpkhashmismatch"): _OTHER_KEY,
-    # RFC 8292 section 4.2. Autopush answers 401 (errno 109) to all faults of VAPID, FCM mostly 403.
-    # Anyone may subscribe an endpoint that answers this, so it does not blame the channel's keys.
-    (401, ANY): _REFUSED_VAPID,
-    (403, ANY): _REFUSED_VAPID,
+    # The same of autopush, FCM and WNS (`_names_other_key`). No message with our key will arrive.
+    (401, OTHER_KEY): _REFUSED_KEY,
+    (403, OTHER_KEY): _REFUSED_KEY,
+    # WNS: the channel's address belongs to another sender (Microsoft, "Troubleshooting push
+    # notifications"). It answers 401 to our token's faults.
+    (403, "dropped"): _REFUSED_KEY,
+    # RFC 8292 section 4.2. All else may be a fault of our token, such as a wrong clock, which says
+    # nothing about the subscription. Autopush answers 401, FCM and Apple 403. Anyone may subscribe
+    # an endpoint that answers this, so it does not blame the channel's keys.
+    (401, ANY): _UNAUTHORIZED,
+    (403, ANY): _UNAUTHORIZED,
     # RFC 8030 section 7.3 says 404. Autopush (errno 103, 105, 106), FCM and Apple answer 410.
     (404, ANY): _DEAD,
     (410, ANY): _DEAD,
-    # WNS limits the rate with 406.
-    (406, "channelthrottled"): _THROTTLED,
-    (406, "appthrottled"): _THROTTLED,
+    # WNS limits the rate with 406, with or without its header (Microsoft, "Troubleshooting push
+    # notifications": "exceeded its throttle limit").
+    (406, ANY): _THROTTLED,
     (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
     # RFC 8030 section 7.2. Autopush reaches Firefox for Android over FCM, and answers this (errno
     # 104) to messages for it that are not too large for other browsers.
@@ -88,37 +100,66 @@ CODES: Final[Mapping[str, str]] = {
     "throttled": "The push service asked to slow down (429; 406 of WNS).",
     "timeout": "The push service did not answer in time.",
     "tls_failed": "The push service's certificate or TLS was not acceptable.",
+    "unauthorized": "The push service refused our VAPID token for another reason (401, 403).",
     "unexpected_answer": "The answer has a status that no push service gives (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "vapid_key_mismatch": "The subscription was made with another VAPID key (Apple).",
     "vapid_key_unreadable": "The channel's VAPID key is missing or cannot be read.",
-    "vapid_refused": "The push service refused our VAPID signature (401, 403).",
+    "vapid_refused": "The subscription was made with another VAPID key (401, 403).",
 }
 
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
 # Codes that blame the channel's keys if many recipients get them, with the event to log. A single
 # one proves nothing, because anyone may subscribe an endpoint that gives such an answer.
-REFUSAL_EVENTS: Final = {"vapid_refused": "vapid.refused_by_many"}
+REFUSAL_EVENTS: Final = {
+    "unauthorized": "vapid.refused_by_many",
+    "vapid_refused": "vapid.refused_by_many",
+}
+# FCM's texts (403), and autopush's (401, `VapidError::KeyMismatch`, which it checks before it reads
+# the token).
+_NAMES_OTHER_KEY: Final = re.compile(
+    r"do(es)? not correspond|MismatchSenderId|VAPID public key mismatch",
+    re.IGNORECASE,
+)
+# What autopush says of our token or request with the same errno 109: the other texts of its
+# VapidError, and those of its JWT library.
+_FAULT_OF_TOKEN: Final = re.compile(
+    r"expir|token|signature|audience|subject|claim|missing|scheme|algorithm|jwt|json|base64|error"
+    r"|invalid vapid|\b(exp|aud|sub)\b",
+    re.IGNORECASE,
+)
+_MOZILLAS_ERRNO: Final = 109
 
 
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
     said = json_object(response.body)
-    row = look_up(TABLE, FALLBACK, response.status, _reason(response.headers, said))
+    row = look_up(TABLE, FALLBACK, response.status, _reason(response, said))
     if row == ACCEPTED:
         return Accepted()
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(row, _detail(response, said), wait=wait)
 
 
-def _reason(headers: Mapping[str, str], said: Mapping[str, Any]) -> str:
-    """WNS's notification status or Apple's reason, in lower case.
+def _reason(response: Response, said: Mapping[str, Any]) -> str:
+    """WNS's notification status or Apple's reason, in lower case, or OTHER_KEY.
 
-    Autopush's errno is ignored, because it says no more than the status.
+    Autopush's other numbers are ignored, because they say no more than the status.
     """
-    reason = headers.get("X-WNS-NotificationStatus") or said.get("reason")
+    if response.status in (401, 403) and _names_other_key(response, said):
+        return OTHER_KEY
+    reason = response.headers.get("X-WNS-NotificationStatus") or said.get("reason")
     return reason.strip().lower() if isinstance(reason, str) else ""
+
+
+def _names_other_key(response: Response, said: Mapping[str, Any]) -> bool:
+    message = said.get("message")
+    text = message if isinstance(message, str) else response.body.decode("utf-8", "replace")
+    if _NAMES_OTHER_KEY.search(text):
+        return True
+    is_mozillas = response.status == 401 and said.get("errno") == _MOZILLAS_ERRNO
+    return is_mozillas and not (isinstance(message, str) and _FAULT_OF_TOKEN.search(message))
 
 
 def _detail(response: Response, said: Mapping[str, Any]) -> str:

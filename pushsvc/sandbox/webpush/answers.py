@@ -7,6 +7,7 @@ autoendpoint/src/error.rs). Errors without a number there have `errno: null`.
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Final
 
 from pushsvc.sandbox.answering import Answer, RefusedError
 
@@ -63,6 +64,18 @@ def too_large_for_bridge(excess: int) -> Answer:
     )
 
 
-def apple_key_mismatch() -> Answer:
-    """Apple, "Sending web push notifications in web apps and browsers", table of reasons."""
-    return Answer(400, '{"reason":"VapidPkHashMismatch"}', {"Content-Type": "application/json"})
+# The answers of other services to a restricted subscription with another VAPID key.
+KEY_MISMATCHES: Final[Mapping[str, Answer]] = {
+    # Apple, "Sending web push notifications in web apps and browsers", table of reasons.
+    "apple": Answer(400, '{"reason":"VapidPkHashMismatch"}', {"Content-Type": "application/json"}),
+    # autopush-rs, autoendpoint/src/headers/vapid.rs (`VapidError::KeyMismatch`).
+    "mozilla": error_answer(401, 109, "VAPID public key mismatch"),
+    # Microsoft, "Troubleshooting push notifications", 403; the texts are those that senders report.
+    "wns": Answer(
+        403,
+        headers={
+            "X-WNS-NotificationStatus": "dropped",
+            "X-WNS-Error-Description": "Channel URL incompatible with caller app",
+        },
+    ),
+}

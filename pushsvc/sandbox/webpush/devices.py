@@ -19,10 +19,13 @@ from pushsvc.sandbox.webpush.encryption import EncryptedRecord, UserAgentKeys, d
 
 
 class MismatchAnswer(StrEnum):
-    """The answer of a restricted subscription to another VAPID key: 403, or Apple's 400."""
+    """The answer of a restricted subscription to another VAPID key: 403 with FCM's words, Apple's
+    400, Mozilla's 401, or WNS's 403."""
 
     FORBIDDEN = "forbidden"
     APPLE = "apple"
+    MOZILLA = "mozilla"
+    WNS = "wns"
 
 
 class SubscriptionKeys(TypedDict):

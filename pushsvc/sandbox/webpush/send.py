@@ -87,8 +87,8 @@ class PushResource:
         required = device.application_server_key
         if required is None:
             return
-        if key not in {None, required} and device.mismatch_answer is MismatchAnswer.APPLE:
-            raise RefusedError(answers.apple_key_mismatch())
+        if key not in {None, required} and device.mismatch_answer is not MismatchAnswer.FORBIDDEN:
+            raise RefusedError(answers.KEY_MISMATCHES[device.mismatch_answer])
         check_restriction(key, required)
 
     def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:

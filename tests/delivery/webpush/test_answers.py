@@ -75,16 +75,27 @@ def test_a_success_of_wns_counts_by_its_status_header(status, state, outcome):
             apple(403, "VapidPkHashMismatch"),
             Gone("vapid_key_mismatch", "403 VapidPkHashMismatch", suspect=True),
         ),
-        (answered(401), Rejected("vapid_refused", "401")),
         (
             autopush(401, 109, "VAPID public key mismatch"),
-            Rejected("vapid_refused", "401 errno 109: VAPID public key mismatch"),
+            Gone("vapid_refused", "401 errno 109: VAPID public key mismatch", suspect=True),
+        ),
+        (
+            autopush(401, 109, "Key refused"),  # a text that autopush does not have yet
+            Gone("vapid_refused", "401 errno 109: Key refused", suspect=True),
         ),
         (
             answered(403, b"the VAPID credentials do not correspond\n"),
-            Rejected("vapid_refused", "403 the VAPID credentials do not correspond"),
+            Gone("vapid_refused", "403 the VAPID credentials do not correspond", suspect=True),
         ),
-        (apple(403, "BadJwtToken"), Rejected("vapid_refused", "403 BadJwtToken")),
+        (
+            wns(403, "dropped", X_WNS_Error_Description="Channel URL incompatible"),
+            Gone("vapid_refused", "403 Channel URL incompatible", suspect=True),
+        ),
+        (answered(401), Rejected("unauthorized", "401")),
+        (answered(403), Rejected("unauthorized", "403")),
+        (answered(403, b"<html>proxy"), Rejected("unauthorized", "403 <html>proxy")),
+        (wns(401, "dropped"), Rejected("unauthorized", "401")),
+        (apple(403, "BadJwtToken"), Rejected("unauthorized", "403 BadJwtToken")),
         (answered(404), Gone("endpoint_gone", "404")),
         (autopush(404, 102, "No such"), Gone("endpoint_gone", "404 errno 102: No such")),
         (autopush(410, 106, "Bye"), Gone("endpoint_gone", "410 errno 106: Bye")),
@@ -97,8 +108,9 @@ def test_a_success_of_wns_counts_by_its_status_header(status, state, outcome):
             Deferred("throttled", "406 Too fast", 30.0),
         ),
         (wns(406, "appThrottled"), Deferred("throttled", "406")),
-        (wns(406, "dropped"), Rejected("refused", "406")),
-        (answered(406), Rejected("refused", "406")),
+        (wns(406, "dropped"), Deferred("throttled", "406")),
+        (answered(406), Deferred("throttled", "406")),
+        (answered(406, Retry_After="60"), Deferred("throttled", "406", 60.0)),
         (answered(408), Deferred("timeout", "408", outage=True)),
         (answered(413), Rejected("size_refused", "413")),
         (
@@ -143,6 +155,61 @@ def test_each_answer_has_the_outcome_of_the_table(outcome, expected):
     assert outcome == expected
 
 
+# FCM: chromium, web_push_common.cc. Autopush: the texts of VapidError and of its JWT library.
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *[
+            answered(403, text.encode())
+            for text in (
+                "sender is not authenticated",
+                "invalid JWT provided",
+                "aud claim in the token MUST include the origin of the endpoint",
+                "exp claim MUST NOT be more than 24 hours from the time of the request",
+                "token has expired",
+            )
+        ],
+        *[
+            autopush(401, 109, text)
+            for text in (
+                "Missing VAPID token",
+                "Missing VAPID public key",
+                "Invalid VAPID public key",
+                "Invalid VAPID audience",
+                "Invalid VAPID expiry",
+                "The VAPID token expiration is too long",
+                "Unknown auth scheme",
+                "ExpiredSignature",
+                "ImmatureSignature",
+                "InvalidSignature",
+                "InvalidAudience",
+                "InvalidSubject",
+                "JSON error: EOF",
+                "Invalid VAPID: exp is more than 24 hours away",  # the sandbox's own
+            )
+        ],
+    ],
+)
+def test_a_fault_of_our_token_never_expires_a_subscription(answer):
+    assert isinstance(answer, Rejected)
+    assert answer.code == "unauthorized"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the VAPID credentials in the authorization header do not correspond to the credentials"
+        " used to create the subscriptions.",
+        "the key in the authorization header does not correspond to the sender ID used to subscribe"
+        " this user.",
+        "<HTML><HEAD><TITLE>MismatchSenderId</TITLE></HEAD></HTML>",
+    ],
+)
+def test_every_text_of_fcm_for_another_key_is_a_suspect(text):
+    outcome = answered(403, text.encode())
+    assert (outcome.code, outcome.suspect) == ("vapid_refused", True)
+
+
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
@@ -183,7 +250,7 @@ JSON = st.recursive(
 )
 BODIES = st.binary() | st.dictionaries(
     st.sampled_from(["reason", "errno", "message", "code"]),
-    st.sampled_from(["VapidPkHashMismatch", 102, 103, 105, 106]) | JSON,
+    st.sampled_from(["VapidPkHashMismatch", "VAPID public key mismatch", 102, 106, 109]) | JSON,
 ).map(lambda said: json.dumps(said).encode())
 
 
@@ -194,6 +261,6 @@ def test_every_answer_has_an_outcome_and_unknown_ones_are_never_gone(status, hea
     if isinstance(outcome, Accepted):
         assert status in (200, 201, 202, 204)
     if isinstance(outcome, Gone):
-        assert status in (404, 410) or (outcome.suspect and b"VapidPkHashMismatch" in body)
+        assert status in (404, 410) or (outcome.suspect and status in (400, 401, 403))
     if isinstance(outcome, Deferred):
         assert outcome.outage == (status == 408 or status // 100 not in (1, 2, 3, 4))

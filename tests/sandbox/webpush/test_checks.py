@@ -272,10 +272,21 @@ def test_a_restricted_subscription_refuses_another_key(device):
     assert refusal(Sender().send(device)) == (403, 109)
 
 
-def test_a_restricted_subscription_can_refuse_another_key_as_apple_does(sandbox, sender):
-    device = sandbox.subscribe(sender.public_key, MismatchAnswer.APPLE)
+@pytest.mark.parametrize(
+    ("as_at", "status", "text"),
+    [
+        (MismatchAnswer.APPLE, 400, b'"reason":"VapidPkHashMismatch"'),
+        (MismatchAnswer.MOZILLA, 401, b'"errno": 109, "error": "Unauthorized", "message": "VAPID'),
+        (MismatchAnswer.WNS, 403, b""),
+    ],
+)
+def test_a_restricted_subscription_can_refuse_another_key_as_other_services_do(
+    sandbox, sender, as_at, status, text
+):
+    device = sandbox.subscribe(sender.public_key, as_at)
     answered = Sender().send(device)
-    assert (answered.status, answered.body) == (400, b'{"reason":"VapidPkHashMismatch"}')
+    assert answered.status == status
+    assert text in answered.body
     assert sender.send(device).status == 201
 
 
