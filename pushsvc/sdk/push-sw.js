@@ -14,6 +14,7 @@
   const CALL_MS = 10_000;
   const REPORTS_A_CALL = 20;
   const REPORTS_KEPT = 100;
+  const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
   /** @type {Kept} */
   const NOBODY = {}; // the record before push.js has said anything
 
@@ -241,22 +242,48 @@
   // --- another endpoint ---
 
   /**
+   * Chromium after a subscription ended, and Edge on Android always, give out
+   * `https://permanently-removed.invalid/…`. The service never gets it.
+   *
+   * @param {PushSubscription | null} subscription
+   */
+  const withAddress = (subscription) =>
+    subscription && !/\.invalid$/.test(new URL(subscription.endpoint).hostname)
+      ? subscription
+      : undefined;
+
+  /**
+   * A new subscription. Undefined if the browser has no address for it.
+   *
+   * @param {string} key
+   */
+  const newSubscription = async (key) => {
+    const options = { userVisibleOnly: true, applicationServerKey: key };
+    for (const ms of NO_ADDRESS_MS) {
+      const subscription = await registration.pushManager.subscribe(options);
+      if (withAddress(subscription)) return subscription;
+      await subscription.unsubscribe();
+      await new Promise((resolve) => setTimeout(resolve, ms));
+    }
+    return undefined;
+  };
+
+  /**
    * Subscribes again, names the endpoint that this replaces, and proves it with values that only
    * this browser was told. push.js repairs what fails here.
    *
-   * @param {PushSubscription | null} before
+   * @param {PushSubscription | null} ended
    */
-  const resubscribe = async (before) => {
+  const resubscribe = async (ended) => {
     const { baseUrl, channel, endpoint, id, auth } = await load();
     if (!baseUrl || !channel) return;
     await navigator.locks.request(`pushsvc:${channel}`, async () => {
       const headers = { "X-Channel-ID": channel, "Content-Type": "application/json" };
       const answer = await call(`${baseUrl}/web-push-key`, { headers });
       const { public_key: key } = await answer.json();
-      const subscription = await registration.pushManager.subscribe({
-        userVisibleOnly: true,
-        applicationServerKey: key,
-      });
+      const subscription = await newSubscription(key);
+      if (!subscription) return;
+      const before = withAddress(ended);
       const subscribed = await call(`${baseUrl}/subscribe`, {
         method: "POST",
         headers,

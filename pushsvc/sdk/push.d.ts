@@ -40,6 +40,7 @@ export type ErrorCode =
   | "unsupported"
   | "no_service_worker"
   | "push_service_unreachable"
+  | "no_address"
   | "storage_blocked"
   | "offline"
   | "refused"

@@ -8,6 +8,7 @@ import { PushError } from "./errors.js";
 const WORKER_MS = 10_000;
 const REPLACED_WORKER_MS = 2_000; // if a newer one waits to take its place
 const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
+const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
 
 /**
  * The code of what prevents push on this page, whatever the user answers, or undefined.
@@ -119,16 +120,40 @@ const base64url = (buffer) =>
     .replaceAll("=", "");
 
 /**
- * The browser's subscription for this key. Ends one for another key.
+ * Chromium after `unsubscribe()`, and Edge on Android always, give out
+ * `https://permanently-removed.invalid/…`. The service never gets it.
+ *
+ * @param {PushSubscription | null | undefined} subscription
+ */
+export const hasAddress = (subscription) =>
+  !!subscription && !/\.invalid$/.test(new URL(subscription.endpoint).hostname);
+
+/**
+ * The browser's subscription for this key. Ends any other, and with `isRefused` this one.
  *
  * @param {PushManager} manager
  * @param {string} key
  */
-export const browserSubscribe = async (manager, key) => {
+export const browserSubscribe = async (manager, key, isRefused = false) => {
   const known = await manager.getSubscription();
   const knownKey = known?.options.applicationServerKey;
-  if (knownKey && base64url(knownKey) === key) return known;
+  const isRight = knownKey && base64url(knownKey) === key && !isRefused;
+  if (isRight && hasAddress(known)) return known;
   await known?.unsubscribe();
+  for (const ms of NO_ADDRESS_MS) {
+    const subscription = await newSubscription(manager, key);
+    if (hasAddress(subscription)) return subscription;
+    await subscription.unsubscribe();
+    await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+  throw new PushError("no_address");
+};
+
+/**
+ * @param {PushManager} manager
+ * @param {string} key
+ */
+const newSubscription = async (manager, key) => {
   try {
     const options = { userVisibleOnly: true, applicationServerKey: key };
     return await within(PUSH_SERVICE_MS, manager.subscribe(options), "No answer.");

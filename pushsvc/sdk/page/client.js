@@ -1,4 +1,12 @@
-import { askPermission, browserSubscribe, greet, introduce, locale, obstacle } from "./browser.js";
+import {
+  askPermission,
+  browserSubscribe,
+  greet,
+  hasAddress,
+  introduce,
+  locale,
+  obstacle,
+} from "./browser.js";
 import { PushError } from "./errors.js";
 import { NOTHING_UNSAID, PushRecord, personKnown, withTags } from "./record.js";
 import { callService } from "./service.js";
@@ -221,12 +229,16 @@ class PushClient extends EventTarget {
     }
   }
 
-  /** @returns {Promise<Settled>} */
-  async #join() {
+  /**
+   * @param {{ isNew: boolean }} [refused] if the browser's subscription has another key
+   * @returns {Promise<Settled>}
+   */
+  async #join(refused) {
     const { registration, reported } = await this.#registered();
     const { public_key: key } = await this.#call("/web-push-key");
-    const subscription = await browserSubscribe(registration.pushManager, key);
+    const subscription = await browserSubscribe(registration.pushManager, key, Boolean(refused));
     const record = this.#record;
+    const isNew = refused?.isNew ?? Boolean(!record.id || record.hasLeft);
     // The worker may have moved the subscription since a page stored its endpoint. Another id is
     // another subscription, which the worker made because it had no proof.
     const isNewer = reported.id && reported.id === (record.id ?? reported.id);
@@ -251,8 +263,12 @@ class PushClient extends EventTarget {
     });
     const worker = /** @type {ServiceWorker} */ (registration.active);
     await introduce(worker, { ...this.#about, ...known }).catch(() => {});
+    if (answer.resubscribe && !refused) {
+      const settled = await this.#join({ isNew });
+      return { ...settled, refusal: settled.refusal ?? refusal };
+    }
     const subscribed = { subscriptionId: answer.subscriptionId, endpoint: subscription.endpoint };
-    if (!record.id || record.hasLeft) this.#emit("subscribed", subscribed);
+    if (isNew) this.#emit("subscribed", subscribed);
     else if (isChanged) this.#emit("changed", { ...subscribed, previousEndpoint: before });
     return { subscribed, refusal };
   }
@@ -279,7 +295,7 @@ class PushClient extends EventTarget {
   async #leave() {
     const registration = await this.#registration();
     const subscription = await registration?.pushManager.getSubscription();
-    const endpoint = subscription?.endpoint ?? this.#record.endpoint;
+    const endpoint = hasAddress(subscription) ? subscription?.endpoint : this.#record.endpoint;
     await subscription?.unsubscribe();
     this.#stored.note({ endpoint, hasLeft: true }); // keeps the id, which is proof until the service knows
     if (endpoint) await this.#call("/unsubscribe", { endpoint });
@@ -310,9 +326,10 @@ class PushClient extends EventTarget {
     }
   }
 
-  /** The subscription that the browser has now. */
+  /** The subscription that the browser has now. One without an address is none. */
   async #subscription() {
-    return (await this.#registration())?.pushManager.getSubscription();
+    const subscription = await (await this.#registration())?.pushManager.getSubscription();
+    return hasAddress(subscription) ? subscription : undefined;
   }
 
   /** The registration of our worker. A worker of a wider scope is another one. */

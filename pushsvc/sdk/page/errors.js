@@ -17,6 +17,7 @@ const TODO = {
     "The service worker does not work. Serve the file that `init` names from this site, as JavaScript, with the importScripts line in it.",
   push_service_unreachable:
     "The browser cannot reach its push service. Check the network; some Chromium builds have no push service, and Brave has it switched off in its settings.",
+  no_address: "The browser gave no address for push. Try again later, or use another browser.",
   storage_blocked:
     "The browser stores no data for this site, and push needs that. Allow cookies and site data in the browser's settings for this site.",
   offline:

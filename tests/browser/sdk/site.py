@@ -13,8 +13,9 @@ SCRIPT = "text/javascript; charset=utf-8"
 P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 
 # Stands for the push service, because Chromium without Google's keys has none. It subscribes with
-# the given key, to an endpoint that the test names. As with a real push service, each endpoint has
-# its own `auth`.
+# the given key, to an endpoint that the test names. Subscriptions up to the one with the number in
+# `push-service-without-until` have the address that Chromium hands out if it has none. As with a
+# real push service, each endpoint has its own `auth`.
 PUSH_SERVICE = """
 (() => {
   const p256dh = "{p256dh}";
@@ -39,8 +40,9 @@ PUSH_SERVICE = """
     if (stored()) throw new DOMException("another key", "InvalidStateError");
     const count = Number(localStorage.getItem("push-service-count")) + 1;
     localStorage.setItem("push-service-count", count);
-    store({endpoint: `https://updates.push.services.mozilla.com/wpush/${count}`, key,
-      auth: newAuth()});
+    const isWithout = count <= Number(localStorage.getItem("push-service-without-until"));
+    const origin = isWithout ? "permanently-removed.invalid" : "updates.push.services.mozilla.com";
+    store({endpoint: `https://${origin}/wpush/${count}`, key, auth: newAuth()});
     return shown(stored());
   };
 })();

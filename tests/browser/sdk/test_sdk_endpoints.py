@@ -22,14 +22,23 @@ def subscribed(context, site):
     return worker, Subscription.objects.get()
 
 
-def change_endpoint(worker, old):
+def change_endpoint(worker, old, *, without_address=0):
     """The browser ends the endpoint. `old` is what its event says of the old subscription, as
-    JSON."""
+    JSON. It hands out so many subscriptions without an address first."""
     worker.evaluate(
-        """async ([old, endpoint, keys]) => {
+        """async ([old, moved, keys, without]) => {
+          let count = 0;
           PushManager.prototype.subscribe = async ({applicationServerKey}) => {
             self.key = applicationServerKey;
-            return {endpoint, toJSON: () => ({endpoint, keys})};
+            count += 1;
+            const endpoint = count > without ? moved : "https://permanently-removed.invalid/x";
+            return {endpoint, toJSON: () => ({endpoint, keys}), unsubscribe: async () => true};
+          };
+          self.sent = [];
+          const call = self.fetch;
+          self.fetch = (url, request) => {
+            self.sent.push(request.body ?? "");
+            return call(url, request);
           };
           const waited = [];
           self.dispatchEvent(Object.assign(new Event("pushsubscriptionchange"), {
@@ -38,7 +47,7 @@ def change_endpoint(worker, old):
           }));
           await Promise.all(waited);
         }""",
-        [old, MOVED, browser_keys()],
+        [old, MOVED, browser_keys(), without_address],
     )
 
 
@@ -69,6 +78,36 @@ def test_a_browser_that_changes_its_endpoint_keeps_its_subscription(allowed, sit
     moved = Subscription.objects.get()
     assert (moved.id, moved.address, moved.attributes) == (before.id, MOVED, {"plan": "pro"})
     assert worker.evaluate("self.key") == moved.vapid_key.public_key
+
+
+def test_a_worker_waits_for_a_browser_that_has_no_address_for_a_moment(allowed, site):
+    worker, before = subscribed(allowed, site)
+
+    change_endpoint(worker, None, without_address=2)
+
+    moved = Subscription.objects.get()
+    assert (moved.id, moved.address) == (before.id, MOVED)
+    assert ".invalid" not in worker.evaluate("self.sent.join()")
+
+
+def test_a_worker_that_gets_no_address_says_nothing_to_the_service(allowed, site):
+    worker, before = subscribed(allowed, site)
+
+    change_endpoint(worker, None, without_address=5)
+
+    row = Subscription.objects.get()
+    assert (row.address, row.expired_at) == (before.address, None)
+    assert worker.evaluate("self.sent.join()") == ""
+
+
+def test_a_worker_names_the_last_real_endpoint_and_not_an_address_that_was_none(allowed, site):
+    worker, before = subscribed(allowed, site)
+    none = {"endpoint": "https://permanently-removed.invalid/x", "keys": browser_keys()}
+
+    change_endpoint(worker, none)
+
+    assert Subscription.objects.get().id == before.id
+    assert ".invalid" not in worker.evaluate("self.sent.join()")
 
 
 def test_a_worker_keeps_the_old_auth_for_a_browser_that_does_not_tell_it(allowed, site):

@@ -7,6 +7,7 @@ import pytest
 
 from channels_app.services import vapid_key_rotate
 from subscriptions_app.models import Subscription
+from tests.api.devices import expire
 from tests.browser.sdk.site import HTML, PUSH_SERVICE, attempt, visit
 from tests.browser.sdk.support import next_event, refusal, with_events
 
@@ -94,6 +95,87 @@ def test_after_a_rotation_the_browser_subscribes_again_and_keeps_its_id(allowed,
     moved = subscription()
     assert (moved.address, moved.vapid_key_id) == (f"{PUSH}/2", new_key.id)
     assert moved.attributes == {"plan": "pro"}
+
+
+def posted(page, site):
+    """The texts that the page sends to the service from now on."""
+    sent = []
+    page.on("request", lambda request: sent.append(request.post_data or ""))
+    return sent
+
+
+def without_address(page, until):
+    page.evaluate(f"localStorage.setItem('push-service-without-until', {until})")
+
+
+def test_a_rotation_waits_for_a_browser_that_has_no_address_for_a_moment(allowed, site, alice):
+    page = visit(allowed, site)
+    first = subscribe(page)
+    vapid_key_rotate(channel=alice.channel)
+    without_address(page, until=3)
+    sent = posted(page, site)
+
+    second = subscribe(page)
+
+    assert second == {"subscriptionId": first["subscriptionId"], "endpoint": f"{PUSH}/4"}
+    assert subscription().address == f"{PUSH}/4"
+    assert not any(".invalid" in text for text in sent)
+
+
+def test_a_browser_that_gets_no_address_keeps_its_row_and_tries_again_at_a_visit(
+    allowed, site, alice
+):
+    page = visit(with_events(allowed), site)
+    subscribe(page)
+    vapid_key_rotate(channel=alice.channel)
+    without_address(page, until=6)
+    sent = posted(page, site)
+
+    error = refusal(page)
+
+    assert (error["code"], error["willRetry"]) == ("no_address", False)
+    assert (subscription().address, subscription().expired_at) == (f"{PUSH}/1", None)
+    assert not any(".invalid" in text for text in sent)
+    assert attempt(page, "push.isSubscribed()") == (False, None)
+    page.reload()
+    assert next_event(page)[0] == "changed"
+    assert subscription().address == f"{PUSH}/7"
+
+
+def test_an_address_that_is_none_is_replaced_and_never_unsubscribed_at_the_service(allowed, site):
+    """An earlier version of push.js kept it."""
+    page = visit(allowed, site)
+    first = subscribe(page)
+    sent = posted(page, site)
+
+    page.evaluate("moveTo('https://permanently-removed.invalid/fcm/send/x')")
+    assert subscribe(page)["subscriptionId"] == first["subscriptionId"]
+    assert subscription().address == f"{PUSH}/2"
+    page.evaluate("moveTo('https://permanently-removed.invalid/fcm/send/x')")
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+
+    assert subscription().expired_code == "unsubscribed"
+    assert not any(".invalid" in text for text in sent)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_browser_whose_key_a_push_service_refuses_subscribes_again(allowed, site, is_known):
+    page = visit(with_events(allowed), site)
+    first = subscribe(page, "{attributes: {plan: 'pro'}}")
+    expire(subscription(), "vapid_refused")
+    if not is_known:
+        page.evaluate(f"localStorage.removeItem('pushsvc:{site.channel_id}')")
+        page.reload()
+
+    second = subscribe(page)
+
+    assert second == {"subscriptionId": first["subscriptionId"], "endpoint": f"{PUSH}/2"}
+    moved = subscription()
+    assert (moved.address, moved.expired_at) == (f"{PUSH}/2", None)
+    assert moved.attributes == {"plan": "pro"}
+    kind, detail = next_event(page, 2 if is_known else 1)
+    assert kind == ("changed" if is_known else "subscribed")
+    assert detail["endpoint"] == f"{PUSH}/2"
 
 
 def test_a_changed_endpoint_is_reported_at_the_next_visit_and_keeps_the_id(allowed, site):
