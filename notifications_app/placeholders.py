@@ -233,17 +233,20 @@ def _capitalize(value: Value) -> Value:
 
 
 def _truncate(value: Value, length: int) -> Value:
-    """Cuts a text. As in python-liquid, a text of exactly this length is cut, too."""
+    """Cuts a text to at most `length` characters. As in python-liquid, a text of exactly this
+    length is cut."""
     text = str(value)
-    return text if len(text) < length else f"{text[: length - 3]}..."
+    if len(text) < length:
+        return text
+    return f"{text[: length - 3]}..." if length >= 3 else text[:length]
 
 
 def _round(value: Value, digits: int = 0) -> Value:
     """Rounds a number. Any other value counts as 0."""
     number = _number(value)
-    if digits:
-        return round(number, digits)
-    return round(number) if isinstance(number, int) or math.isfinite(number) else 0
+    if not (isinstance(number, int) or math.isfinite(number)):
+        return 0
+    return round(number, digits) if digits else round(number)
 
 
 def _number(value: Value) -> int | float:

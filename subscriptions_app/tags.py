@@ -4,7 +4,7 @@ A change locks the rows of its subscriptions before their tags, so changes of on
 after the other, and the limit of its tags is exact.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
@@ -91,7 +91,8 @@ def tag_members_change(
     of_people = own.filter(person__in=people.values())
     if not remove:
         of_people = of_people.active()
-    devices = sorted(named.union(of_people.values_list("id", flat=True)))
+    devices = _locked(named.union(of_people.values_list("id", flat=True)))
+    named.intersection_update(devices)
     changed = _take_off(tag, devices) if remove else _put_on(tag, devices)
     done = "taken off" if remove else "put on"
     _note(channel, f"The tag {tag} was {done} {changed} devices.")
@@ -133,16 +134,16 @@ def deleted_tags_purge(limit: int) -> int:
 
 
 def _put_on(tag: str, devices: Sequence[UUID]) -> int:
-    parameters = {"devices": _locked(devices), "tag": tag, "most": MAX_TAGS}
+    parameters = {"devices": devices, "tag": tag, "most": MAX_TAGS}
     return int(sql.rows_of_last(_PUT_ON, parameters)[0][0])
 
 
 def _take_off(tag: str, devices: Sequence[UUID]) -> int:
-    sql.execute(_TAKE_OFF, {"devices": _locked(devices), "tag": tag})
+    sql.execute(_TAKE_OFF, {"devices": devices, "tag": tag})
     return len(devices)
 
 
-def _locked(devices: Sequence[UUID]) -> list[UUID]:
+def _locked(devices: Collection[UUID]) -> list[UUID]:
     """Locks the devices that still exist, so that no other transaction changes their tags."""
     rows = Subscription.objects.filter(id__in=devices).locked_by_id()
     return list(rows.values_list("id", flat=True))

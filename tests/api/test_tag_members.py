@@ -1,6 +1,7 @@
 """Tags as the channel's owner changes them: members, the list, and deletion."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from auditlog.models import LogEntry
@@ -15,7 +16,13 @@ from subscriptions_app.tagged import MOST_COUNTED
 from subscriptions_app.tags import MAX_TAGS, deleted_tags_purge
 from tests import factories
 from tests.api.support import NOWHERE, code, faults, owner_of
-from tests.pipeline.support import in_threads, most_rows_read, until, waiting_sessions
+from tests.pipeline.support import (
+    closing_connection,
+    in_threads,
+    most_rows_read,
+    until,
+    waiting_sessions,
+)
 
 
 def path(owner, *parts, query=""):
@@ -268,3 +275,23 @@ def test_a_tag_is_taken_off_after_changes_of_its_devices_that_came_first(transac
     in_threads(change, take_off)
 
     assert tagged("team-7") == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_device_that_is_deleted_meanwhile_is_missing_and_not_full():
+    owner = owner_of(factories.make_channel())
+    gone, stays = factories.add_subscriptions(owner.channel, 2)
+    named = [str(gone.id), str(stays.id)]
+
+    def put_on():
+        return members(owner, "team-7", subscription_ids=named)
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            gone.delete()
+            answered = pool.submit(closing_connection(put_on))
+            until(waiting_sessions)
+        answer = answered.result(timeout=60)
+
+    assert (answer["devices"], answer["full"]) == (1, 0)
+    assert answer["unknown"]["subscription_ids"] == [named[0]]
