@@ -7,17 +7,21 @@ only changes of the delivery row are counted. Locks are taken in the order of do
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, models
+from django.db.models import Exists, Q
+from django.db.models.functions import Coalesce, Now
 
 from channels_app.counters import clicks_part
 from notifications_app import selectors
 from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import spoken_by, stored_values
-from notifications_app.models import Notification
+from notifications_app.models import Delivery, Notification
 from notifications_app.personal import PersonalContent
 from notifications_app.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from pushsvc.common.errors import NotFound
@@ -79,11 +83,15 @@ def events_record(events: Sequence[Event]) -> None:
         _record_in_group(events)
 
 
-def click_follow(clicks: Sequence[Event], *, is_counted: bool) -> str:
+def click_follow(clicks: Sequence[Event], *, is_counted: bool, is_personal: bool) -> str:
     """Returns the url that the clicked notification opens on the device. Records the click if
     `is_counted`. Raises NotFound if there is no click, or if the notification has no url.
+
+    A personal url has the device's values only if `is_personal`, for TOKEN_DAYS, and while the
+    device belongs to the person to whom the message was sent. Otherwise it is that of the common
+    texts.
     """
-    url = _url(clicks[0]) if clicks else ""
+    url = _url(clicks[0], is_personal=is_personal) if clicks else ""
     if not url:
         raise NotFound
     if is_counted:
@@ -91,18 +99,21 @@ def click_follow(clicks: Sequence[Event], *, is_counted: bool) -> str:
     return url
 
 
-def _url(click: Event) -> str:
+def _url(click: Event, *, is_personal: bool) -> str:
     """The url of the click. Most notifications have the same url on every device."""
     url, is_same = selectors.notification_url(click.notification_id)
-    return url if is_same else _own_url(click)
+    return url if is_same else _own_url(click, is_personal=is_personal)
 
 
-def _own_url(click: Event) -> str:
-    """The url of the device's message, with the current values of the device. For a deleted device
-    and for a path of a site, the url of the common texts; "" for a url that the device's values
-    have spoiled since."""
+def _own_url(click: Event, *, is_personal: bool) -> str:
+    """The url of the device's message, with the current values of the device. For a deleted device,
+    for a device whose values may not be shown and for a path of a site, the url of the common
+    texts; "" for a url that the device's values have spoiled since."""
     notification = Notification.objects.get(pk=click.notification_id)
-    device = Subscription.objects.filter(pk=click.subscription_id).select_related("person").first()
+    found = Subscription.objects.filter(pk=click.subscription_id)
+    if notification.content.personalize:
+        found = found.filter(_still_of_recipient(click)) if is_personal else found.none()
+    device = found.select_related("person").first()
     values = stored_values(notification, click.subscription_id, device)
     content = notification.content
     common = PersonalContent(content).filled(values).url if content.personalize else content.url
@@ -113,6 +124,23 @@ def _own_url(click: Event) -> str:
     if not may_be_opened(url):
         return ""
     return absolute(url) or common
+
+
+def _still_of_recipient(click: Event) -> Q:
+    """Whether the device still belongs to the person to whom the message was sent, or to nobody as
+    then."""
+    sent = Delivery.objects.filter(
+        notification_id=click.notification_id, subscription_id=click.subscription_id
+    )
+    begun = Notification.objects.filter(
+        pk=click.notification_id, started_at__gt=Now() - timedelta(days=TOKEN_DAYS)
+    )
+    # A pass reads the values before it writes the outcome, at most the time of a lease before.
+    handed_over = Coalesce(sent.values("finished_at"), begun.values("started_at")) - timedelta(
+        seconds=settings.LEASE_SECONDS
+    )
+    is_same = Q(linked_at=None) | Q(linked_at__lt=handed_over)
+    return is_same & Q(Exists(sent), Exists(begun))
 
 
 def _record(events: Sequence[Event]) -> None:

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Record a click and redirect to the notification's url
-         * @description For clients that cannot run code. Nothing in the request changes the url. Clicks with a token older than 28 days, HEAD requests and prefetching are not counted.
+         * @description For clients that cannot run code. Clicks with a token older than 28 days, HEAD requests and prefetching are not counted. A personal url has its values for 28 days, while the device belongs to the person to whom the message was sent. Otherwise, and for HEAD, it is the url of the common texts.
          */
         get: operations["click_follow"];
         put?: never;

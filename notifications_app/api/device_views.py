@@ -94,8 +94,10 @@ class ClickView(ApiView):
     @extend_schema(
         operation_id="click_follow",
         summary="Record a click and redirect to the notification's url",
-        description="For clients that cannot run code. Nothing in the request changes the url."
-        " Clicks with a token older than 28 days, HEAD requests and prefetching are not counted.",
+        description="For clients that cannot run code. Clicks with a token older than 28 days, HEAD"
+        " requests and prefetching are not counted. A personal url has its values for 28 days,"
+        " while the device belongs to the person to whom the message was sent. Otherwise, and for"
+        " HEAD, it is the url of the common texts.",
         tags=[_TAG],
         auth=[],
         parameters=[
@@ -119,7 +121,9 @@ class ClickView(ApiView):
         },
     )
     def get(self, request: Request, token: str) -> HttpResponse:
-        url = click_follow(_clicked(token), is_counted=_is_click(request))
+        url = click_follow(
+            _clicked(token), is_counted=_is_click(request), is_personal=request.method == "GET"
+        )
         headers = {"Location": iri_to_uri(url), "Referrer-Policy": "no-referrer"}
         return HttpResponse(status=302, headers=headers)
 

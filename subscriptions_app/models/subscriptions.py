@@ -144,6 +144,12 @@ class Subscription(models.Model):
     person = models.ForeignKey(
         Person, null=True, on_delete=models.RESTRICT, related_name="devices", db_index=False
     )
+    linked_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When its person changed last. A trigger writes it.",
+    )
     timezone = models.CharField(
         max_length=MAX_TIMEZONE, blank=True, default="", db_default="", help_text="An IANA name."
     )

@@ -4,15 +4,18 @@ from datetime import timedelta
 
 import pytest
 from django.db.models import F
+from django.db.models.functions import Now
 from django.test import Client
 
 from channels_app.selectors import channel_totals
 from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Login, Subscription
+from subscriptions_app.people.linking import devices_link
 from tests.api import events
 from tests.api.support import code
+from tests.factories import register
 
 pytestmark = pytest.mark.django_db
 
@@ -255,3 +258,86 @@ def test_only_get_and_head_follow_a_click_link(sent, method):
     assert code(follow(token, method), 405) == "method_not_allowed"
 
     assert clicks(notification) == 0
+
+
+PLAIN = "https://shop.example/orders/4711"
+NAMED = f"{PLAIN}?by={{{{ external_id | default: 'you' }}}}&in={{{{ city }}}}"
+OF_RECIPIENT = f"{PLAIN}?by=user-42&in=Bern"
+COMMON = f"{PLAIN}?by=you&in="
+
+
+@pytest.fixture
+def personal(alice):
+    """A personal notification that reached a browser of user-42 an hour after it was linked:
+    (notification, its token, the browser)."""
+    notification, _ = events.reached(alice, 1, url=NAMED, extras={"personalize": True})
+    browser = register(alice.channel, attributes={"city": "Bern"})
+    Delivery.objects.update(subscription_id=browser.id)
+    link(alice, browser, "user-42")
+    handed_over_after(hours=1)
+    return notification, make_token(notification.id, browser.id), browser
+
+
+def link(owner, browser, external_id):
+    devices_link(channel=owner.channel, links={browser.id: external_id})
+
+
+def handed_over_after(**passed):
+    """Since the device was linked last."""
+    Subscription.objects.update(linked_at=Now() - timedelta(**passed))
+    Delivery.objects.update(finished_at=Now())
+
+
+def location(token, method="get"):
+    return follow(token, method).headers["Location"]
+
+
+def test_a_personal_link_has_the_values_of_its_recipient(alice, personal):
+    _, token, browser = personal
+    assert location(token) == OF_RECIPIENT
+    link(alice, browser, "user-42")
+    assert location(token) == OF_RECIPIENT
+
+
+@pytest.mark.parametrize("to", ["user-43", None])
+def test_a_personal_link_does_not_reveal_who_uses_the_device_now(alice, personal, to):
+    notification, token, browser = personal
+    link(alice, browser, to)
+
+    assert location(token) == COMMON
+    assert clicks(notification) == 1
+
+
+def test_a_sign_in_on_the_device_hides_the_values_of_older_links(alice, personal):
+    _, token, browser = personal
+    alice.channel.identity = "trust"
+    alice.channel.save()
+    same = {"address": browser.address, "p256dh": browser.p256dh, "auth": browser.auth}
+    for person in ("user-43", "user-42"):
+        register(alice.channel, **same, login=Login(person, None))
+
+    assert location(token) == COMMON
+
+
+def test_values_that_were_read_a_moment_before_the_hand_over_may_be_another_persons(personal):
+    _, token, _ = personal
+    handed_over_after(seconds=60)
+    assert location(token) == COMMON
+    handed_over_after(hours=1)
+    assert location(token) == OF_RECIPIENT
+
+
+def test_the_values_of_a_personal_link_are_shown_for_28_days(personal):
+    notification, token, _ = personal
+    old = Notification.objects.filter(pk=notification.pk)
+    old.update(started_at=F("started_at") - timedelta(days=29))
+    assert location(token) == COMMON
+
+
+def test_a_personal_link_of_a_deleted_delivery_has_no_values(personal):
+    Delivery.objects.all().delete()
+    assert location(personal[1]) == COMMON
+
+
+def test_head_reveals_no_values(personal):
+    assert location(personal[1], "head") == COMMON
