@@ -1,11 +1,13 @@
 """Reads and checks the credentials that a channel's owner got from Google and Apple. Pure.
 
+Texts are accepted as editors, shells and web forms leave them, where only one meaning is possible.
 Private keys are loaded before anything is stored. Error details name the fault and repeat no value.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -24,6 +26,16 @@ _LEAST_RSA_BITS = 2048
 # An RSA key of 4,096 bits has 3,300 characters. The time to check a key grows with the cube of its
 # size, so a key as long as a request's body would take half a minute.
 _MOST_PEM = 4_096
+_BLANKS = " \t\r\n\v\f\u00a0\u200b\ufeff"
+_QUOTES = "'\"`"
+# A key in PEM (RFC 7468). Around it and in it: blanks, quotes and literal `\n`.
+_AROUND = rf"(?:\\[nrt]?|[{_BLANKS}{_QUOTES},;])*"
+_PEM = re.compile(rf"{_AROUND}-----BEGIN ([A-Z0-9 ]{{1,40}})-----([^-]*)-----END \1-----{_AROUND}")
+_BREAK = re.compile(rf"\\[nrt]?|[{_BLANKS}]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+# A key in a JSON text, which has real line breaks after `echo`.
+_PEM_IN_JSON = re.compile(r"-----BEGIN [^\"]*")
+_LINE_BREAK = re.compile(r"\r\n?|\n")
 
 
 class _Shape(NamedTuple):
@@ -34,8 +46,11 @@ class _Shape(NamedTuple):
         return re.fullmatch(self.pattern, text, re.ASCII) is not None
 
 
-# https://cloud.google.com/resource-manager/docs/creating-managing-projects; it goes into a URL.
-_PROJECT_ID = _Shape(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id")
+# https://cloud.google.com/resource-manager/docs/creating-managing-projects. Old projects of a
+# domain have its name in front: `example.com:my-project`. It goes into a URL as it is: RFC 3986
+# allows a colon in a path, and Google's libraries do not encode it either.
+_PROJECT_DOMAIN = r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63}){1,8}"
+_PROJECT_ID = _Shape(rf"({_PROJECT_DOMAIN}:)?[a-z][a-z0-9-]{{4,28}}[a-z0-9]", "a project id")
 _DOMAIN = r"[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8}"
 _EMAIL = _Shape(rf"[A-Za-z0-9._+-]{{1,64}}@{_DOMAIN}", "an e-mail address")
 _GOOGLE_KEY_ID = _Shape(r"[A-Za-z0-9_-]{0,128}", "a key id")
@@ -106,7 +121,7 @@ def parse_service_account(text: str) -> ServiceAccount:
     account = ServiceAccount(
         project_id=values.text("project_id", _PROJECT_ID),
         client_email=values.text("client_email", _EMAIL),
-        private_key=values.private_key("private_key", _is_strong_rsa, "an RSA private key (PEM)"),
+        private_key=values.private_key("private_key", _rsa_fault),
         private_key_id=values.text("private_key_id", _GOOGLE_KEY_ID, default=""),
     )
     values.raise_faults()
@@ -134,10 +149,10 @@ def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str
     With a .p8 file, the other four values (`key_id`, `team_id`, `topic`, `environment`) come from
     `entries`, which were sent with it, or from `stored`.
     """
-    if text.lstrip().startswith("{"):
+    if _unwrapped(text).startswith("{"):
         return _apns_from_json(text, entries)
     values = _Values({"apns_key": text}, _CONFIG)
-    key = values.private_key("apns_key", _is_p256, "the text of a .p8 file")
+    key = values.private_key("apns_key", _p8_fault)
     given = {f"apns_{name}": value for name, value in {**stored, **entries}.items()}
     others = _Values(given, _CONFIG, values.faults)
     found = {name: others.text(f"apns_{name}", shape) for name, shape in _APPLE_SHAPES.items()}
@@ -151,10 +166,15 @@ def _apns_from_json(text: str, entries: Mapping[str, str]) -> ApnsKey:
     for name in entries:
         detail = "apns_key has this value already."
         values.faults.append(Fault(f"{_CONFIG}.apns_{name}", "given_twice", detail))
-    key = values.private_key("key", _is_p256, "the text of a .p8 file")
+    key = values.private_key("key", _p8_fault)
     found = {name: values.text(name, shape) for name, shape in _APPLE_SHAPES.items()}
     values.raise_faults()
     return ApnsKey(key, **found)
+
+
+class _KeyFault(NamedTuple):
+    code: str
+    detail: str
 
 
 class _Values:
@@ -177,12 +197,12 @@ class _Values:
             return self.fault(name, "malformed", f"Must be {shape.meaning}.")
         return value
 
-    def private_key(self, name: str, is_right: Callable[[str], bool], meaning: str) -> str:
-        text = self.text(name)
+    def private_key(self, name: str, fault_of: Callable[[str], _KeyFault | None]) -> str:
+        text = _clean_pem(self.text(name))
         if len(text) > _MOST_PEM:
             return self.fault(name, "too_long", f"Must be at most {_MOST_PEM} characters long.")
-        if isinstance(self.values.get(name), str) and not is_right(text):
-            return self.fault(name, "not_a_private_key", f"Must be {meaning}, not encrypted.")
+        if isinstance(self.values.get(name), str) and (fault := fault_of(text)):
+            return self.fault(name, *fault)
         return text
 
     def refuse_others(self, known: set[str]) -> None:
@@ -203,12 +223,37 @@ class _Values:
 
 def _json_object(text: str, path: str) -> dict[str, Any]:
     try:
-        value = loads_strict(text.encode())
+        value = loads_strict(_PEM_IN_JSON.sub(_escaped, _unwrapped(text)).encode())
     except MalformedJSON as error:
         raise Invalid([Fault(path, "malformed_json", error.detail)]) from error
     if not isinstance(value, dict):
         raise Invalid([Fault(path, "not_an_object", "The string must hold a JSON object.")])
     return value
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _LINE_BREAK.sub(r"\\n", found[0])
+
+
+def _unwrapped(text: str) -> str:
+    """The value of a JSON string; of another text, what is inside blanks and quotes."""
+    text = text.strip(_BLANKS)
+    if text[:1] not in set(_QUOTES) or text[-1] != text[0]:
+        return text
+    with suppress(MalformedJSON):
+        value = loads_strict(text.encode())
+        return value.strip(_BLANKS) if isinstance(value, str) else text
+    return text[1:-1].strip(_BLANKS)
+
+
+def _clean_pem(text: str) -> str:
+    """The key as its issuer wrote it. A text of another form stays as it is, for the loader."""
+    found = _PEM.fullmatch(text)
+    body = _BREAK.sub("", found[2]) if found else ""
+    if not found or not _BASE64.fullmatch(body):
+        return text
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    return "\n".join([f"-----BEGIN {found[1]}-----", *lines, f"-----END {found[1]}-----", ""])
 
 
 def _load(pem: str) -> object:
@@ -218,14 +263,25 @@ def _load(pem: str) -> object:
         return None
 
 
-def _is_strong_rsa(pem: str) -> bool:
+def _rsa_fault(pem: str) -> _KeyFault | None:
     key = _load(pem)
-    return isinstance(key, rsa.RSAPrivateKey) and key.key_size >= _LEAST_RSA_BITS
+    if not isinstance(key, rsa.RSAPrivateKey):
+        return _other_key("an RSA private key (PEM)")
+    if key.key_size < _LEAST_RSA_BITS:
+        detail = f"The RSA key has {key.key_size} bits. It must have {_LEAST_RSA_BITS} or more."
+        return _KeyFault("key_too_short", detail)
+    return None
 
 
-def _is_p256(pem: str) -> bool:
+def _p8_fault(pem: str) -> _KeyFault | None:
     key = _load(pem)
-    return isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1)
+    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+        return None
+    return _other_key("the text of a .p8 file")
+
+
+def _other_key(meaning: str) -> _KeyFault:
+    return _KeyFault("not_a_private_key", f"Must be {meaning}, not encrypted.")
 
 
 def is_vapid_subject(subject: str) -> bool:

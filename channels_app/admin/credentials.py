@@ -3,6 +3,7 @@
 The page that follows tests new credentials at once (notifications_app/admin/credentials.py).
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -110,7 +111,8 @@ def _text(form: FcmForm | ApnsForm) -> str:
     file = form.cleaned_data["file"]
     if not file:
         return str(form.cleaned_data["text"])
-    return str(file.read(_MOST_BYTES).decode("utf-8", "replace"))
+    data = file.read(_MOST_BYTES)
+    return str(data.decode(json.detect_encoding(data), "replace"))
 
 
 def _told(error: Invalid) -> list[Fault]:

@@ -156,6 +156,83 @@ def test_a_file_sent_as_an_object_is_answered_with_how_to_send_it(alice, field):
     assert "Encode the object as a string" in answer.json()["errors"][0]["detail"]
 
 
+# How a text looks after it was pasted, exported or printed.
+CHANGED = {
+    "byte order mark": lambda text: f"\ufeff{text}",
+    "blanks around it": lambda text: f"\n \u00a0{text}\t\n",
+    "single quotes": lambda text: f"'{text}'\n",
+    "double quotes": lambda text: f'"{text}"',
+    "backticks": lambda text: f"`{text}`",
+    "as a JSON string": json.dumps,
+    "line breaks of Windows": lambda text: text.replace("\n", "\r\n"),
+}
+KEY_CHANGED = CHANGED | {
+    "literal line breaks": lambda text: text.replace("\n", "\\n"),
+    "literal line breaks of Windows": lambda text: text.replace("\n", "\\r\\n"),
+    "line breaks escaped twice": lambda text: text.replace("\n", "\\\\n"),
+    "one line with blanks": lambda text: text.replace("\n", " "),
+    "one line": lambda text: text.replace("\n", ""),
+    "indented": lambda text: text.replace("\n", "\n    "),
+    "with its comma": lambda text: f"{json.dumps(text)},",
+    "slashes escaped": lambda text: json.dumps(text).replace("/", "\\/"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_service_account_is_stored_as_google_issued_it(alice, change):
+    text = CHANGED[change](json.dumps(GOOGLE, indent=2))
+    assert store(alice, fcm_service_account=text).status_code == 200
+
+    secret = json.loads(credential_for(alice.channel.id, "android").secret)
+    assert secret == {name: GOOGLE[name] for name in secret}
+
+
+def test_a_service_account_whose_key_has_real_line_breaks_is_accepted(alice):
+    printed = json.dumps(GOOGLE, indent=2).replace("\\n", "\n")
+    assert store(alice, fcm_service_account=printed).status_code == 200
+    secret = json.loads(credential_for(alice.channel.id, "android").secret)
+    assert secret["private_key"] == RSA_KEY
+
+
+@pytest.mark.parametrize("change", KEY_CHANGED)
+def test_a_key_is_stored_as_its_issuer_wrote_it(alice, change):
+    config = {
+        "fcm_service_account": {**GOOGLE, "private_key": KEY_CHANGED[change](RSA_KEY)},
+        "apns_key": {**APPLE, "key": KEY_CHANGED[change](P8)},
+    }
+    assert store(alice, **config).status_code == 200
+    stored = {name: credential_for(alice.channel.id, name).secret for name in ("android", "ios")}
+    assert json.loads(stored["android"])["private_key"] == RSA_KEY
+    assert json.loads(stored["ios"]) == APPLE
+
+    assert store(alice, apns_key=KEY_CHANGED[change](P8), **BESIDE).status_code == 200
+    assert json.loads(credential_for(alice.channel.id, "ios").secret) == APPLE
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_an_apns_key_as_json_may_be_pasted_too(alice, change):
+    assert store(alice, apns_key=CHANGED[change](json.dumps(APPLE))).status_code == 200
+    assert json.loads(credential_for(alice.channel.id, "ios").secret) == APPLE
+
+
+@pytest.mark.parametrize("project", ["example.com:my-project", "a-b.example.co.uk:alices-shop"])
+def test_a_project_of_a_domain_is_stored(alice, project):
+    assert store(alice, fcm_service_account={**GOOGLE, "project_id": project}).status_code == 200
+    answer = alice.call("GET", f"/channel/{alice.channel.id}/platforms").json()
+    assert answer["platforms"]["android"]["credential"]["id"] == project
+
+
+@pytest.mark.parametrize("bits", [1024, 2047])
+def test_a_short_rsa_key_is_named_with_its_size(alice, bits):
+    short = pem(rsa.generate_private_key(65537, bits))
+    answer = store(alice, fcm_service_account={**GOOGLE, "private_key": short})
+
+    assert faults(answer) == [(f"{_FCM}.private_key", "key_too_short")]
+    assert answer.json()["errors"][0]["detail"] == (
+        f"The RSA key has {bits} bits. It must have 2048 or more."
+    )
+
+
 WEAK_RSA = pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
 OTHER_CURVE = pem(ec.generate_private_key(ec.SECP384R1()))
 ED25519 = pem(ed25519.Ed25519PrivateKey.generate())
@@ -178,7 +255,11 @@ LOCKED = pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"se
         ({**GOOGLE, "private_key": "x"}, (f"{_FCM}.private_key", "not_a_private_key")),
         ({**GOOGLE, "private_key": ""}, (f"{_FCM}.private_key", "not_a_private_key")),
         ({**GOOGLE, "private_key": P8}, (f"{_FCM}.private_key", "not_a_private_key")),
-        ({**GOOGLE, "private_key": WEAK_RSA}, (f"{_FCM}.private_key", "not_a_private_key")),
+        ({**GOOGLE, "private_key": WEAK_RSA}, (f"{_FCM}.private_key", "key_too_short")),
+        ({**GOOGLE, "project_id": "example:my-project"}, (f"{_FCM}.project_id", "malformed")),
+        ({**GOOGLE, "project_id": "example.com:"}, (f"{_FCM}.project_id", "malformed")),
+        ({**GOOGLE, "project_id": "example.com:x:my-project"}, (f"{_FCM}.project_id", "malformed")),
+        ({**GOOGLE, "project_id": "example.com/x:my-project"}, (f"{_FCM}.project_id", "malformed")),
         ({**GOOGLE, "private_key": LOCKED}, (f"{_FCM}.private_key", "not_a_private_key")),
     ],
 )

@@ -29,6 +29,7 @@ CODES = {
     "malformed",
     "malformed_json",
     "not_a_private_key",
+    "key_too_short",
     "not_a_string",
     "not_an_object",
     "required",
@@ -147,6 +148,7 @@ def read(parse, text, path):
 
 @given(texts_of(GOOGLE, private_key=pems))
 @example(json.dumps(GOOGLE))
+@example(json.dumps(GOOGLE | {"project_id": "example.com:my-project"}))
 @example("[" * 60_000)
 @settings(max_examples=150, deadline=None)
 def test_a_service_account_works_or_is_refused(text):
@@ -154,7 +156,7 @@ def test_a_service_account_works_or_is_refused(text):
     if account is not None:
         credentials = fcm.ServiceAccount.parse(secret_json(account), 3)
         assert credentials.project_id == account.project_id
-        assert set(account.project_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+        assert set(account.project_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-.:")
         assert assertion(credentials, NOW).count(".") == 2
         assert "PRIVATE" not in repr(credentials)
 

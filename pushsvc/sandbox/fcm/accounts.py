@@ -46,7 +46,10 @@ class ServiceAccount:
 def new_key_file(project: str, token_uri: str) -> dict[str, str]:
     key = rsa.generate_private_key(65_537, _KEY_BITS)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii")
-    email = f"sandbox-{secrets.token_hex(4)}@{project}.iam.gserviceaccount.com"
+    # `example.com:my-project` has accounts at my-project.example.com.iam.gserviceaccount.com.
+    domain, _, name = project.rpartition(":")
+    host = f"{name}.{domain}" if domain else name
+    email = f"sandbox-{secrets.token_hex(4)}@{host}.iam.gserviceaccount.com"
     certificates = "https://www.googleapis.com"
     return {
         "type": "service_account",

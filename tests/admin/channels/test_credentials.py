@@ -1,0 +1,49 @@
+"""The page of a channel's credentials: texts and files as people have them."""
+
+import json
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from django.urls import reverse
+
+from channels_app.models import ProviderCredential
+from channels_app.selectors import credential_for
+from tests.admin.support import signed_in
+from tests.api.credentials import APPLE, GOOGLE, pem
+
+
+def store(house, given):
+    address = reverse("admin:channel_credentials", args=[house.channel.pk])
+    return signed_in(house.members["manager"]).post(address, given)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_an_uploaded_file_is_read_as_an_editor_saved_it(alice, tmp_path, encoding):
+    file = tmp_path / "account.json"
+    file.write_text(json.dumps(GOOGLE, indent=2), encoding=encoding)
+
+    with file.open("rb") as upload:
+        answer = store(alice, {"android-file": upload})
+
+    assert answer.status_code == 302
+    assert ProviderCredential.objects.get().facts["project_id"] == GOOGLE["project_id"]
+
+
+def test_a_pasted_key_with_literal_line_breaks_is_stored(alice):
+    fields = {f"ios-{name}": value for name, value in APPLE.items() if name != "key"}
+    pasted = f'\ufeff"{APPLE["key"]}"'.replace("\n", "\\n")
+
+    answer = store(alice, fields | {"ios-text": pasted})
+
+    assert answer.status_code == 302
+    assert json.loads(credential_for(alice.channel.pk, "ios").secret) == APPLE
+
+
+def test_a_short_rsa_key_is_named_with_its_size(alice):
+    weak = pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
+    given = {"android-text": json.dumps(GOOGLE | {"private_key": weak})}
+
+    answer = store(alice, given)
+
+    assert answer.status_code == 400
+    assert "private_key: The RSA key has 1024 bits." in answer.content.decode()
