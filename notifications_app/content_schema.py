@@ -32,6 +32,7 @@ MAX_ACTION_TITLE: Final = 50
 MAX_TRANSLATIONS: Final = 30
 DIRECTIONS: Final = ("auto", "ltr", "rtl")
 VISIBILITIES: Final = ("private", "public", "secret")
+NOTIFICATION_PRIORITIES: Final = ("min", "low", "default", "high", "max")
 INTERRUPTION_LEVELS: Final = ("passive", "active", "time-sensitive", "critical")
 _MAX_COUNT: Final = 2**31 - 1  # the limit of Google's and Apple's numbers
 
@@ -70,6 +71,14 @@ class ActionId(_Patterned):
 class Color(_Patterned):
     pattern = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE | re.ASCII)
     words = "Must be a color such as #ff8800."
+
+
+@extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9._~%-]{1,50}$"})
+class AnalyticsLabel(_Patterned):
+    """https://firebase.google.com/docs/cloud-messaging/understand-delivery#adding-analytics-labels"""
+
+    pattern = re.compile(r"[A-Za-z0-9._~%-]{1,50}", re.ASCII)
+    words = "Must be 1 to 50 letters, digits and characters of -_.~%."
 
 
 @extend_schema_field({"type": "string", "minLength": 2, "maxLength": MAX_LANGUAGE})
@@ -168,6 +177,18 @@ class AndroidContent(PlatformContent):
     tag = _name("Replaces a notification with the same tag. Without it, the notification's id.")
     count = _optional(WholeNumber, min=0, max=_MAX_COUNT, help_text="Shown on the app's icon.")
     visibility = _optional(Choice, choices=VISIBILITIES, help_text="On the lock screen.")
+    notification_priority = _optional(
+        Choice,
+        choices=NOTIFICATION_PRIORITIES,
+        help_text="How prominently Android 7 shows it. From Android 8 on, its channel decides.",
+    )
+    ticker = _name("Read out by accessibility services.")
+    direct_boot_ok = _optional(
+        Flag, help_text="Can reach the app after a restart, before the phone is unlocked."
+    )
+    analytics_label = _optional(
+        AnalyticsLabel, min_length=1, help_text="Groups messages in Firebase's delivery reports."
+    )
     data_only = _optional(
         Flag, help_text="Everything goes into `data`, and the app shows the notification itself."
     )

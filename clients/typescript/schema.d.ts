@@ -800,6 +800,14 @@ export interface components {
             count?: number;
             /** @description On the lock screen. */
             visibility?: components["schemas"]["Visibility"];
+            /** @description How prominently Android 7 shows it. From Android 8 on, its channel decides. */
+            notification_priority?: components["schemas"]["NotificationPriority"];
+            /** @description Read out by accessibility services. */
+            ticker?: string;
+            /** @description Can reach the app after a restart, before the phone is unlocked. */
+            direct_boot_ok?: boolean;
+            /** @description Groups messages in Firebase's delivery reports. */
+            analytics_label?: string;
             /** @description Everything goes into `data`, and the app shows the notification itself. */
             data_only?: boolean;
         };
@@ -835,6 +843,14 @@ export interface components {
             count?: number;
             /** @description On the lock screen. */
             visibility?: components["schemas"]["Visibility"];
+            /** @description How prominently Android 7 shows it. From Android 8 on, its channel decides. */
+            notification_priority?: components["schemas"]["NotificationPriority"];
+            /** @description Read out by accessibility services. */
+            ticker?: string;
+            /** @description Can reach the app after a restart, before the phone is unlocked. */
+            direct_boot_ok?: boolean;
+            /** @description Groups messages in Firebase's delivery reports. */
+            analytics_label?: string;
             /** @description Everything goes into `data`, and the app shows the notification itself. */
             data_only?: boolean;
         } | null;
@@ -1650,6 +1666,11 @@ export interface components {
              */
             segment_id: string | null;
         };
+        /**
+         * @description How prominently Android 7 shows the notification.
+         * @enum {string}
+         */
+        NotificationPriority: "min" | "low" | "default" | "high" | "max";
         /** @description Sums over a channel's notifications. */
         NotificationStatsOutput: {
             /** @description Notifications that are sent. */

@@ -36,6 +36,10 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         "tag": _REPLACES,
         "count": "Number on the app's icon",
         "visibility": "On the lock screen",
+        "notification_priority": "Prominence on Android 7",
+        "ticker": "Text for accessibility services",
+        "direct_boot_ok": "Deliver before the phone is unlocked",
+        "analytics_label": "Label in Firebase's reports",
         "data_only": "Leave the display to the app",
     },
     "ios": {

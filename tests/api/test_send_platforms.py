@@ -22,7 +22,8 @@ FULL = {
     "android": {
         "title": None, "url": "myshop://orders/17", "channel_id": "orders", "sound": "ding",
         "color": "#ff8800", "small_icon": "ic_box", "click_action": "OPEN", "tag": "order",
-        "count": 3, "visibility": "private", "data_only": False,
+        "count": 3, "visibility": "private", "notification_priority": "max", "ticker": "Order 17",
+        "direct_boot_ok": True, "analytics_label": "spring-sale_1.~%", "data_only": False,
     },
     "ios": {
         "url": "myshop://orders/17", "subtitle": "Order 17",
@@ -76,6 +77,15 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ({"android": {"color": "#fff"}}, "android.color", "malformed"),
         ({"android": {"count": 1.5}}, "android.count", "not_a_number"),
         ({"android": {"visibility": "PRIVATE"}}, "android.visibility", "not_a_choice"),
+        (
+            {"android": {"notification_priority": "urgent"}},
+            "android.notification_priority", "not_a_choice",
+        ),
+        ({"android": {"ticker": "t" * 256}}, "android.ticker", "too_long"),
+        ({"android": {"direct_boot_ok": "yes"}}, "android.direct_boot_ok", "not_a_boolean"),
+        ({"android": {"analytics_label": "a b"}}, "android.analytics_label", "malformed"),
+        ({"android": {"analytics_label": "a" * 51}}, "android.analytics_label", "malformed"),
+        ({"android": {"analytics_label": ""}}, "android.analytics_label", "blank"),
         ({"android": {"title": "t" * 101}}, "android.title", "too_long"),
         ({"android": {"channel_id": ""}}, "android.channel_id", "blank"),
         ({"url": "myshop://orders/17"}, "url", "not_a_url"),

@@ -48,6 +48,10 @@ class OnAndroid(OnPlatform, total=False):
     tag: str
     count: int
     visibility: Literal["private", "public", "secret"]
+    notification_priority: Literal["min", "low", "default", "high", "max"]
+    ticker: str
+    direct_boot_ok: bool
+    analytics_label: str
     data_only: bool
 
 

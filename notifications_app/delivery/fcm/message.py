@@ -67,6 +67,8 @@ def _common(message: Message, ttl: int) -> dict[str, Any]:
             priority="high" if content.urgency in {"normal", "high"} else "normal",
             ttl=ttl,
             notification=shown and _android_notification(message),
+            direct_boot_ok=content.android.get("direct_boot_ok"),
+            fcm_options=_android_options(content),
         ),
     )
     # The library requires an address. Its argument `token` is deprecated in favour of installation
@@ -80,5 +82,11 @@ def _common(message: Message, ttl: int) -> dict[str, Any]:
 
 def _android_notification(message: Message) -> messaging.AndroidNotification:
     """Android shows one notification for each tag, however often it arrives."""
-    own_tag = {"tag": str(message.notification_id)}
-    return messaging.AndroidNotification(**own_tag | android_fields(message.content))
+    fields = {"tag": str(message.notification_id)} | android_fields(message.content)
+    priority = fields.pop("notification_priority", None)
+    return messaging.AndroidNotification(**fields, priority=priority)
+
+
+def _android_options(content: Content) -> messaging.AndroidFCMOptions | None:
+    label = content.android.get("analytics_label")
+    return messaging.AndroidFCMOptions(label) if label else None

@@ -25,6 +25,8 @@ _FIELDS: Final = {
     "tag": "tag",
     "count": "notification_count",
     "visibility": "visibility",
+    "notification_priority": "notification_priority",
+    "ticker": "ticker",
 }
 
 

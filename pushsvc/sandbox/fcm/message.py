@@ -16,6 +16,8 @@ _TARGETS = ("token", "fid", "topic", "condition")
 _RESERVED = re.compile(r"from|message_type|google\..*|gcm\..*", re.DOTALL)
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+# https://firebase.google.com/docs/cloud-messaging/understand-delivery#adding-analytics-labels
+_LABEL = re.compile(r"[a-zA-Z0-9-_.~%]{1,50}")
 
 Fields = Mapping[str, Any]
 
@@ -41,6 +43,7 @@ def checked(request: Fields) -> ReceivedSend:
     _check_color(_fields(android.get("notification")).get("color"))
     for path, part in (("message", message), ("message.android", android)):
         _check_names(path, _fields(part).get("data") or {})
+        _check_label(path, _fields(_fields(part).get("fcm_options")).get("analytics_label"))
     _check_size(message, android)
     return ReceivedSend(fields["message"], token, fields.get("validate_only") or False)
 
@@ -71,6 +74,11 @@ def _check_ttl(ttl: str | None) -> None:
 def _check_color(color: str | None) -> None:
     if color is not None and not _COLOR.fullmatch(color):
         raise _invalid("message.android.notification.color", "Invalid color: it must be #RRGGBB.")
+
+
+def _check_label(path: str, label: str | None) -> None:
+    if label is not None and not _LABEL.fullmatch(label):
+        raise _invalid(f"{path}.fcm_options.analytics_label", "Invalid analytics label.")
 
 
 def _check_names(path: str, data: Mapping[str, str]) -> None:

@@ -91,6 +91,8 @@ def test_the_icon_replaces_a_missing_image():
 ANDROID = {
     "channel_id": "orders", "sound": "ding", "color": "#ff8800", "small_icon": "ic_box",
     "click_action": "OPEN", "tag": "order", "count": 0, "visibility": "private",
+    "notification_priority": "high", "ticker": "Order", "direct_boot_ok": True,
+    "analytics_label": "spring_2026",
 }  # fmt: skip
 ACTIONS = [
     {"id": "buy", "title": "Kaufen 🥐", "url": "https://example.com/buy"},
@@ -102,7 +104,25 @@ def test_androids_own_fields_have_fcms_names():
     assert sent(android=ANDROID)["android"]["notification"] == {
         "channel_id": "orders", "sound": "ding", "color": "#ff8800", "icon": "ic_box",
         "click_action": "OPEN", "tag": "order", "notification_count": 0, "visibility": "PRIVATE",
+        "notification_priority": "PRIORITY_HIGH", "ticker": "Order",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("data_only", [False, True])
+def test_what_fcm_itself_reads_is_beside_the_notification(data_only):
+    android = sent(android=ANDROID | {"data_only": data_only})["android"]
+    assert android["direct_boot_ok"] is True
+    assert android["fcm_options"] == {"analytics_label": "spring_2026"}
+    assert "notification" not in android if data_only else "ticker" in android["notification"]
+
+
+@pytest.mark.parametrize("priority", ["min", "low", "default", "high", "max"])
+def test_every_priority_of_a_notification_has_fcms_name(priority):
+    message = make_message(android={"notification_priority": priority})
+    request = json.loads(request_for(message).body)
+    schema.check_request(request)
+    notification = request["message"]["android"]["notification"]
+    assert notification["notification_priority"] == f"PRIORITY_{priority.upper()}"
 
 
 def test_buttons_are_in_the_data_as_json():
@@ -113,7 +133,12 @@ def test_with_data_only_the_app_gets_everything_as_data():
     picture = "https://example.com/rain.png"
     message = sent(image=picture, actions=ACTIONS, android=ANDROID | {"data_only": True})
 
-    assert message["android"] == {"ttl": "3600s", "priority": "HIGH"}
+    assert message["android"] == {
+        "ttl": "3600s",
+        "priority": "HIGH",
+        "direct_boot_ok": True,
+        "fcm_options": {"analytics_label": "spring_2026"},
+    }
     assert "notification" not in message
     actions = message["data"].pop("actions")
     assert json.loads(actions) == ACTIONS

@@ -154,7 +154,12 @@ def test_an_unknown_field_of_the_request_is_refused(sender, device):
         ({"token": ""}, "message"),
         ({"topic": "rain"}, "message"),
         ({"token": None, "topic": "rain"}, "message.topic"),
-        ({"token": None, "fid": "x"}, "message.fid"),
+        ({"fid": "f" * 22}, "message"),
+        ({"fcm_options": {"analytics_label": "a b"}}, "message.fcm_options.analytics_label"),
+        (
+            {"android": {"fcm_options": {"analytics_label": "a" * 51}}},
+            "message.android.fcm_options.analytics_label",
+        ),
         ({"android": {"ttl": "2419201s"}}, "message.android.ttl"),
         ({"android": {"ttl": "-1s"}}, "message.android.ttl"),
         ({"data": {"from": "x"}}, "message.data"),
